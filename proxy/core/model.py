@@ -1,0 +1,113 @@
+"""Value types of the domain, in the words of RFC 5005, section 1.2.
+
+Instants are seconds since the epoch, UTC, exact to the microsecond (`_at`). Spans are byte
+offsets into `FeedDocument.text`. Everything here is immutable and knows no I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, NewType
+
+from proxy.core.notes import Note
+from proxy.core.terms import Family
+
+EntryId = NewType("EntryId", bytes)
+"""Identity of an entry (rule R9), digested to 16 bytes; scoped to its feed."""
+
+
+def entry_id(text: str) -> EntryId:
+    """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
+    return EntryId(hashlib.blake2b(text.strip(" \t\r\n").encode(), digest_size=16).digest())
+
+
+class Entry(NamedTuple):
+    """One entry as it stands in one feed document."""
+
+    identity: EntryId
+    updated_at: float | None
+    """The update instant of rule R10; None where the entry gives none."""
+    order_at: float | None
+    """What the output sorts by (rule R20): updated, else published, else pubDate."""
+    start: int
+    end: int
+    has_author: bool = True
+    """Whether an atom:author stands in it or in its atom:source. True where the format has none."""
+    has_rights: bool = True
+    """The same for atom:rights."""
+
+
+class Link(NamedTuple):
+    """An atom:link of the head, resolved (rules R11 and R12)."""
+
+    relation: str
+    """Lower case, without the IANA prefix."""
+    target: str
+    """Absolute URL; empty when the href was empty or could not be resolved."""
+    media_type: str
+    """The type attribute, lower case, without parameters; empty when absent."""
+    href: str
+    """As written."""
+
+
+class HistoryElement(NamedTuple):
+    """A child of the head in the fh namespace: archive, complete, and those of the drafts."""
+
+    name: str
+    text: str
+    """Its character content, trimmed."""
+
+
+class HeadChild(NamedTuple):
+    """An element beside the entries, where it stands in the text."""
+
+    namespace: str
+    name: str
+    start: int
+    end: int
+    relation: str
+    """Of an atom:link, as in `Link`; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is in force where the entries stand: on the element that contains them."""
+
+    prefixes: Mapping[str, str]
+    """Namespace URI per declared prefix; the default namespace under ''."""
+    lang: str
+    """xml:lang in scope; empty when none."""
+    base: str
+    """Absolute base URL (RFC 3986, 5.1): xml:base in scope, else the URL after redirects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head section: the feed-wide metadata of one document."""
+
+    site_id: str
+    """What names the feed in it (rule R24): atom:id, channel link, rdf:about, home_page_url; may be empty."""
+    title: str
+    updated_at: float | None
+    """atom:updated, lastBuildDate, else the channel's pubDate."""
+    links: tuple[Link, ...]
+    history: tuple[HistoryElement, ...]
+    children: tuple[HeadChild, ...]
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class FeedDocument:
+    """One feed document, parsed. `text` is the whole of it in UTF-8."""
+
+    url: str
+    """After redirects."""
+    family: Family
+    version: str
+    """As in the format's own words: "1.0", "2.0", "0.91"."""
+    text: bytes
+    head: Head
+    entries: tuple[Entry, ...]
+    notes: tuple[Note, ...] = ()

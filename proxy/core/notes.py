@@ -1,0 +1,211 @@
+"""Typed remarks on the data: what made a feed partial or odd.
+
+A note travels with the reconstruction and is logged, counted and shown. The class name is its public
+code, so renaming one is a breaking change; `slug` is the reason as `/status` and rule texts write it.
+Each class is raised by at least one test (`tests/test_notes.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Base class: something about a document that whoever asks should be able to see."""
+
+    reference: ClassVar[str]
+    """The specification or rule it rests on."""
+    partial: ClassVar[bool]
+    """Whether entries may be missing because of it."""
+    slug: ClassVar[str]
+
+    url: str
+    """The document concerned."""
+
+    @property
+    def code(self) -> str:
+        """The note's public name."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentUnavailable(Note):
+    """A document of the chain could not be had; what lies behind it is out of reach."""
+
+    reference: ClassVar[str] = "RFC 5005, section 4.1"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "unavailable"
+
+    reason: str
+    """The slug of the error that the fetch ended with."""
+
+    def __str__(self) -> str:
+        return f"archive document unavailable ({self.reason}): {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoSubscriptionDocument(Note):
+    """The URL asked for is an archive and nothing leads to its subscription document (rule R3)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 4; rule R3"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "no-subscription-document"
+
+    def __str__(self) -> str:
+        return f"an archive that names no subscription document: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLoop(Note):
+    """The chain leads back to a document that is already on the path (rule R17)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "loop"
+
+    def __str__(self) -> str:
+        return f"the chain leads back to {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoProgress(Note):
+    """Too many archive documents in a row brought nothing new (rule R17)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "no-progress"
+
+    documents: int
+
+    def __str__(self) -> str:
+        return f"{self.documents} documents in a row brought no new entry, the last: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached(Note):
+    """A limit ended the walk; the chain goes on behind it (rule R18)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 6; rule R18"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "limit"
+
+    limit: str
+    """The configuration key: limits.documents_per_feed and the like."""
+    value: float
+
+    def __str__(self) -> str:
+        return f"stopped at {self.limit} = {self.value:g}, before {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class FormatMismatch(Note):
+    """A document of the chain is of another family than the subscription document (rule R23)."""
+
+    reference: ClassVar[str] = "rule R23"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "format"
+
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"expected {self.expected} like the subscription document, got {self.found}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class CrossOriginUnconfirmed(Note):
+    """A document at another site does not say that it belongs to this feed (rule R24)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 6; rule R24"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "cross-origin-unconfirmed"
+
+    def __str__(self) -> str:
+        return f"at another site, and does not say that it belongs to this feed: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class BadLink(Note):
+    """A link of the head cannot be followed: empty, unresolvable or not http(s) (rules R11, R12)."""
+
+    reference: ClassVar[str] = "RFC 3986, section 4.1; rules R11, R12"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "bad-link"
+
+    relation: str
+    href: str
+
+    def __str__(self) -> str:
+        return f"expected an http(s) URL as {self.relation} link, got {self.href!r}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadChainLink(Note):
+    """The only link to the older documents cannot be followed; the chain ends there unfinished."""
+
+    reference: ClassVar[str] = "RFC 5005, section 4; rule R2"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "bad-link"
+
+    href: str
+
+    def __str__(self) -> str:
+        return f"the older-archive link is no http(s) URL: {self.href!r} in {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraLink(Note):
+    """More than one link of one relation; the first usable one counts (rule R12)."""
+
+    reference: ClassVar[str] = "rule R12"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "extra-link"
+
+    relation: str
+    href: str
+
+    def __str__(self) -> str:
+        return f"one {self.relation} link too many, not followed: {self.href!r} in {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveChanged(Note):
+    """A document that was taken for an archive had another body when it was revalidated (rule R13)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 4; rule R13"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "archive-changed"
+
+    def __str__(self) -> str:
+        return f"an archive document changed: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingRetried(Note):
+    """The declared encoding did not fit the bytes; another one did (FAULTS row 46)."""
+
+    reference: ClassVar[str] = "RFC 7303, section 3"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "encoding-retried"
+
+    declared: str
+    used: str
+
+    def __str__(self) -> str:
+        return f"declared {self.declared}, read as {self.used}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentUnavailable(Note):
+    """The `current` link of the asked document failed; the asked document serves (rule R3)."""
+
+    reference: ClassVar[str] = "draft-05, section 6.1; rule R3"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "current-unavailable"
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the subscription document could not be had ({self.reason}): {self.url}"

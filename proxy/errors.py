@@ -1,0 +1,189 @@
+"""What stops an answer, each with the HTTP status and the slug it becomes (RFC 9457).
+
+WholefeedError
+|-- ConfigError                          start-up only
+|-- StoreError                500 store
+|   |-- StoreUnusableError               start-up only: foreign, corrupt or newer file
+|   `-- StorageFullError      503 storage-full
+|-- RequestError              400 bad-request
+|   |-- InvalidUrlError       400 invalid-url, ambiguous-host, userinfo-not-allowed
+|   |-- UnauthorizedError     401 unauthorized
+|   |-- MisdirectedError      421 misdirected
+|   `-- UnknownFeedError      404 unknown-feed
+|-- OverloadedError           503 overloaded, shutting-down
+`-- DocumentError                        one document could not be had or used
+    |-- ForbiddenTargetError  403 destination-forbidden
+    |-- LoopDetectedError     508 loop-detected
+    |-- PublisherError        502 publisher-failed and finer slugs
+    |   |-- PublisherStatusError         404/410 as the publisher says, else 502
+    |   `-- PublisherTimeoutError  504 timeout, dns-timeout
+    `-- UnreadableError       422 malformed-xml, dtd-forbidden, xml-limit, not-a-feed, unsupported-format
+
+Raise the most precise class. A `DocumentError` of an archive document becomes a note (its `slug` is the
+reason); of a subscription document it becomes the answer where nothing is stored.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class WholefeedError(Exception):
+    """Base class. The message is for people, `slug` for programs; `status` is the answer's HTTP status."""
+
+    status: ClassVar[int] = 500
+    default_slug: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, *, slug: str = "") -> None:
+        super().__init__(message)
+        self.slug = slug or self.default_slug
+
+    @property
+    def answer_status(self) -> int:
+        """The HTTP status of the answer this becomes."""
+        return self.status
+
+
+class ConfigError(WholefeedError):
+    """The configuration cannot be used; the message names the key, the value and what is allowed."""
+
+    default_slug: ClassVar[str] = "config"
+
+
+class StoreError(WholefeedError):
+    """The database cannot do what was asked."""
+
+    default_slug: ClassVar[str] = "store"
+
+
+class StoreUnusableError(StoreError):
+    """The database file is foreign, corrupt or newer than this program. Nothing was changed in it."""
+
+    default_slug: ClassVar[str] = "store-unusable"
+
+
+class StorageFullError(StoreError):
+    """The volume of the database is full or cannot be written."""
+
+    status: ClassVar[int] = 503
+    default_slug: ClassVar[str] = "storage-full"
+
+
+class RequestError(WholefeedError):
+    """The reader's request cannot be understood."""
+
+    status: ClassVar[int] = 400
+    default_slug: ClassVar[str] = "bad-request"
+
+
+class InvalidUrlError(RequestError):
+    """The URL of a feed is not one that can be fetched."""
+
+    default_slug: ClassVar[str] = "invalid-url"
+
+
+class UnauthorizedError(RequestError):
+    """The token is missing or wrong."""
+
+    status: ClassVar[int] = 401
+    default_slug: ClassVar[str] = "unauthorized"
+
+
+class MisdirectedError(RequestError):
+    """The Host of the request is not one that links may be made from (RFC 9110, 7.4)."""
+
+    status: ClassVar[int] = 421
+    default_slug: ClassVar[str] = "misdirected"
+
+
+class UnknownFeedError(RequestError):
+    """Nothing is stored for that URL."""
+
+    status: ClassVar[int] = 404
+    default_slug: ClassVar[str] = "unknown-feed"
+
+
+class OverloadedError(WholefeedError):
+    """No capacity now, or shutting down; try again after `retry_after_seconds`."""
+
+    status: ClassVar[int] = 503
+    default_slug: ClassVar[str] = "overloaded"
+
+    def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
+        super().__init__(message, slug=slug)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class DocumentError(WholefeedError):
+    """One document could not be had, or could not be used.
+
+    Args:
+        message: What was expected and what came.
+        url: The document concerned, without credentials.
+        slug: The public reason; the class's own when empty.
+        publisher_status: The HTTP status that the publisher sent, where there was one.
+        retry_after_seconds: What the publisher asked for (RFC 9110, 10.2.3), clamped; None when it did not.
+    """
+
+    status: ClassVar[int] = 502
+    default_slug: ClassVar[str] = "publisher-failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str,
+        slug: str = "",
+        publisher_status: int | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message, slug=slug)
+        self.url = url
+        self.publisher_status = publisher_status
+        self.retry_after_seconds = retry_after_seconds
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.url}"
+
+
+class ForbiddenTargetError(DocumentError):
+    """The target's address or port is refused. The message never says which rule refused it."""
+
+    status: ClassVar[int] = 403
+    default_slug: ClassVar[str] = "destination-forbidden"
+
+
+class LoopDetectedError(DocumentError):
+    """The target is this proxy."""
+
+    status: ClassVar[int] = 508
+    default_slug: ClassVar[str] = "loop-detected"
+
+
+class PublisherError(DocumentError):
+    """The publisher's answer could not be had or is broken as HTTP."""
+
+
+class PublisherStatusError(PublisherError):
+    """The publisher answered with a status that is no document."""
+
+    default_slug: ClassVar[str] = "publisher-status"
+
+    @property
+    def answer_status(self) -> int:
+        """404 and 410 are passed on; everything else is a failure of the publisher's."""
+        return self.publisher_status if self.publisher_status in (404, 410) else 502
+
+
+class PublisherTimeoutError(PublisherError):
+    """The publisher did not answer in the time allowed."""
+
+    status: ClassVar[int] = 504
+    default_slug: ClassVar[str] = "timeout"
+
+
+class UnreadableError(DocumentError):
+    """The publisher's answer is no feed, or not readable as one."""
+
+    status: ClassVar[int] = 422
+    default_slug: ClassVar[str] = "not-a-feed"
