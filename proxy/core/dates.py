@@ -1,0 +1,201 @@
+"""Instants as feeds write them: RFC 3339 in Atom, RFC 822 in RSS, and what people make of both.
+
+Reading is lenient where the meaning is clear. An instant without a zone is taken for UTC, as is one with a
+zone name that nobody fixed (RFC 2822, 4.3). Results are exact to the microsecond; finer digits are dropped.
+
+    parse_rfc3339("2003-12-13T18:30:02Z")               # 1071340202.0
+    parse_rfc822("Sat, 13 Dec 2003 18:30:02 GMT")       # the same
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import Final
+
+_LONGEST: Final = 80
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_MICROSECONDS: Final = 1_000_000
+_DAY_SECONDS: Final = 86400
+_FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * _DAY_SECONDS
+_LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_SECONDS - 1
+
+_TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
+_ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
+_REMARK: Final = r"\s*(?:\([^()]*\))?"
+
+# RFC 3339, section 5.6, W3CDTF's short forms, and blanks where the T belongs.
+_ISO: Final = re.compile(
+    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
+    rf"(?:(?:\s*[Tt]\s*|\s+){_TIME})?{_ZONE}{_REMARK}"
+)
+_WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
+# RFC 822, section 5, also with the dashes of RFC 850.
+_DAY_FIRST: Final = re.compile(
+    rf"{_WEEKDAY},?\s*([0-9]{{1,2}})[\s-]*([A-Za-z]{{3,9}})\.?[\s,-]*([0-9]{{4}}|[0-9]{{2,3}})"
+    rf"(?:[\s,Tt]+{_TIME})?{_ZONE}{_REMARK}"
+)
+_MONTH_FIRST: Final = re.compile(
+    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+([0-9]{{4}})(?:[\s,]+{_TIME})?{_ZONE}{_REMARK}"
+)
+# ANSI C's asctime(): the year stands last.
+_ASCTIME: Final = re.compile(
+    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+{_TIME}{_ZONE}\s+([0-9]{{4}})"
+)
+
+_MONTH_NAMES: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_ZONE_HOURS: Final = {
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+    "AKST": -9,
+    "AKDT": -8,
+    "HST": -10,
+    "WEST": 1,
+    "BST": 1,
+    "CET": 1,
+    "MET": 1,
+    "CEST": 2,
+    "MEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "MSK": 3,
+    "JST": 9,
+    "KST": 9,
+    "AEST": 10,
+    "AEDT": 11,
+    "NZST": 12,
+    "NZDT": 13,
+}
+# RFC 2822, section 4.3: years of two and three digits.
+_TWO_DIGITS: Final = 100
+_THREE_DIGITS: Final = 1000
+_CENTURY_TURN: Final = 50
+
+_Groups = tuple[str | None, ...]
+
+
+def parse_rfc3339(text: str) -> float | None:
+    """Return the instant of an Atom date construct (RFC 4287, 3.3), or None when it is unreadable.
+
+    Seconds since the epoch, UTC. What is no ISO 8601 date is tried as RFC 822.
+    """
+    instant = _strict(text)
+    if instant is None and (cleaned := _cleaned(text)):
+        instant = _read_iso(cleaned)
+        if instant is None:
+            instant = _read_rfc822(cleaned)
+    return instant
+
+
+def parse_rfc822(text: str) -> float | None:
+    """Return the instant of an RSS date (RFC 822, section 5), or None when it is unreadable.
+
+    Seconds since the epoch, UTC. The weekday is not looked at. What is no RFC 822 date is tried as ISO 8601.
+    """
+    cleaned = _cleaned(text)
+    if not cleaned:
+        return None
+    instant = _read_rfc822(cleaned)
+    return _read_iso(cleaned) if instant is None else instant
+
+
+_UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
+
+
+def _strict(text: str) -> float | None:
+    """The usual form, read by the standard library: five times as fast."""
+    if len(text) < _UTC_CHARACTERS or text[10] != "T":
+        return None
+    if text[-1] != "Z" and not (text[-6] in "+-" and text[-2] < "6"):
+        return None
+    try:
+        instant = datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return instant if _FIRST <= instant < _LAST + 1 else None
+
+
+def _cleaned(text: str) -> str:
+    cleaned = " ".join(text.split())
+    return cleaned if len(cleaned) <= _LONGEST else ""
+
+
+def _read_iso(text: str) -> float | None:
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, short_month, short_day, *rest = match.groups()
+    return _instant(int(year), int(month or short_month or 1), int(day or short_day or 1), tuple(rest))
+
+
+def _read_rfc822(text: str) -> float | None:
+    if match := _DAY_FIRST.fullmatch(text):
+        day, month, year, *rest = match.groups()
+    elif match := _MONTH_FIRST.fullmatch(text):
+        month, day, year, *rest = match.groups()
+    elif match := _ASCTIME.fullmatch(text):
+        month, day, *rest, year = match.groups()
+    else:
+        return None
+    number = _month(month)
+    return None if number is None else _instant(_full_year(year), number, int(day), tuple(rest))
+
+
+def _month(name: str) -> int | None:
+    lowered = name.lower()
+    for number, full in enumerate(_MONTH_NAMES, start=1):
+        if full.startswith(lowered) or lowered == "sept" == full[:4]:
+            return number
+    return None
+
+
+def _full_year(digits: str) -> int:
+    year = int(digits)
+    if len(digits) >= len("2003"):
+        return year
+    if year < _CENTURY_TURN:
+        return year + 2000
+    return year + 1900 if year < _THREE_DIGITS else year
+
+
+def _instant(year: int, month: int, day: int, rest: _Groups) -> float | None:
+    """Put an instant together from the groups of _TIME and _ZONE, in whole microseconds."""
+    hour, minute, second, fraction, half, zone, sign, zone_hours, zone_minutes = rest
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+    hours = _hours(int(hour or 0), half)
+    minutes, seconds = int(minute or 0), int(second or 0)
+    offset = _offset_seconds(zone, sign, zone_hours, zone_minutes)
+    # 24:00:00 ends a day (ISO 8601), :60 is a leap second (RFC 3339, 5.6).
+    if hours is None or minutes > 59 or seconds > 60 or offset is None:  # noqa: PLR2004
+        return None
+    whole = days * _DAY_SECONDS + hours * 3600 + minutes * 60 + seconds - offset
+    if not _FIRST <= whole <= _LAST:
+        return None
+    return (whole * _MICROSECONDS + int((fraction or "0")[:6].ljust(6, "0"))) / _MICROSECONDS
+
+
+def _hours(hour: int, half: str | None) -> int | None:
+    if half:
+        return hour % 12 + (12 if half in "Pp" else 0) if 0 < hour <= 12 else None  # noqa: PLR2004
+    return hour if hour <= 24 else None  # noqa: PLR2004
+
+
+def _offset_seconds(zone: str | None, sign: str | None, hours: str | None, minutes: str | None) -> int | None:
+    if sign is None or hours is None:
+        return _ZONE_HOURS.get((zone or "").upper(), 0) * 3600
+    seconds = int(hours) * 3600 + int(minutes or 0) * 60
+    if seconds >= _DAY_SECONDS or int(minutes or 0) > 59:  # noqa: PLR2004
+        return None
+    return -seconds if sign == "-" else seconds

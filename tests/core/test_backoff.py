@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from proxy.core.backoff import DAY_SECONDS, next_attempt_at
+
+HOUR = 3600.0
+
+
+def delay(
+    reason: str,
+    status: int | None = None,
+    attempts: int = 1,
+    retry_after: float | None = None,
+    retry_missing: float = 1000.0,
+) -> float:
+    at = next_attempt_at(
+        reason,
+        status,
+        attempts=attempts,
+        now=5e8,
+        retry_after_seconds=retry_after,
+        retry_missing_seconds=retry_missing,
+    )
+    return at - 5e8
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "attempts", "seconds"),
+    [
+        ("publisher-status", 403, 1, 1000),
+        ("publisher-status", 404, 9, 1000),
+        ("publisher-status", 410, 1, DAY_SECONDS),
+        ("publisher-status", 500, 1, 60),
+        ("publisher-status", 500, 2, 120),
+        ("publisher-status", 503, 3, 240),
+        ("publisher-status", 502, 20, 6 * HOUR),
+        ("publisher-status", 500, 10**9, 6 * HOUR),
+        ("publisher-status", 429, 2, 120),
+        ("publisher-status", 408, 1, 60),
+        ("publisher-status", 400, 1, 1000),
+        ("publisher-status", None, 1, 1000),
+        ("timeout", None, 1, 60),
+        ("connection-failed", None, 4, 480),
+        ("dns-error", None, 1, 60),
+        ("format", None, 3, 1000),
+        ("not-a-feed", None, 1, 1000),
+        ("cross-origin-unconfirmed", None, 1, 1000),
+    ],
+)
+def test_rests_as_the_table_says(reason: str, status: int | None, attempts: int, seconds: float) -> None:
+    """FAULTS 54."""
+    assert delay(reason, status, attempts) == seconds
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_obeys_the_publisher(status: int) -> None:
+    """FAULTS 55; RFC 9110, 10.2.3."""
+    assert delay("publisher-status", status, attempts=5, retry_after=7) == 7
+
+
+def test_a_missing_document_is_not_asked_for_earlier_because_of_a_retry_after() -> None:
+    assert delay("publisher-status", 404, retry_after=1) == 1000
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "retry_missing", "seconds"),
+    [(1e12, 1, DAY_SECONDS), (-5, 1, 1), (None, 1e9, DAY_SECONDS), (None, 0, 1)],
+)
+def test_never_rests_longer_than_a_day(
+    retry_after: float | None, retry_missing: float, seconds: float
+) -> None:
+    """FAULTS 55 and 73."""
+    status = 404 if retry_after is None else 503
+    assert delay("x", status, retry_after=retry_after, retry_missing=retry_missing) == seconds
