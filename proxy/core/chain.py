@@ -1,0 +1,149 @@
+"""The documents of one walk that belong together, newest first, and which others may join them.
+
+The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site). When to
+go on is the matter of `proxy.core.walk`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.classify import older_target
+from proxy.core.notes import ChainLoop, CrossOriginUnconfirmed, FormatMismatch, Note
+from proxy.core.seen import Key, SeenKeys
+from proxy.core.terms import Family, Relation
+from proxy.core.urls import document_key, same_document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A document as the walk sees it."""
+
+    url: str
+    """As asked."""
+    final_url: str
+    """After redirects."""
+    hops: tuple[str, ...] = ()
+    """Every URL of the redirect chain between the two."""
+    family: Family
+    site_id: str
+    """What names the feed in it, as `Head.site_id`; may be empty."""
+    links: Mapping[str, str]
+    """As `Navigation.links`, fresh or stored."""
+    digest: bytes
+    """Of the body."""
+    body_bytes: int
+    entries: int
+    keys: Iterable[Key] | None
+    """Identity and update instant of each entry of a fetched document; None when it was stored before."""
+    news: bool = True
+    """Of a document stored before: what `Walk.news` said when it first joined a path."""
+
+
+class SameDocument:
+    """The verdict that an older link names the very document it stands in: the end of the chain (R17)."""
+
+
+SAME_DOCUMENT: Final = SameDocument()
+
+
+class Chain:
+    """The path of one walk.
+
+    Args:
+        subscription: The subscription document.
+        relation: The relation that leads to the older document.
+        site_of: The site that a URL belongs to (rule R24).
+    """
+
+    def __init__(self, subscription: Arrival, *, relation: str, site_of: Callable[[str], str]) -> None:
+        self.path: list[Arrival] = []
+        self.body_bytes = 0
+        self.entries = 0
+        self.without_news = 0
+        """Documents in a row, the last ones, that brought no new entry."""
+        self._relation = relation
+        self._site_of = site_of
+        self._seen = SeenKeys()
+        self._owners: dict[str, int] = {}
+        self._self_links: dict[str, int | None] = {}
+        self._bodies: dict[tuple[bytes, str | None], int] = {}
+        self._sites = {site_of(subscription.url), site_of(subscription.final_url)}
+        self.join(subscription)
+
+    @property
+    def tip(self) -> Arrival:
+        """The oldest document so far."""
+        return self.path[-1]
+
+    @property
+    def target(self) -> str | None:
+        """Where the oldest document's older link leads."""
+        return older_target(self.tip.links, self._relation)
+
+    def join(self, arrival: Arrival) -> bool:
+        """Add a document; return whether it brought an entry, or an update of one, that was not met yet."""
+        place = len(self.path)
+        has_news = arrival.news if arrival.keys is None else self._seen.add(arrival.keys)
+        self.path.append(dataclasses.replace(arrival, keys=None, news=has_news))
+        self.body_bytes += arrival.body_bytes
+        self.entries += arrival.entries
+        self.without_news = 0 if has_news or place == 0 else self.without_news + 1
+        for name in (arrival.url, arrival.final_url, *arrival.hops):
+            self._owners.setdefault(document_key(name), place)
+        self_link = arrival.links.get(Relation.SELF)
+        if self_link is not None:
+            key = document_key(self_link)
+            self._self_links[key] = None if key in self._self_links else place
+        self._bodies.setdefault(self._body_of(arrival), place)
+        return has_news
+
+    def repetition(self, url: str) -> SameDocument | ChainLoop | None:
+        """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).
+
+        A document's `self` names it only while no other document of the chain bears the same.
+        """
+        key = document_key(url)
+        place = self._owners.get(key)
+        if place is None:
+            place = self._self_links.get(key)
+        return self._verdict(place, url)
+
+    def objection(self, arrival: Arrival) -> SameDocument | Note | None:
+        """Return why the document that the tip links to does not join the chain; None when it does."""
+        url = self.target or arrival.url
+        place = self._owners.get(document_key(arrival.final_url))
+        if place is None:
+            place = self._bodies.get(self._body_of(arrival))
+        verdict = self._verdict(place, url)
+        if verdict is not None:
+            return verdict
+        expected = self.path[0].family
+        if arrival.family is not expected:
+            return FormatMismatch(url, expected.value, arrival.family.value)
+        return None if self._is_of_this_feed(arrival) else CrossOriginUnconfirmed(url)
+
+    def _verdict(self, place: int | None, url: str) -> SameDocument | ChainLoop | None:
+        if place is None:
+            return None
+        return SAME_DOCUMENT if place == len(self.path) - 1 else ChainLoop(url)
+
+    def _body_of(self, arrival: Arrival) -> tuple[bytes, str | None]:
+        """R17: the same body with the same resolved link counts as the same document."""
+        target = older_target(arrival.links, self._relation)
+        return arrival.digest, None if target is None else document_key(target)
+
+    def _is_of_this_feed(self, arrival: Arrival) -> bool:
+        """R24; RFC 5005, section 6: another site's document must say that it belongs here."""
+        sites = {self._site_of(url) for url in (arrival.url, *arrival.hops, arrival.final_url)}
+        if sites <= self._sites:
+            return True
+        subscription = self.path[0]
+        if arrival.site_id and arrival.site_id == subscription.site_id:
+            return True
+        current = arrival.links.get(Relation.CURRENT)
+        names = (subscription.url, *subscription.hops, subscription.final_url)
+        return current is not None and any(same_document(current, name) for name in names)

@@ -1,0 +1,259 @@
+"""What kind of feed a document belongs to, and where its links lead (rules R0 to R7, R11, R12).
+
+Every dialect ends in one answer, the `Navigation`. A dialect is one recogniser in `_RECOGNISERS`; the order
+of that table is rule R0.
+
+    navigation = classify(document, http_links)
+    match subscription_hint(asked_url, document.url, navigation):
+        case Follow(url): ...     # dereference `current`, once
+        case Forward(url): ...    # an archive document; go forward while there is a URL
+        case Serve(): ...         # it is the subscription document
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from proxy.core.http_links import header_links
+from proxy.core.model import FeedDocument, Link
+from proxy.core.notes import BadLink, DeadChainLink, ExtraLink, Note
+from proxy.core.terms import Family, Kind, Relation
+from proxy.core.urls import is_fetchable, redacted, same_document
+
+MAX_LINKS_PER_RELATION: Final = 20
+"""Links of one relation that are looked at; a hostile head can hold any number of them."""
+
+MAX_LINK_NOTES: Final = 20
+"""Notes on the links of one document."""
+
+_DEAD: Final = "dead:"
+"""Before the relation, in `Navigation.links`: a target that is not to be followed."""
+
+_NOTED_RELATIONS: Final = frozenset(Relation) - {Relation.SELF, Relation.THIS}
+
+_XML_TYPES: Final = frozenset({"application/xml", "text/xml"})
+_FITTING_TYPES: Final = {
+    Family.ATOM: _XML_TYPES | {"application/atom+xml"},
+    Family.RSS: _XML_TYPES | {"application/rss+xml", "application/x-rss+xml", "text/rss", "text/rss+xml"},
+    Family.RDF: _XML_TYPES | {"application/rdf+xml", "application/rss+xml", "text/rdf", "text/rdf+xml"},
+    Family.JSON: frozenset({"application/feed+json", "application/json"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Navigation:
+    """What one document says about its feed and its neighbours."""
+
+    url: str
+    """The document's own, after redirects."""
+    kind: Kind
+    links: Mapping[str, str]
+    """The usable http(s) target per relation. `older_target` and `dead_link` read it, also when stored."""
+    is_archive: bool
+    """Whether it is marked as an archive document (fh:archive; RFC 5005, section 4)."""
+    older_relation: str
+    """The relation that leads to the older documents; empty when none does."""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def current_url(self) -> str | None:
+        """The subscription document (RFC 5005, section 4)."""
+        return self.links.get(Relation.CURRENT)
+
+    @property
+    def older_url(self) -> str | None:
+        """The next older document of the chain."""
+        return older_target(self.links, self.older_relation)
+
+    @property
+    def newer_url(self) -> str | None:
+        """The next newer archive document (RFC 5005, section 4)."""
+        return self.links.get(Relation.NEXT_ARCHIVE)
+
+    @property
+    def self_url(self) -> str | None:
+        """What the document calls itself (RFC 4287, section 4.2.7.2)."""
+        return self.links.get(Relation.SELF)
+
+    @property
+    def dead_link(self) -> Note | None:
+        """Set when there are older documents but no way to them (rule R2)."""
+        return dead_link(self.links, self.older_relation, self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The document is the subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """The subscription document is the one that `current` names; dereference it once."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An archive document that names no subscription document: the result can never be complete.
+
+    Go on with `url`, the next newer archive document, and ask again there; where it is None, this
+    document serves.
+    """
+
+    url: str | None
+
+
+def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigation:
+    """Return what a document says about its feed (rules R0 to R2, R11, R12).
+
+    Args:
+        document: Any document of a feed; `kind` is meant for the subscription document alone (R0).
+        http_links: Raw values of its HTTP Link header fields (RFC 8288).
+    """
+    links, notes = _usable_links(document, header_links(http_links, document.url))
+    evidence = _Evidence(
+        links=links,
+        history={element.name: element.text for element in document.head.history},
+        is_whole=not any(note.partial for note in document.notes),
+    )
+    finding = next(filter(None, (recognise(evidence) for recognise in _RECOGNISERS)), _Finding(Kind.PLAIN))
+    return Navigation(
+        url=document.url,
+        kind=finding.kind,
+        links=links,
+        is_archive=evidence.is_archive,
+        older_relation=finding.older_relation,
+        notes=notes,
+    )
+
+
+def older_target(links: Mapping[str, str], relation: str) -> str | None:
+    """Return where the relation that is being followed leads from a document; None at the chain's end.
+
+    Args:
+        links: As in `Navigation.links`, fresh or stored.
+        relation: The chain's, as in `Navigation.older_relation` of its subscription document (R0).
+    """
+    return links.get(relation)
+
+
+def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
+    """Return a note when a document's only link to the older ones cannot be followed (rule R2).
+
+    Args:
+        links: As in `Navigation.links`, fresh or stored.
+        relation: The chain's.
+        url: The document's.
+    """
+    href = links.get(f"{_DEAD}{relation}")
+    return None if href is None else DeadChainLink(url, href)
+
+
+def subscription_hint(asked_url: str, final_url: str, navigation: Navigation) -> Serve | Follow | Forward:
+    """Return how to get from a document to its feed's subscription document (rule R3; -05, section 6.1).
+
+        asked --Follow--> the target of `current`: it serves, whatever it says itself
+              --Forward-> the next newer archive document: ask again there; the result is never complete
+              --Serve
+
+    Args:
+        asked_url: What was asked for.
+        final_url: After redirects.
+        navigation: The document's.
+    """
+    current = navigation.current_url
+    if current is not None:
+        is_itself = same_document(current, asked_url) or same_document(current, final_url)
+        return Serve() if is_itself else Follow(current)
+    return Forward(navigation.newer_url) if navigation.is_archive else Serve()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidence:
+    """What the recognisers look at."""
+
+    links: Mapping[str, str]
+    history: Mapping[str, str]
+    is_whole: bool
+
+    @property
+    def is_archive(self) -> bool:
+        return "archive" in self.history
+
+    def has(self, relation: Relation) -> bool:
+        """Whether the document bears the relation, be it with a target that cannot be followed."""
+        return relation in self.links or f"{_DEAD}{relation}" in self.links
+
+
+class _Finding(NamedTuple):
+    kind: Kind
+    older_relation: str = ""
+
+
+def _complete(evidence: _Evidence) -> _Finding | None:
+    """R1; RFC 5005, section 2: fh:complete, which means nothing on an archive document."""
+    if "complete" in evidence.history and evidence.is_whole and not evidence.is_archive:
+        return _Finding(Kind.COMPLETE)
+    return None
+
+
+def _archived(evidence: _Evidence) -> _Finding | None:
+    """R2; RFC 5005, section 4.2: prev-archive, also beside paging links."""
+    if evidence.has(Relation.PREV_ARCHIVE):
+        return _Finding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
+    return None
+
+
+_RECOGNISERS: Final[tuple[Callable[[_Evidence], _Finding | None], ...]] = (
+    _complete,  # R1; R5 belongs beside it
+    _archived,  # R2
+    # R4 (legacy chains) and R6 (paged feeds) belong here, in this order; what nobody knows is R7's.
+)
+
+
+def _usable_links(
+    document: FeedDocument, from_header: Sequence[Link]
+) -> tuple[dict[str, str], tuple[Note, ...]]:
+    """Choose one target per relation; the document's own links before those of the header (R12)."""
+    own, beside = _by_relation(document.head.links), _by_relation(from_header)
+    links: dict[str, str] = {}
+    notes: list[Note] = []
+    for relation in Relation:
+        mine, others = own[relation], beside[relation]
+        chosen = _chosen(mine, document.family) or _chosen(others, document.family)
+        if chosen is not None:
+            links[relation] = chosen.target
+        elif (dead := next((link for link in mine + others if link.href.strip()), None)) is not None:
+            links[f"{_DEAD}{relation}"] = redacted(dead.href)
+        if relation in _NOTED_RELATIONS:
+            notes += _link_notes(mine or others, chosen, document.url)
+    return links, tuple(notes[:MAX_LINK_NOTES])
+
+
+def _by_relation(links: Sequence[Link]) -> dict[str, list[Link]]:
+    grouped: dict[str, list[Link]] = {relation: [] for relation in Relation}
+    for link in links:
+        group = grouped.get(link.relation)
+        if group is not None and len(group) < MAX_LINKS_PER_RELATION:
+            group.append(link)
+    return grouped
+
+
+def _chosen(links: Sequence[Link], family: Family) -> Link | None:
+    """R12: the first http(s) link whose type fits; where none fits, the first http(s) one."""
+    usable = [link for link in links if is_fetchable(link.target)]
+    fitting = (link for link in usable if not link.media_type or link.media_type in _FITTING_TYPES[family])
+    return next(fitting, usable[0] if usable else None)
+
+
+def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[Note]:
+    notes: list[Note] = []
+    for link in links:
+        if not is_fetchable(link.target):
+            notes.append(BadLink(url, link.relation, redacted(link.href)))
+        elif chosen is not None and not same_document(link.target, chosen.target):
+            notes.append(ExtraLink(url, link.relation, redacted(link.href)))
+    return notes

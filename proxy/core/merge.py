@@ -1,0 +1,65 @@
+"""Which copy of an entry is live (rules R8 to R10).
+
+The same entry can stand in many documents of a chain, and as a remembered copy of an earlier
+subscription document. Each copy is judged by itself, so the outcome depends on what the copies are
+and never on the order in which their documents arrived.
+
+    live = choose([Copy(...), Copy(...)], subscription_updated_at=feed_updated_at, settled=False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from proxy.core.terms import Role
+
+DAY_SECONDS: Final = 86400.0
+
+
+class Copy(NamedTuple):
+    """One copy of an entry, and what is known of the document it stands in."""
+
+    key: int
+    """What the caller knows it by."""
+    updated_at: float | None
+    role: Role
+    position: int
+    """Rank of its document among those of its role; lower is nearer the subscription document."""
+    ordinal: int
+    """Place in its document, counted from the top."""
+    document_updated_at: float | None
+    """Of a remembered copy: that of the subscription document it stood in."""
+    fetched_at: float
+
+
+def choose(copies: Iterable[Copy], *, subscription_updated_at: float | None, settled: bool) -> Copy | None:
+    """Return the copy that stays (R10; RFC 5005, 4.2), or None when none does (R8).
+
+    Args:
+        copies: The copies of one identity in attached documents.
+        subscription_updated_at: Update instant of the subscription document; an archive's date counts as
+            at most this, because some generators date every archive "now".
+        settled: Whether the identity was ever seen in an archive document. When no attached archive
+            holds it any more, its remembered copies leave with it (R8).
+    """
+    held = list(copies)
+    if settled and all(copy.role is Role.MEMORY for copy in held):
+        return None
+    return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
+
+
+_UNDATED: Final = float("-inf")
+_NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
+
+
+def _precedence(copy: Copy, subscription_updated_at: float | None) -> tuple[float, float, int, int, int]:
+    instant = copy.updated_at
+    if instant is None or instant > copy.fetched_at + DAY_SECONDS:
+        instant = _UNDATED
+    document = copy.document_updated_at
+    if document is None:
+        document = _UNDATED
+    elif copy.role is Role.ARCHIVE and subscription_updated_at is not None:
+        document = min(document, subscription_updated_at)
+    return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal)

@@ -1,0 +1,289 @@
+"""Which document next, and when to stop: one walk from the subscription document to the oldest (rule R2).
+
+The walk is told what arrived and says what to fetch. It does no I/O and knows no clock.
+
+    walk = Walk(subscription, relation="prev-archive", limits=limits, site_of=site_of)
+    while walk.ending is None:
+        start fetching every want of walk.wanted that is not being fetched; wait for one to be answered
+        walk.arrived(url, arrival)    or    walk.failed(url, note)
+
+States: WALKING (`ending` is None, the first of `wanted` is the path's next document) -> ENDED (`ending` is
+set, nothing is wanted). There is no way back. Transitions to ENDED:
+
+    the oldest document has no older link                           true end
+    its older link names itself, also through a redirect (R17)      true end
+    its only older link cannot be followed                          DeadChainLink
+    the link leads back to an earlier document of the path (R17)    ChainLoop
+    `NO_PROGRESS_DOCUMENTS` in a row brought nothing new (R17)      NoProgress
+    a limit is reached and the chain goes on (R18)                  LimitReached
+    the document is of another family (R23)                         FormatMismatch
+    the document is another site's and does not belong here (R24)   CrossOriginUnconfirmed
+    the document could not be had                                   the note that `failed` was given
+    `stop`                                                          the note that it was given
+
+Behind the path's next document, `wanted` lists what will probably be next: the early links of documents that
+still arrive, then guesses. Their answers are kept by URL until the chain links to them, and play no part
+in how the walk ends: path and ending are the same with look-ahead and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, assert_never
+
+from proxy.core.chain import Arrival, Chain, SameDocument
+from proxy.core.classify import dead_link, older_target
+from proxy.core.lookahead import Guesses
+from proxy.core.notes import LimitReached, NoProgress, Note
+from proxy.core.urls import document_key
+
+NO_PROGRESS_DOCUMENTS: Final = 50
+"""Archive documents in a row without a new (identity, instant) that end a chain (rule R17)."""
+
+MAX_WINDOW: Final = 8
+"""Documents ahead of the path at most, unless the driver says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkLimits:
+    """Rule R18; RFC 5005, section 6: each counts the subscription document."""
+
+    documents: int
+    bytes: int
+    """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
+    entries: int
+
+
+class Want(NamedTuple):
+    """A document to fetch."""
+
+    url: str
+    is_guess: bool
+    """Not on the path yet; no loss if it is never fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a walk ended."""
+
+    is_true_end: bool
+    """Whether the oldest document of the chain is on the path; then nothing is missing."""
+    notes: tuple[Note, ...] = ()
+
+
+class Walk:
+    """One walk; see the module's docstring.
+
+    Args:
+        subscription: The subscription document.
+        relation: The relation that leads to the older document, as `Navigation.older_relation`.
+        limits: Where to stop.
+        site_of: The site that a URL belongs to (rule R24).
+        look_ahead: Whether to guess. Early links are used in any case.
+        known: Whether a URL's document is stored already and so not worth guessing.
+        max_window: Documents wanted ahead of the path at most.
+    """
+
+    def __init__(
+        self,
+        subscription: Arrival,
+        *,
+        relation: str,
+        limits: WalkLimits,
+        site_of: Callable[[str], str],
+        look_ahead: bool = True,
+        known: Callable[[str], bool] = lambda _url: False,
+        max_window: int = MAX_WINDOW,
+    ) -> None:
+        self._relation = relation
+        self._limits = limits
+        self._known = known
+        self._max_window = max_window
+        self._chain = Chain(subscription, relation=relation, site_of=site_of)
+        self._guesses = Guesses(max_window=max_window if look_ahead else 0)
+        self._steps: list[str] = []
+        self._next: str | None = None
+        self._wanted: tuple[Want, ...] = ()
+        self._ending: Ending | None = None
+        self._asked: dict[str, str] = {}
+        self._early: dict[str, str] = {}
+        self._answers: dict[str, Arrival | Note] = {}
+        self._answered: set[str] = set()
+        self._joined: dict[str, bool] = {}
+        self._arrived_bytes = subscription.body_bytes
+        self._aim()
+        self._go_on()
+
+    @property
+    def path(self) -> tuple[Arrival, ...]:
+        """What has joined so far, newest first, the subscription document first; without their keys."""
+        return tuple(self._chain.path)
+
+    @property
+    def wanted(self) -> tuple[Want, ...]:
+        """What to fetch, the most urgent first; the first one is the path's, the others are ahead of it.
+
+        A URL is never wanted again once it was answered. One that was ahead and is no longer listed is not
+        worth an answer any more.
+        """
+        return self._wanted
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the walk ended; None while it goes on."""
+        return self._ending
+
+    def accepted(self, url: str) -> bool:
+        """Return whether the document that was asked for by this URL has joined the path."""
+        return document_key(url) in self._joined
+
+    def news(self, url: str) -> bool:
+        """Return whether the document that joined by this URL brought an entry or an update not yet met."""
+        return self._joined.get(document_key(url), False)
+
+    def arrived(self, url: str, arrival: Arrival) -> None:
+        """Take a document that was wanted, by the URL that `wanted` named."""
+        self._answer(url, arrival)
+
+    def failed(self, url: str, note: Note) -> None:
+        """Take the reason why a document that was wanted cannot be had.
+
+        On the path it ends the walk; ahead of it, it ends the guessing.
+        """
+        self._answer(url, note)
+
+    def predicted(self, url: str, older_url: str) -> None:
+        """Take the older link that stands in the head of a document that is still arriving (rule R0)."""
+        if self._ending is None and document_key(url) not in self._answered:
+            self._early[document_key(url)] = older_url
+            self._choose_wanted()
+
+    def stop(self, note: LimitReached) -> None:
+        """End the walk where it is: the time is over (rule R18)."""
+        if self._ending is None:
+            self._end(note)
+
+    def _answer(self, url: str, answer: Arrival | Note) -> None:
+        key = document_key(url)
+        assert key in self._asked, f"{url} was not wanted"
+        if self._ending is not None or key in self._answered:
+            return
+        self._answered.add(key)
+        self._early.pop(key, None)
+        self._answers[key] = answer
+        if isinstance(answer, Arrival):
+            self._arrived_bytes += answer.body_bytes
+        else:
+            self._guesses.end()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let join what has arrived, as far as the path reaches; then decide what is wanted."""
+        while self._next is not None:
+            answer = self._answers.pop(document_key(self._next), None)
+            if answer is None:
+                self._choose_wanted()
+                return
+            if isinstance(answer, Note):
+                self._end(answer)
+            else:
+                self._take(answer)
+
+    def _take(self, arrival: Arrival) -> None:
+        objection = self._chain.objection(arrival)
+        if objection is None:
+            self._joined[document_key(arrival.url)] = self._chain.join(arrival)
+            self._aim()
+        elif isinstance(objection, SameDocument):
+            self._end()
+        else:
+            self._end(objection)
+
+    def _aim(self) -> None:
+        """Set the path's next document, or end the walk. Once for each document that joins."""
+        tip, target = self._chain.tip, self._chain.target
+        dead = dead_link(tip.links, self._relation, tip.final_url)
+        if target is None:
+            self._end(dead)
+            return
+        match self._chain.repetition(target):
+            case SameDocument():
+                self._end()
+            case Note() as loop:
+                self._end(loop)
+            case None:
+                note = self._exhaustion(target)
+                if note is not None:
+                    self._end(note)
+                    return
+                self._guesses.check(tip.url, target)
+                self._steps.append(target)
+                self._next = target
+            case never:
+                assert_never(never)
+
+    def _exhaustion(self, target: str) -> Note | None:
+        """Return why the chain is followed no further, though it goes on (R17, R18)."""
+        chain, limits = self._chain, self._limits
+        if chain.without_news >= NO_PROGRESS_DOCUMENTS:
+            return NoProgress(chain.tip.url, chain.without_news)
+        for reached, limit, key in (
+            (len(chain.path), limits.documents, "limits.documents_per_feed"),
+            (chain.body_bytes, limits.bytes, "limits.feed_bytes"),
+            (chain.entries, limits.entries, "limits.entries_per_feed"),
+        ):
+            if reached >= limit:
+                return LimitReached(target, key, limit)
+        return None
+
+    def _end(self, note: Note | None = None) -> None:
+        self._ending = Ending(is_true_end=note is None, notes=() if note is None else (note,))
+        self._next = None
+        self._wanted = ()
+        self._answers.clear()
+        self._early.clear()
+
+    def _choose_wanted(self) -> None:
+        assert self._next is not None, "the walk goes on"
+        wants = [Want(self._as_asked(self._next), is_guess=False)]
+        listed = {document_key(self._next)}
+        for url in self._ahead():
+            key = document_key(url)
+            if key in listed or key in self._answered or self._known(url):
+                continue
+            listed.add(key)
+            wants.append(Want(self._as_asked(url), is_guess=True))
+        self._wanted = tuple(wants)
+
+    def _ahead(self) -> list[str]:
+        """Return what probably follows the path's next document, the nearest first."""
+        assert self._next is not None, "the walk goes on"
+        room = min(self._max_window, self._limits.documents - len(self._chain.path) - 1)
+        if self._arrived_bytes >= self._limits.bytes:
+            return []
+        line = [self._next]
+        while len(line) <= room and (older := self._likely_older(line[-1])) is not None:
+            if self._chain.repetition(older) or older in line:
+                return line[1:]
+            line.append(older)
+        is_stored = self._known(line[-1])  # then the older link costs no wait
+        for guess in () if is_stored else self._guesses.after([*self._steps[-3:-1], *line]):
+            if len(line) > room or self._chain.repetition(guess):
+                break
+            line.append(guess)
+        return line[1:]
+
+    def _likely_older(self, url: str) -> str | None:
+        """Return the older link of a document that was fetched ahead or is still arriving."""
+        key = document_key(url)
+        answer = self._answers.get(key)
+        return (
+            older_target(answer.links, self._relation)
+            if isinstance(answer, Arrival)
+            else self._early.get(key)
+        )
+
+    def _as_asked(self, url: str) -> str:
+        """Return the spelling by which a document was first wanted, so that it is not fetched by two."""
+        return self._asked.setdefault(document_key(url), url)
