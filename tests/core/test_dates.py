@@ -147,4 +147,4 @@ def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minute
 def test_no_text_raises(text: str) -> None:
     for parse in (parse_rfc3339, parse_rfc822):
         instant = parse(text)
-        assert instant is None or datetime.fromtimestamp(0, UTC) + timedelta(seconds=instant)
+        assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)

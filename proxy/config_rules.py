@@ -1,0 +1,247 @@
+"""What the value of a configuration key may be, and how the text of an environment variable becomes one.
+
+A `Rule` per kind of value; nothing here knows a key, a file or the environment. Every rule refuses by
+`ValueError`; `Rule.allowed` says in words what it takes, for the message that names the key.
+
+    rule = whole(1, 65535)
+    rule.check(80)                      # 80
+    rule.check(rule.from_text("80"))    # 80
+    rule.check(True)                    # ValueError
+"""
+
+# ruff: noqa: TRY004 - every rule refuses by ValueError, a wrong type too
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+_HOST_NAME: Final = re.compile(
+    r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
+    re.IGNORECASE,
+)
+_PORT_RANGE: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
+_HIGHEST_PORT: Final = 65535
+_TRUTH: Final = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of value: what is allowed in words, the check, and the reading of a variable's text."""
+
+    allowed: str
+    check: Callable[[object], object]
+    from_text: Callable[[str], object] = str
+
+
+def whole(low: int, high: int, *, zero: str = "") -> Rule:
+    """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
+
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError("not a whole number")
+        if not (low <= value <= high or (zero and value == 0)):
+            raise ValueError("out of range")
+        return value
+
+    return Rule(_range_text("a whole number", low, high, zero), check, lambda text: int(text.strip()))
+
+
+def seconds(low: float, high: float, *, zero: str = "") -> Rule:
+    """A number of seconds from `low` to `high`, fractions allowed."""
+
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError("not a number")
+        if not (low <= value <= high or (zero and value == 0)):
+            raise ValueError("out of range")
+        return value
+
+    return Rule(_range_text("a number of seconds", low, high, zero), check, lambda text: float(text.strip()))
+
+
+def _range_text(noun: str, low: float, high: float, zero: str) -> str:
+    return f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else "")
+
+
+def flag() -> Rule:
+    """True or false."""
+
+    def check(value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError("neither true nor false")
+        return value
+
+    def from_text(text: str) -> object:
+        return _TRUTH.get(text.strip().lower(), text)
+
+    return Rule("true or false", check, from_text)
+
+
+def choice(*names: str) -> Rule:
+    """One of a few words, in any case."""
+
+    def check(value: object) -> str:
+        word = _text(value).lower()
+        if word not in names:
+            raise ValueError("not one of them")
+        return word
+
+    return Rule("one of " + ", ".join(names), check)
+
+
+def visible(allowed: str, *, spaces: bool = False, empty: bool = False) -> Rule:
+    """Printable ASCII text, as header fields take it; `spaces` allows blanks inside it."""
+
+    def check(value: object) -> str:
+        text = _text(value)
+        lowest = " " if spaces else "!"
+        if text != text.strip() or not all(lowest <= character <= "~" for character in text):
+            raise ValueError("characters that are not allowed")
+        if not text and not empty:
+            raise ValueError("empty")
+        return text
+
+    return Rule(allowed, check)
+
+
+def file_path() -> Rule:
+    """The path of a file."""
+
+    def check(value: object) -> str:
+        text = _text(value)
+        if not text.strip() or "\0" in text or text == ":memory:":
+            raise ValueError("no path")
+        return text
+
+    return Rule("the path of a file", check)
+
+
+def bind_host() -> Rule:
+    """An address or a name to listen on."""
+
+    def check(value: object) -> str:
+        text = _text(value)
+        if not (_is_address(text) or _HOST_NAME.fullmatch(text)):
+            raise ValueError("neither an address nor a name")
+        return text
+
+    return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
+
+
+def listed(item: Callable[[object], object], allowed: str) -> Rule:
+    """A tuple whose items all pass `item`. A variable holds it with commas or as a TOML array."""
+
+    def check(value: object) -> tuple[object, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError("not a list")
+        return tuple(item(one) for one in value)
+
+    return Rule(f"a list of {allowed}", check, _list_from_text)
+
+
+def _list_from_text(text: str) -> object:
+    if text.strip().startswith("["):
+        return tomllib.loads(f"list = {text}")["list"]
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def port_item(value: object) -> int | str:
+    """One port (80 or "80") or a range of ports ("1024-65535")."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("not a port")
+    found = _PORT_RANGE.fullmatch(str(value))
+    if found is None:
+        raise ValueError("not a port")
+    low = int(found[1])
+    high = int(found[2]) if found[2] else low
+    if not 1 <= low <= high <= _HIGHEST_PORT:
+        raise ValueError("not a port")
+    return f"{low}-{high}" if found[2] else low
+
+
+def network_item(value: object) -> str:
+    """One network in CIDR notation, or one address."""
+    text = _text(value).strip()
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as exc:
+        try:
+            wanted = ipaddress.ip_network(text, strict=False)
+        except ValueError:
+            raise ValueError("not a network") from exc
+        raise ValueError(f"bits set behind the prefix: did you mean {wanted}?") from exc
+
+
+def host_pattern_item(value: object) -> str:
+    """One host name or address, or `*.` and a name for everything below it. Lower case."""
+    text = _text(value).strip().lower().rstrip(".")
+    if not (_is_address(text) or _HOST_NAME.fullmatch(text.removeprefix("*."))):
+        raise ValueError("not a host")
+    return text
+
+
+def host_item(value: object) -> str:
+    """One host name or address, without a port; an IPv6 address with or without brackets. Lower case."""
+    text = _text(value).strip().lower()
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    if not (_is_address(text) or _HOST_NAME.fullmatch(text)):
+        raise ValueError("not a host without a port")
+    return text
+
+
+def secret_item(value: object) -> str:
+    """One secret: visible ASCII, not empty."""
+    return str(visible("").check(value))
+
+
+def web_url(allowed: str, *, userinfo: bool = False, path: bool = True) -> Rule:
+    """An http(s) URL without query and fragment, without its last slash; or nothing."""
+
+    def check(value: object) -> str:
+        text = _text(value)
+        if not text:
+            return ""
+        parts = urlsplit(text)
+        host, _port = parts.hostname or "", parts.port
+        if parts.scheme not in ("http", "https") or not (_is_address(host) or _HOST_NAME.fullmatch(host)):
+            raise ValueError("no http or https URL")
+        if not all("!" <= character <= "~" for character in text) or "?" in text or "#" in text:
+            raise ValueError("a query, a fragment or characters that are not allowed")
+        if "@" in parts.netloc and not userinfo:
+            raise ValueError("credentials are not allowed here")
+        if parts.path.strip("/") and not path:
+            raise ValueError("a path is not allowed here")
+        return text.rstrip("/")
+
+    return Rule(allowed, check)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text

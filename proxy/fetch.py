@@ -1,0 +1,300 @@
+"""One document from its publisher: a bounded GET (design, sections 2 and 4; FAULTS parts A and C).
+
+Redirects are followed by a loop of our own, so that each hop passes the same checks as the first
+(FAULTS finding 14). Whatever goes wrong is a `DocumentError` with a stable slug.
+
+    async with Fetcher.open(config.fetch, config.limits) as fetcher:
+        fetched = await fetcher.fetch("https://example.org/feed.atom")
+        validators = Validators(etag=fetched.headers.get("etag"))
+        assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+import structlog
+from aiohttp.abc import AbstractResolver
+
+from proxy.addresses import AddressPolicy, OwnAddresses
+from proxy.config import FetchConfig, LimitsConfig
+from proxy.core.urls import UrlError
+from proxy.errors import DocumentError, PublisherError, PublisherTimeoutError
+from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, Traffic, open_session
+from proxy.failures import failure_of, is_transient, status_failure
+from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds, retry_after_seconds
+from proxy.redact import safe_url, without_credentials
+from proxy.targets import Target, parse_target, redirect_target
+
+log = structlog.get_logger()
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PERMANENT: Final = frozenset({301, 308})
+_USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What makes a request conditional (RFC 9110, section 8.8)."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+    def header_fields(self) -> dict[str, str]:
+        """Return the fields of a conditional request (RFC 9110, section 13.1); a broken validator is none."""
+        given = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {
+            name: value for name, value in given.items() if value and value.isascii() and value.isprintable()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A document as its publisher sent it, or the word that it has not changed."""
+
+    url: str
+    """As asked for."""
+    final_url: str
+    hops: tuple[str, ...]
+    """Every URL between the one asked for and the final one."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent (301, 308); None where there were none, or others."""
+    not_modified: bool
+    body: bytes
+    """Decoded; empty when not modified."""
+    media_type: str
+    """Content-Type as sent."""
+    headers: Mapping[str, str]
+    """Those that the proxy uses (`proxy.exchange.KEPT_HEADERS`) and the publisher sent; lower-case names."""
+    links: tuple[str, ...]
+    """Values of the Link fields (RFC 8288)."""
+    wire_bytes: int
+    """Of the body as it came, before decoding."""
+    fetched_at: float
+    duration_seconds: float
+    """Of the requests; without waiting for a place."""
+    status: int
+
+
+@dataclass(slots=True)
+class _Trip:
+    """One fetch under way."""
+
+    url: str
+    limit_seconds: float
+    spent_seconds: float = 0.0
+    """On requests and pauses; never more than the limit."""
+    seen: list[str] = field(default_factory=list)
+    """Each URL that was asked, in order."""
+    is_permanent: bool = True
+    traffic: Traffic = field(default_factory=Traffic)
+
+    @property
+    def left_seconds(self) -> float:
+        return self.limit_seconds - self.spent_seconds
+
+    def spend(self, seconds: float) -> None:
+        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def facts(self) -> dict[str, object]:
+        """What every event of a fetch tells (FAULTS, terms): never credentials, never a query string."""
+        return {
+            "url": safe_url(self.url),
+            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
+            "hops": max(0, len(self.seen) - 1),
+            "status": self.traffic.status,
+            "wire_bytes": self.traffic.wire_bytes,
+            "body_bytes": self.traffic.body_bytes,
+            "duration_s": round(self.spent_seconds, 6),
+        }
+
+
+class Fetcher:
+    """Fetches documents, many at once; belongs to one event loop. Made by `open`."""
+
+    def __init__(
+        self,
+        fetch: FetchConfig,
+        *,
+        exchange: Exchange,
+        policy: AddressPolicy,
+        gate: HostGate,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._config = fetch
+        self._exchange = exchange
+        self._policy = policy
+        self._gate = gate
+        self._sleep = sleep
+        self._jitter = jitter
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(
+        cls,
+        fetch: FetchConfig,
+        limits: LimitsConfig,
+        *,
+        resolver: AbstractResolver | None = None,
+        own_addresses: OwnAddresses | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+    ) -> AsyncIterator[Fetcher]:
+        """Open the HTTP client, and close it at the end.
+
+        `own_addresses` says of an IP address and a port whether the proxy itself listens there (FAULTS
+        row 19); for the rest see `open_session`.
+        """
+        policy = AddressPolicy.from_config(fetch, own_addresses)
+        gate = HostGate(
+            concurrency=fetch.concurrency,
+            per_host=fetch.concurrency_per_host,
+            min_interval_seconds=fetch.min_interval_per_host_seconds,
+        )
+        async with open_session(
+            fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
+        ) as session:
+            exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
+            yield cls(fetch, exchange=exchange, policy=policy, gate=gate)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_chunk: Callable[[str, bytes], None] | None = None,
+    ) -> Fetched:
+        """Return the document at a URL, after redirects.
+
+        Args:
+            url: Absolute http(s) URL.
+            validators: Make the request conditional; the answer may then be `not_modified`.
+            on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
+
+        Raises:
+            DocumentError: No document; the slug says why.
+        """
+        trip = _Trip(without_credentials(url), self._config.document_timeout_seconds)
+        try:
+            fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+        except DocumentError as exc:
+            log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            raise
+        outcome = "not-modified" if fetched.not_modified else "fetched"
+        log.info("document.fetched", outcome=outcome, **trip.facts())
+        return fetched
+
+    async def _travel(
+        self, trip: _Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
+    ) -> Fetched:
+        try:
+            target = parse_target(url)
+        except UrlError as exc:
+            raise PublisherError(str(exc), url=trip.url, slug="bad-link") from exc
+        conditions = validators.header_fields()
+        while True:
+            trip.seen.append(target.url)
+            try:
+                self._policy.check_target(target.host, target.port)
+            except OSError as exc:
+                raise failure_of(exc, target.url) from exc
+            answer = await self._ask(trip, target, conditions, on_chunk)
+            if answer.status not in _REDIRECTS:
+                return self._concluded(trip, answer, is_conditional=bool(conditions))
+            trip.is_permanent = trip.is_permanent and answer.status in _PERMANENT
+            target = self._redirected(trip, answer)
+
+    async def _ask(
+        self,
+        trip: _Trip,
+        target: Target,
+        conditions: Mapping[str, str],
+        on_chunk: Callable[[str, bytes], None] | None,
+    ) -> Answer:
+        """Ask for one hop, again after a moment where that may help."""
+        attempt = 0
+        while True:
+            try:
+                async with self._gate.slot(target.host, url=target.url):
+                    return await self._ask_once(trip, target, conditions, on_chunk)
+            except DocumentError as exc:
+                pause_seconds = backoff_seconds(attempt, self._jitter())
+                attempt += 1
+                if (
+                    attempt > self._config.retries
+                    or not is_transient(exc)
+                    or pause_seconds >= trip.left_seconds
+                ):
+                    raise
+            trip.spend(pause_seconds)
+            await self._sleep(pause_seconds)
+
+    async def _ask_once(
+        self,
+        trip: _Trip,
+        target: Target,
+        conditions: Mapping[str, str],
+        on_chunk: Callable[[str, bytes], None] | None,
+    ) -> Answer:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(trip.left_seconds):
+                tell = partial(on_chunk, target.url) if on_chunk is not None else None
+                answer = await self._exchange.get(target, conditions, trip.traffic, tell)
+        except TimeoutError as exc:
+            raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
+        finally:
+            trip.spend(time.monotonic() - started)
+        asks = answer.field("retry-after") if answer.status in BACKOFF_STATUSES else None
+        wait_seconds = retry_after_seconds(asks, time.time())
+        if wait_seconds is not None:
+            self._gate.penalize(target.host, self._gate.now() + wait_seconds)
+        if answer.status not in _USABLE:
+            raise status_failure(answer.status, target.url, wait_seconds)
+        return answer
+
+    def _redirected(self, trip: _Trip, answer: Answer) -> Target:
+        """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
+        base, location = answer.target, answer.headers.get("Location", "")
+        target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
+        if target.url in trip.seen:
+            raise PublisherError("the redirects lead in a circle", url=base.url, slug="redirect-loop")
+        if len(trip.seen) > self._config.max_redirects:
+            message = f"expected at most {self._config.max_redirects} redirects"
+            raise PublisherError(message, url=base.url, slug="too-many-redirects")
+        return target
+
+    def _concluded(self, trip: _Trip, answer: Answer, *, is_conditional: bool) -> Fetched:
+        not_modified, url = answer.status == HTTPStatus.NOT_MODIFIED, answer.target.url
+        if not_modified and not is_conditional:
+            raise status_failure(answer.status, url, None)
+        if not not_modified and not answer.body:
+            message = "expected a document, got an empty body"
+            raise PublisherError(message, url=url, slug="empty", publisher_status=answer.status)
+        return Fetched(
+            url=trip.url,
+            final_url=url,
+            hops=tuple(trip.seen[1:-1]),
+            permanent_url=url if len(trip.seen) > 1 and trip.is_permanent else None,
+            not_modified=not_modified,
+            body=answer.body,
+            media_type=answer.field("content-type") or "",
+            headers=answer.kept_headers(),
+            links=answer.fields("link"),
+            wire_bytes=trip.traffic.wire_bytes,
+            fetched_at=time.time(),
+            duration_seconds=trip.spent_seconds,
+            status=answer.status,
+        )
