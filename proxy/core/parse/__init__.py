@@ -1,0 +1,1 @@
+"""Bytes -> `FeedDocument`: encodings, XML under limits, one reader a family."""

@@ -1,0 +1,90 @@
+"""Atom 1.0 (RFC 4287)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from proxy.core.dates import parse_rfc3339
+from proxy.core.model import Entry, Head
+from proxy.core.parse.attributes import attribute
+from proxy.core.parse.guard import Guard
+from proxy.core.parse.identities import FieldsNeededError
+from proxy.core.parse.reader import FeedReader, Frame, Options, nothing
+from proxy.core.terms import ATOM_NS, Family
+
+
+def _atom(name: str) -> str:
+    return f"{ATOM_NS}}}{name}"
+
+
+_ENTRY: Final = _atom("entry")
+_PERSON_AND_RIGHTS: Final = {_atom("author"): "author", _atom("rights"): "rights"}
+_HEAD: Final = {_atom(name): name for name in ("id", "title", "updated")}
+_FIELDS: Final = _PERSON_AND_RIGHTS | {_atom(name): name for name in ("id", "updated", "source")}
+_FULL_FIELDS: Final = _FIELDS | {
+    _atom(name): name for name in ("published", "link", "title", "content", "summary")
+}
+
+
+class AtomReader(FeedReader):
+    """Reads atom:feed."""
+
+    family: ClassVar[Family] = Family.ATOM
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        super().__init__(guard, url, options)
+        self.fields = _FULL_FIELDS if self.is_full else _FIELDS
+        self.marks = frozenset({"author", "rights", "source", "link"})
+
+    def begin(self, attributes: list[str]) -> None:
+        self.version = "1.0"
+        self.enter(Frame(2, self._child_began, 1, nothing), attributes)
+
+    def _child_began(self, name: str, attributes: list[str]) -> None:
+        if name == _ENTRY:
+            self.entry_began()
+        else:
+            self.head_child(name, attributes)
+
+    def head_slot(self, name: str) -> str:
+        return _HEAD.get(name, "")
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        if slot == "source":
+            self.descend(self._source_child)
+        elif slot == "link":
+            if (attribute(attributes, "rel") or "alternate") == "alternate":
+                self.values.setdefault("link", attribute(attributes, "href") or "")
+        else:
+            super().mark(slot, attributes)
+
+    def _source_child(self, name: str, _attributes: list[str]) -> None:
+        """The author and rights of atom:source count for its entry (RFC 4287, 4.2.1 and 4.2.11)."""
+        slot = _PERSON_AND_RIGHTS.get(name)
+        if slot:
+            self.values[slot] = ""
+
+    def entry(self, start: int, end: int) -> Entry:
+        values = self.values
+        updated = values.get("updated")
+        updated_at = parse_rfc3339(updated) if updated else None
+        order_at = updated_at
+        if updated_at is None:
+            if not self.is_full:
+                raise FieldsNeededError
+            order_at = parse_rfc3339(values.get("published", ""))
+        return Entry(
+            self.identity(), updated_at, order_at, start, end, "author" in values, "rights" in values
+        )
+
+    def head(self) -> Head:
+        values = self.head_values
+        return Head(
+            site_id=values.get("id", ""),
+            title=values.get("title", ""),
+            updated_at=parse_rfc3339(values.get("updated", "")),
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+        )

@@ -1,0 +1,300 @@
+"""What Atom and RSS have in common: an element that holds the head's children and the entries.
+
+A `FeedReader` takes the elements of one document from expat. At any time it waits for two things only:
+elements that begin at one depth (`Frame.watch`), and the end of the element at another (`Frame.until`);
+everything else costs a comparison. Nothing is built from what lies deeper; entries are byte ranges.
+
+    container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
+    container --another child begins--> head child --ends--> container
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from proxy.core.model import (
+    Entry,
+    EntryId,
+    FeedDocument,
+    Head,
+    HeadChild,
+    HistoryElement,
+    Link,
+    Scope,
+    entry_id,
+)
+from proxy.core.notes import Note
+from proxy.core.parse.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES, head_link, inner_scope, is_too_much
+from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_ELEMENTS, Guard
+from proxy.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
+from proxy.core.terms import ATOM_NS, FH_NS, Family
+
+MAX_ENTRIES: Final = 250_000
+MAX_HEAD_CHILDREN: Final = 100_000
+
+_ATOM_LINK: Final = f"{ATOM_NS}}}link"
+_MAX_FLAT: Final = 2 * MAX_ATTRIBUTES
+_FH_NAME: Final = f"{FH_NS}}}"
+
+
+class Frame(NamedTuple):
+    """What the reader waits for; depths count the root as 1."""
+
+    watch: int
+    on_child: Callable[[str, list[str]], None]
+    until: int
+    on_end: Callable[[], None]
+
+
+class Options(NamedTuple):
+    """What is wanted of one reading."""
+
+    identities: Sequence[EntryId] = ()
+    """Those that the document itself lists for its entries (`synthesize`)."""
+    is_full: bool = False
+    """Also collect what stands in for an entry's id or update instant."""
+    is_early: bool = False
+    """Stop where the first entry begins."""
+
+
+def nothing() -> None:
+    """An end that means nothing."""
+
+
+def _ignore(_name: str, _attributes: list[str]) -> None:
+    """An element that says nothing."""
+
+
+class FeedReader(ABC):
+    """Reads one document of one family, from the start of its root on.
+
+    Args:
+        guard: Its parser; the reader takes over the element handlers.
+        url: Of the document, after redirects.
+        options: What is wanted.
+    """
+
+    family: ClassVar[Family]
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        self.guard = guard
+        self.parser = guard.parser
+        self.url = url
+        self.version = ""
+        self.has_entered = False
+        """Whether the first entry began."""
+        self._options = options
+        self.is_full = options.is_full
+        self.fields: Mapping[str, str] = {}
+        """Children of entries that are read, and what each is kept as."""
+        self.marks: frozenset[str] = frozenset()
+        """Those among them whose text is not wanted: `mark` looks at them."""
+        self.entries: list[Entry] = []
+        self._alternatives: list[Alternative] = []
+        self.values: dict[str, str] = {}
+        """Of the entry that is being read."""
+        self.head_values: dict[str, str] = {}
+        self.children: list[HeadChild] = []
+        self.links: list[Link] = []
+        self.history: list[HistoryElement] = []
+        self.scope = Scope({}, "", url)
+        self.start_at = 0
+        """Of the entry or head child that is being read."""
+        self._child = ("", "", "")
+        self._slot = ""
+        self._pieces: list[str] = []
+        self._add = self._pieces.append
+        self._field_end = self._field_ended
+        self._container = self._entry_frame = Frame(0, _ignore, 0, nothing)
+        self._wait(self._container)
+
+    # -- what a family adds -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self, attributes: list[str]) -> None:
+        """Take the root's start tag."""
+
+    @abstractmethod
+    def head_slot(self, name: str) -> str:
+        """Return what the text of a head child is kept as; empty when it is not wanted."""
+
+    @abstractmethod
+    def entry(self, start: int, end: int) -> Entry:
+        """Make the entry from `values`; one without an id is identified afterwards."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Make the head from what was read so far."""
+
+    # -- expat's handlers ---------------------------------------------------------------------------------
+
+    def take_over(self, attributes: list[str]) -> None:
+        """Begin with the root, whose start tag expat reports now."""
+        self.guard.check_element("", attributes)
+        self.begin(attributes)
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers()
+
+    def _handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
+        """Make what runs for every element: closures, because they are the fastest."""
+        guard, measured = self.guard, self.guard.must_measure
+        depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth, left
+            depth += 1
+            left -= 1
+            if measured or (attributes and len(attributes) > _MAX_FLAT):
+                guard.check_element(name, attributes)
+            if depth == self._watch:
+                self._on_child(name, attributes)
+            elif depth > max_depth:
+                guard.stop("xml-limit", f"at most {max_depth} levels of elements", "more")
+            if left < 0:
+                guard.stop("xml-limit", f"at most {MAX_ELEMENTS} elements", "more")
+
+        def end(_name: str) -> None:
+            nonlocal depth
+            if depth == self._until:
+                self._on_end()
+            depth -= 1
+
+        return start, end
+
+    def _wait(self, frame: Frame) -> None:
+        self._watch, self._on_child, self._until, self._on_end = frame
+
+    # -- the container ------------------------------------------------------------------------------------
+
+    def enter(self, container: Frame, attributes: Sequence[str]) -> None:
+        """Go into the element that holds entries: what it declares holds for them."""
+        self.scope = inner_scope(self.scope, self.guard.declarations(), attributes)
+        if is_too_much(self.scope.prefixes):
+            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+            self.guard.stop("xml-limit", expected, "more")
+        self.contain(container)
+
+    def contain(self, container: Frame) -> None:
+        """Wait for the children of an element that holds entries."""
+        self._container = container
+        depth = container.watch
+        self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
+        self._wait(container)
+
+    # -- the head -----------------------------------------------------------------------------------------
+
+    def head_child(self, name: str, attributes: list[str]) -> None:
+        """A child of the container that is no entry began."""
+        self.start_at = self.parser.CurrentByteIndex
+        namespace, _, local = name.rpartition("}")
+        relation = ""
+        if name == _ATOM_LINK:
+            self.links.append(head_link(attributes, self.scope))
+            relation = self.links[-1].relation
+        self._child = (namespace, local, relation)
+        self._slot = local if name.startswith(_FH_NAME) else self.head_slot(name)
+        if self._slot:
+            self.parser.CharacterDataHandler = self._add
+        self._until, self._on_end = self._watch, self._head_child_ended
+
+    def _head_child_ended(self) -> None:
+        namespace, local, relation = self._child
+        end = self.guard.end_of(self.start_at)
+        self.children.append(HeadChild(namespace, local, self.start_at, end, relation))
+        if len(self.children) > MAX_HEAD_CHILDREN:
+            self.guard.stop("xml-limit", f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
+        if self._slot:
+            text = self._captured().strip(SPACES)
+            if namespace == FH_NS:
+                self.history.append(HistoryElement(local, text))
+            else:
+                self.head_values.setdefault(self._slot, text)
+        self._wait(self._container)
+
+    # -- entries ------------------------------------------------------------------------------------------
+
+    def entry_began(self) -> None:
+        """A child of the container that is an entry began."""
+        self.has_entered = True
+        self.start_at = self.parser.CurrentByteIndex
+        if self._options.is_early:
+            self.parser.StartElementHandler = self.parser.EndElementHandler = None
+            return
+        self.values = {}
+        self._wait(self._entry_frame)
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        """A field whose text is not wanted began: it is noted."""
+        self.values[slot] = ""
+
+    def _field_began(self, name: str, attributes: list[str]) -> None:
+        slot = self.fields.get(name)
+        if slot is None:
+            return
+        if slot in self.marks:
+            self.mark(slot, attributes)
+        elif slot not in self.values:
+            self._slot = slot
+            self._until, self._on_end = self._watch, self._field_end
+            self.parser.CharacterDataHandler = self._add
+
+    def _field_ended(self) -> None:
+        self.values[self._slot] = self._captured()
+        _, _, self._until, self._on_end = self._entry_frame
+
+    def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
+        """Look at the children of the field that begins now."""
+        self._wait(Frame(self._watch + 1, on_child, self._watch, self._descended))
+
+    def _descended(self) -> None:
+        self._wait(self._entry_frame)
+
+    def _captured(self) -> str:
+        self.parser.CharacterDataHandler = None
+        pieces = self._pieces
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        pieces.clear()
+        return text
+
+    def _entry_ended(self) -> None:
+        if self.values:  # it has children: there is an end tag
+            end = self.guard.text.find(b">", self.parser.CurrentByteIndex) + 1
+        else:
+            end = self.guard.end_of(self.start_at)
+        entry = self.entry(self.start_at, end)
+        if len(self.entries) >= MAX_ENTRIES:
+            self.guard.stop("xml-limit", f"at most {MAX_ENTRIES} entries", "more")
+        self.entries.append(entry)
+        if self.is_full:
+            self._alternatives.append(alternative(self.values))
+        self._wait(self._container)
+
+    def identity(self) -> EntryId:
+        """Return the identity that the entry's own id makes (R9).
+
+        Raises:
+            FieldsNeededError: It has none, and what else identifies it was not collected.
+        """
+        text = self.values.get("id", "").strip(SPACES)
+        if not text and not self.is_full and not self._options.identities:
+            raise FieldsNeededError
+        return entry_id(text)
+
+    def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
+        """Return what was read."""
+        entries, listed = self.entries, self._options.identities
+        if listed and len(listed) == len(entries):
+            entries = [e._replace(identity=i) for e, i in zip(entries, listed, strict=True)]
+        elif self.is_full:
+            entries = identified(entries, self._alternatives)
+        return FeedDocument(self.url, self.family, self.version, text, self.head(), tuple(entries), notes)
+
+    def check_listed(self) -> None:
+        """See to it that the identities which the document lists are as many as its entries.
+
+        Raises:
+            FieldsNeededError: They are not; they mean nothing then.
+        """
+        if self._options.identities and len(self._options.identities) != len(self.entries):
+            raise FieldsNeededError

@@ -1,0 +1,73 @@
+"""Editing the start tag of a slice of XML, byte by byte: all else of it stays as it is.
+
+Slices come from a document that was parsed, so their tags are well-formed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+from xml.sax.saxutils import escape
+
+_NAME: Final = re.compile(rb"<([^\s/>]+)")
+_ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_SIMPLE: Final = re.compile(
+    rb"<[^\s/>]+(?:\s+xmlns(?::[^\s=]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
+    rb"(?:/>|>(?:[^<]++|<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>)*+</[^<>]*>)",
+    re.DOTALL,
+)
+_ABSOLUTE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.\-]*:")
+_QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+
+
+class Attribute(NamedTuple):
+    """An attribute as it can stand in a start tag."""
+
+    name: bytes
+    written: bytes
+    """With a blank in front."""
+
+
+def attribute(name: str, value: str) -> Attribute:
+    """Return the attribute, its value escaped."""
+    return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())
+
+
+def is_simple(slice_: bytes) -> bool:
+    """Whether an element has neither attributes, but for namespaces, nor children (RFC 4287, 6.4.1)."""
+    return _SIMPLE.fullmatch(slice_) is not None
+
+
+def extended(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
+    """Return the slice with the attributes that its start tag does not have yet.
+
+    Args:
+        slice_: One element.
+        wanted: What its start tag must have, in this order.
+        rebase: Given a relative xml:base of its own, returns the absolute one that replaces it.
+    """
+    name = _NAME.match(slice_)
+    assert name is not None, "a slice begins with a start tag"
+    names, rest = set(), slice_[name.end() :]
+    position = name.end()
+    while match := _ATTRIBUTE.match(slice_, position):
+        position = match.end()
+        names.add(match[1])
+        if match[1] == b"xml:base":
+            value = html.unescape((match[2] if match[2] is not None else match[3]).decode())
+            if not _ABSOLUTE.match(value):
+                own = attribute("xml:base", rebase(value)).written
+                rest = b"".join((slice_[name.end() : match.start()], own, slice_[match.end() :]))
+    return b"".join((name[0], *(each.written for each in wanted if each.name not in names), rest))
+
+
+def with_children(slice_: bytes, children: bytes) -> bytes:
+    """Put children before the end tag, which an empty-element tag has to be given first."""
+    if not slice_.endswith(b"/>"):
+        place = slice_.rindex(b"</")
+        return slice_[:place] + children + slice_[place:]
+    name = _NAME.match(slice_)
+    assert name is not None, "a slice begins with a start tag"
+    return b"%s>%s</%s>" % (slice_[:-2].rstrip(), children, name[1])

@@ -1,0 +1,115 @@
+"""Real and conformance feeds (the corpus beside the project), with feedparser for an oracle."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import feedparser
+import pytest
+
+from proxy.core.fragments import Fragments, synthesize
+from proxy.core.model import FeedDocument
+from proxy.core.parse.documents import parse
+from proxy.core.parse.errors import ParseError
+from tests.core.parse.makers import URL, slices
+
+CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
+FOLDERS = [CORPUS / "rfc5005", CORPUS / "real", CORPUS / "conf"]
+
+OTHER_COUNTS = {
+    "atom/4.2.11/missing-self.xml": "feedparser also counts an entry inside of atom:source",
+    "atom/4.2.11/source-entry.xml": "feedparser also counts an entry inside of atom:source",
+    "xml/v/v4.xml": "feedparser also counts an item inside of an item",
+    "xml/v/v5.xml": "feedparser also counts an item inside of an item",
+    "xml/v/v6.xml": "feedparser also counts an item inside of an item",
+}
+REFUSED = {
+    "feed-rs/fixture/atom/atom_entry_1.xml": "a single entry is no feed",
+    "testcases/atom/2/brief-entry-noerror.xml": "a single entry is no feed",
+    "testcases/atom/1.2/wrong-namespace-case.xml": "its feed element is in another namespace",
+    "testcases/atom/4.1.2/entry-source-author.xml": "a single entry is no feed",
+    "sample_feeds/DuplicateContentAtomFeed.xml": "an XHTML page around a feed element (FAULTS row 38)",
+    "wellformed/rss/entity_in_doctype.xml": "its DOCTYPE has an internal subset (FAULTS row 41)",
+}
+"""Well-formed documents in which feedparser finds the entries of a format that is read here."""
+
+SLUGS = {
+    *(
+        "malformed-xml",
+        "dtd-forbidden",
+        "xml-limit",
+        "not-a-feed",
+        "unsupported-format",
+        "unsupported-encoding",
+    )
+}
+
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def parsed(body: bytes) -> FeedDocument | ParseError:
+    try:
+        return parse(body, URL)
+    except ParseError as error:
+        return error
+
+
+def by_feedparser(body: bytes) -> feedparser.FeedParserDict:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return feedparser.parse(body)
+
+
+def is_listed(path: Path, table: dict[str, str]) -> bool:
+    return any(path.as_posix().endswith(ending) for ending in table)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: Path) -> None:
+    """FAULTS, finding 16: never another exception; the entries are those that feedparser finds."""
+    read = 0
+    for path in files(folder):
+        body = path.read_bytes()
+        document = parsed(body)
+        if isinstance(document, ParseError):
+            assert document.slug in SLUGS, path
+            assert is_listed(path, REFUSED) or not is_readable(body, document.message), path
+            continue
+        read += 1
+        theirs = by_feedparser(body)
+        if not theirs.bozo and not is_listed(path, OTHER_COUNTS):
+            assert len(document.entries) == len(theirs.entries), path
+    assert read > {"rfc5005": 40, "real": 150, "conf": 1000}[folder.name]
+
+
+def is_readable(body: bytes, message: str) -> bool:
+    """Whether feedparser finds entries without trouble, of a format that is read here."""
+    if "RDF" in message:
+        return False
+    theirs = by_feedparser(body)
+    is_ours = theirs.get("version", "").startswith(("atom10", "rss2", "rss09"))
+    return is_ours and bool(theirs.entries) and not theirs.bozo
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path) -> None:
+    """R22: the same identities and instants, and nothing is added twice."""
+    for path in files(folder):
+        document = parsed(path.read_bytes())
+        if isinstance(document, ParseError):
+            continue
+        made = Fragments(document)
+        sent = [made.entry(n) for n in range(len(document.entries))]
+        identities = [entry.identity for entry in document.entries]
+        again = parse(
+            synthesize(document.family, document.version, sent, identities), "http://memory.example/"
+        )
+        assert [entry[:3] for entry in again.entries] == [entry[:3] for entry in document.entries], path
+        assert slices(again) == sent, path
+        made = Fragments(again)
+        assert [made.entry(n) for n in range(len(sent))] == sent, path

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.parse.documents import IDENTITIES_TARGET, parse
+from proxy.core.parse.errors import ParseError
+from proxy.core.terms import Family
+from tests.core.parse.makers import URL, atom, rss, slices
+
+
+def refusal(body: bytes, media_type: str = "") -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse(body, URL, media_type)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!DOCTYPE html><html><head><title>x</title></head></html>",
+        b"\n<!doctype HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'><HTML>",
+        b"<html><body>404 &nbsp; not found<br></body></html>",
+        b"<?xml version='1.0'?>\n<!-- x --><!-- - -- y -->\n<html xmlns='http://www.w3.org/1999/xhtml'/>",
+        b"<?xml version='1.0'?><!DOCTYPE html PUBLIC 'a' 'b'><x/>",
+        b"<x:HTML xmlns:x='y'/>",
+        "<!DOCTYPE html><html></html>".encode("utf-16"),
+    ],
+)
+def test_html_is_no_feed(body: bytes) -> None:
+    """FAULTS row 38: with and without DOCTYPE; it is never repaired into a feed."""
+    error = refusal(body, "text/html")
+
+    assert error.slug == "not-a-feed"
+    assert error.message.startswith("expected a feed, got HTML")
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "found"),
+    [
+        (b"", "not-a-feed", "got nothing"),
+        (b" \n\t", "not-a-feed", "got nothing"),
+        (b"hello", "not-a-feed", "got no XML"),
+        (b'{"a": 1}', "not-a-feed", "got JSON"),
+        (b'{"version": "https://jsonfeed.org/version/1.1"}', "unsupported-format", "got JSON Feed"),
+        (b'<opml version="2.0"/>', "not-a-feed", "got a document of <opml>"),
+        (b'<channel xmlns="urn:rss"/>', "not-a-feed", "got a document of <channel>"),
+        (b'<entry xmlns="http://www.w3.org/2005/Atom"/>', "not-a-feed", "got a single Atom entry"),
+        (b'<feed version="0.3" xmlns="http://purl.org/atom/ns#"/>', "unsupported-format", "got Atom 0.3"),
+        (b"<feed/>", "unsupported-format", "got a feed element in namespace ''"),
+        (
+            b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>',
+            "unsupported-format",
+            "got RDF",
+        ),
+    ],
+)
+def test_what_is_no_readable_feed_is_named(body: bytes, slug: str, found: str) -> None:
+    error = refusal(body)
+
+    assert error.slug == slug
+    assert error.message.startswith("expected ")
+    assert found in error.message
+    assert str(error) == error.message
+
+
+def test_a_million_comments_do_not_hold_up_the_look_at_the_beginning() -> None:
+    """The pattern for HTML is linear, whatever comes."""
+    assert refusal(b"<!---->" * 1_000_000 + b"<x/>").slug == "not-a-feed"
+    assert refusal(b"<!-- " + b"-" * 1_000_000).slug == "malformed-xml"
+
+
+def test_atom_and_rss_are_told_by_their_root_not_by_their_content_type() -> None:
+    assert parse(atom(), URL, "text/html").family is Family.ATOM
+    assert parse(rss(), URL, "application/atom+xml").family is Family.RSS
+
+
+def test_a_feed_without_entries_is_a_feed() -> None:
+    assert parse(atom(), URL).entries == ()
+    assert parse(b"<rss/>", URL).entries == ()
+
+
+def test_listed_identities_take_the_place_of_made_up_ones() -> None:
+    """Synthesized documents list what identifies their entries (R9)."""
+    listed = f"<?{IDENTITIES_TARGET} {'0a' * 16} {'0b' * 16}?>"
+    document = parse(rss("<item/><item/>", prolog=listed), URL)
+
+    assert [entry.identity for entry in document.entries] == [b"\x0a" * 16, b"\x0b" * 16]
+
+
+@pytest.mark.parametrize("listed", ["0a", "no hex", "", "0a 0b 0c", " "])
+def test_listed_identities_that_do_not_fit_mean_nothing(listed: str) -> None:
+    body = rss("<item><link>a</link></item><item><guid>b</guid></item>")
+    document = parse(f"<?{IDENTITIES_TARGET} {listed}?>".encode() + body, URL)
+
+    assert [e.identity for e in document.entries] == [e.identity for e in parse(body, URL).entries]
+
+
+markup = st.sampled_from(
+    [
+        *("<entry>", "</entry>", "<entry/>", "<id>a</id>", "<id/>", "<item>", "</item>", "<guid>g</guid>"),
+        *(
+            "<a b='c'>",
+            "</a>",
+            "<![CDATA[<entry>]]>",
+            "<!-- <entry> -->",
+            "&amp;",
+            "&x;",
+            "é",
+            " ",
+            "<?p i?>",
+        ),
+        *("<source>", "</source>", "<link rel='next' href='x'/>", "<link>u</link>", "]]>", "<", ">", "/>"),
+    ]
+)
+
+
+@given(st.lists(markup, max_size=12).map("".join), st.booleans())
+def test_every_text_is_parsed_or_refused(inside: str, is_atom: bool) -> None:
+    """Never any other exception; what is an entry begins with < and ends with >."""
+    try:
+        document = parse(atom(inside) if is_atom else rss(inside), URL)
+    except ParseError:
+        return
+    assert all(each.startswith(b"<") and each.endswith(b">") for each in slices(document))
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_a_parse_error(body: bytes) -> None:
+    """FAULTS, finding 16."""
+    for candidate in (body, atom(prolog="") + body, atom()[:-7] + body):
+        try:
+            parse(candidate, URL)
+        except ParseError as error:
+            assert error.slug in {"malformed-xml", "not-a-feed", "unsupported-encoding", "xml-limit"}  # noqa: PT017
+
+
+spaces = st.text(" \n\t", max_size=2)
+names = st.sampled_from(["entry", "atom:entry"])
+contents = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "<title>a</title>",
+                "<title type='html'>&lt;b></title>",
+                "<x:y xmlns:x='urn:x'/>",
+                "/>",
+                "text",
+            ),
+            *("<![CDATA[</entry>]]>", "<!-- </entry> -->", "<?pi </entry>?>", "<atom:x/>", "é€😀", "&#x20;"),
+            *(
+                '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p/></div></content>',
+                "<entry/>",
+            ),
+        ]
+    ),
+    max_size=5,
+).map("".join)
+
+
+@st.composite
+def written_entries(draw: st.DrawFn) -> str:
+    name, content = draw(names), draw(contents)
+    blank = draw(spaces)
+    attributes = draw(st.sampled_from(["", " a='>'", ' b="/"', ' c="/>"', " xml:lang='de'"]))
+    if not content and draw(st.booleans()):
+        return f"<{name}{attributes}{blank}/>"
+    return f"<{name}{attributes}{blank}>{content}</{name}{blank}>"
+
+
+@given(st.lists(written_entries(), max_size=6), st.lists(spaces, min_size=7, max_size=7))
+def test_slices_are_what_was_put_in(entries: list[str], between: list[str]) -> None:
+    """R22: byte for byte; design, section 5: an empty-element tag's end is reported behind it."""
+    inside = "".join(blank + entry for blank, entry in zip(between, [*entries, ""], strict=False))
+    body = atom(inside, attributes=' xmlns:atom="http://www.w3.org/2005/Atom"')
+
+    assert slices(parse(body, URL)) == [entry.encode() for entry in entries]
+
+
+def test_slices_are_right_across_the_pieces_that_expat_is_fed() -> None:
+    """Design, section 5: offsets count from the start of the document."""
+    entries = [f"<entry><id>{n}</id><content>{'é' * n}</content></entry>" for n in range(1200)]
+    body = atom(*entries)
+
+    assert len(body) > 4 << 18
+    assert slices(parse(body, URL)) == [entry.encode() for entry in entries]
