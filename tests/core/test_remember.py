@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.model import FeedDocument
+from proxy.core.parse.documents import parse
+from proxy.core.remember import SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
+from tests.feeds import an_item, atom
+
+URL = "http://o.test/feed"
+
+
+def a_feed(*names: str, updated: int = 0) -> FeedDocument:
+    return parse(atom(*(an_item(name) for name in names), updated=updated), URL)
+
+
+def names(memory: MemoryDocument) -> list[str]:
+    text = parse(memory.text, "urn:wholefeed:memory:1").text.decode()
+    return [part.partition("</id>")[0] for part in text.split("<id>urn:")[1:]]
+
+
+def opened(memory: MemoryDocument) -> OpenMemory:
+    return OpenMemory(memory.number, parse(memory.text, "urn:wholefeed:memory:1"), memory.snapshot_at)
+
+
+def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None) -> list[MemoryDocument]:
+    return remember(old, {entry.identity for entry in new.entries}, memory, next_number=7)
+
+
+def test_nothing_is_written_when_no_entry_left() -> None:
+    assert left(a_feed("b", "a"), a_feed("c", "b", "a")) == []
+
+
+def test_what_left_is_remembered_with_the_date_of_its_document() -> None:
+    """R8, R10."""
+    old = a_feed("c", "b", "a", updated=5)
+    (memory,) = left(old, a_feed("d", "c"))
+    assert (memory.number, names(memory)) == (7, ["b", "a"])
+    assert memory.snapshot_at == (old.head.updated_at, old.head.updated_at)
+
+
+def test_the_open_document_grows_at_its_top() -> None:
+    (first,) = left(a_feed("b", "a", updated=1), a_feed("b"))
+    (second,) = left(a_feed("c", "b", updated=2), a_feed("c"), opened(first))
+    assert (second.number, names(second)) == (7, ["b", "a"])
+    assert second.snapshot_at[0] != second.snapshot_at[1]
+
+
+def test_a_newer_copy_takes_the_place_of_a_remembered_one() -> None:
+    (first,) = left(a_feed("b", "a"), a_feed("b"))
+    (second,) = left(a_feed("a", "b"), a_feed("b"), opened(first))
+    assert names(second) == ["a"]
+
+
+def test_an_entry_without_an_author_takes_its_documents_along() -> None:
+    (memory,) = left(a_feed("a"), a_feed("b"))
+    assert b"<name>Ann</name>" in memory.text
+
+
+@given(st.integers(1, 3 * SEALED_ENTRIES))
+def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
+    """R25."""
+    everyone = [f"e{n}" for n in range(count)]
+    memories = left(a_feed(*everyone), a_feed("new"))
+    assert [name for memory in reversed(memories) for name in names(memory)] == everyone
+    assert [memory.is_sealed for memory in memories[:-1]] == [True] * (len(memories) - 1)
+    assert [memory.number for memory in memories] == list(range(7, 7 + len(memories)))
