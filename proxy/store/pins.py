@@ -1,0 +1,54 @@
+"""Which segments answers are using (FAULTS, row 66a): known to this process alone.
+
+A segment is removed only when it was retired by an earlier transaction and nobody uses it. Whoever is
+about to read a feed's segments says so first (`reading`), so there is no moment in which a segment that
+was seen live could be removed before it is pinned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class Pins:
+    """Counts the users of segments, and the feeds whose segments are being read."""
+
+    def __init__(self) -> None:
+        self._segments: Counter[int] = Counter()
+        self._feeds: Counter[int] = Counter()
+
+    @property
+    def segments(self) -> frozenset[int]:
+        """Segments in use."""
+        return frozenset(self._segments)
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        """Feeds of which any segment may be about to be pinned."""
+        return frozenset(self._feeds)
+
+    @contextmanager
+    def reading(self, feed: int) -> Iterator[None]:
+        """Hold all segments of a feed while it is found out which they are."""
+        with _counted(self._feeds, (feed,)):
+            yield
+
+    @contextmanager
+    def held(self, segments: Iterable[int]) -> Iterator[None]:
+        """Hold these segments."""
+        with _counted(self._segments, tuple(segments)):
+            yield
+
+
+@contextmanager
+def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
+    counter.update(keys)
+    try:
+        yield
+    finally:
+        counter.subtract(keys)
+        for key in keys:
+            if counter[key] <= 0:
+                del counter[key]

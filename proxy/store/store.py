@@ -1,0 +1,293 @@
+"""The store: what the service keeps, by the names of what it wants.
+
+    async with Store.open(path) as store:
+        feed = await store.create_feed(url, fetch_url=url, family=..., kind=..., now=now)
+        await store.put_documents(feed.id, [NewDocument(...)], now=now)
+        revision, documents = await store.placed(feed.id)
+        ...                                  # plan(documents); compose; seal
+        await store.publish(feed.id, Publication(...), revision=revision, now=now)
+        async with store.snapshot(feed.id) as snapshot:
+            for segment in snapshot.segments:
+                await store.block(segment.id)
+
+Every method that changes something is one transaction, and whoever leaves while it runs does not stop
+it. All raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when
+the database stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Self, Unpack
+
+import aiosqlite
+
+from proxy.core.segmenting import Placed
+from proxy.core.terms import Family, Kind, Role
+from proxy.errors import StorageFullError
+from proxy.migrate import check_current, locked
+from proxy.store import bodies, chain, documents, feeds, segments
+from proxy.store.connections import fetch_value, open_reader, open_writer, run
+from proxy.store.live import TEMPORARY_TABLES
+from proxy.store.pins import Pins
+from proxy.store.readers import Readers
+from proxy.store.rows import (
+    Attempt,
+    DocumentChanges,
+    DocumentRow,
+    FeedChanges,
+    FeedRow,
+    NewDocument,
+    Publication,
+    Snapshot,
+)
+from proxy.store.writer import Writer
+
+READERS: Final = 4
+_PROBE: Final = "REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))"
+
+
+class Store:
+    """The database of one process."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._pins = Pins()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path | str, *, readers: int = READERS) -> AsyncIterator[Self]:
+        """Open the database, whose schema must be current, and close it at exit.
+
+        Raises:
+            StoreUnusableError: The file is not this program's, not current, or in use by another process.
+        """
+        path = Path(path)
+        async with AsyncExitStack() as stack:
+            lock = locked(path)
+            await asyncio.to_thread(lock.__enter__)
+            stack.push(lock.__exit__)
+            await asyncio.to_thread(check_current, path)
+            writer = Writer(await open_writer(path, TEMPORARY_TABLES))
+            stack.push_async_callback(_to_the_end, writer.close)
+            pool = Readers()
+            stack.push_async_callback(_to_the_end, pool.close)
+            for _ in range(readers):
+                pool.add(await open_reader(path))
+            store = cls(writer, pool)
+            with suppress(StorageFullError):  # what is stored can still be read
+                await store._sweep()
+            yield store
+
+    async def check(self) -> None:
+        """Make sure that the store can be read and written; a full volume is tried again.
+
+        Raises:
+            StorageFullError: The volume is full or read-only.
+            StoreError: The database failed.
+        """
+        await self._readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM probe"))
+        if self._writer.is_full:
+            await self._writer.run(lambda db: run(db, _PROBE))
+
+    # Feeds
+
+    async def feed_by_url(self, url: str) -> FeedRow | None:
+        """Return the feed of this key or alias, or None."""
+        return await self._readers.run(lambda db: feeds.find_by_url(db, url))
+
+    async def feed(self, feed_id: int) -> FeedRow | None:
+        """Return the feed, or None when it was forgotten."""
+        return await self._readers.run(lambda db: feeds.find(db, feed_id))
+
+    async def feeds(self, *, limit: int = 1000, offset: int = 0) -> list[FeedRow]:
+        """Return known feeds, by URL."""
+        return await self._readers.run(lambda db: feeds.list_feeds(db, limit, offset))
+
+    async def unfinished_feeds(self) -> list[FeedRow]:
+        """Return the feeds whose walk has not ended."""
+        return await self._readers.run(feeds.list_walking)
+
+    async def feed_bytes(self, feed_id: int) -> int:
+        """Return what the bodies of the feed's documents come to, decoded."""
+        return await self._readers.run(lambda db: feeds.body_bytes(db, feed_id))
+
+    async def create_feed(
+        self, url: str, *, fetch_url: str, family: Family, kind: Kind, now: float
+    ) -> FeedRow:
+        """Return the feed of that key or alias, made if it was not there."""
+        return await self._writer.run(
+            lambda db: feeds.create(db, url=url, fetch_url=fetch_url, family=family, kind=kind, now=now)
+        )
+
+    async def add_alias(self, url: str, feed_id: int) -> None:
+        """Let another URL lead to the feed."""
+        await self._writer.run(lambda db: feeds.add_alias(db, url, feed_id))
+
+    async def update_feed(self, feed_id: int, **changes: Unpack[FeedChanges]) -> FeedRow:
+        """Change columns of a feed."""
+        return await self._writer.run(lambda db: feeds.update(db, feed_id, changes))
+
+    async def forget(self, feed_id: int, *, now: float) -> bool:
+        """Delete a feed and all that is its own. Answers that are being sent can finish."""
+        is_gone = await self._writer.run(lambda db: feeds.forget(db, feed_id, now))
+        await self._sweep()
+        return is_gone
+
+    # Attempts
+
+    async def put_attempt(
+        self, feed_id: int, url: str, *, reason: str, status: int | None, next_at: float, now: float
+    ) -> Attempt:
+        """Note that a document could not be had. Counts up; the time of the first failure stays."""
+        return await self._writer.run(
+            lambda db: feeds.put_attempt(
+                db, feed_id, url, reason=reason, status=status, next_at=next_at, now=now
+            )
+        )
+
+    async def clear_attempt(self, feed_id: int, url: str) -> None:
+        """Forget the failures of one URL."""
+        await self._writer.run(lambda db: feeds.clear_attempts(db, feed_id, url))
+
+    async def clear_attempts(self, feed_id: int) -> None:
+        """Forget all failures of a feed."""
+        await self._writer.run(lambda db: feeds.clear_attempts(db, feed_id, None))
+
+    async def attempts(self, feed_id: int) -> list[Attempt]:
+        """Return what could not be had of a feed, oldest first."""
+        return await self._readers.run(lambda db: feeds.list_attempts(db, feed_id))
+
+    # Documents
+
+    async def documents(self, feed_id: int) -> list[DocumentRow]:
+        """Return a feed's documents in output order (R20), the detached ones last."""
+        return await self._readers.run(lambda db: documents.list_all(db, feed_id))
+
+    async def document_by_url(
+        self, feed_id: int, url: str, *, role: Role | None = None
+    ) -> DocumentRow | None:
+        """Return the document of that URL (and role), attached before detached; or None."""
+        return await self._readers.run(lambda db: documents.find_by_url(db, feed_id, url, role))
+
+    async def body(self, document_id: int) -> bytes:
+        """Return a document's body as it was fetched, decoded."""
+        length, coded = await self._readers.run(lambda db: bodies.find(db, document_id))
+        return await bodies.decode(coded, length)
+
+    async def live_ordinals(self, document_ids: Iterable[int]) -> dict[int, tuple[int, ...]]:
+        """Return which entries of each document are live, from the top."""
+        return await self._readers.run(lambda db: documents.live_ordinals(db, document_ids))
+
+    async def snapshot_dates(self, document_id: int) -> tuple[float | None, ...]:
+        """Return of each remembered copy, from the top, the update instant of the document it stood in."""
+        return await self._readers.run(lambda db: documents.snapshot_dates(db, document_id))
+
+    async def put_documents(self, feed_id: int, new: Sequence[NewDocument], *, now: float) -> list[int]:
+        """Insert or replace documents by (URL, role), and choose which copies are live (R8 to R10).
+
+        A replaced document keeps its number. Returns the numbers, in order.
+        """
+        coded = [(document, await bodies.encode(document.body)) for document in new]
+        return await self._writer.run(lambda db: documents.put(db, feed_id, coded, now))
+
+    async def touch_document(self, document_id: int, **changes: Unpack[DocumentChanges]) -> None:
+        """Change columns of a document that the choice of live entries does not depend on."""
+        await self._writer.run(lambda db: documents.touch(db, document_id, changes))
+
+    async def arrange(
+        self, feed_id: int, *, ranks: Mapping[int, int], detached: Collection[int] = (), now: float
+    ) -> None:
+        """Rank documents, attaching those that were detached, and detach others: all at once (R15)."""
+        await self._writer.run(lambda db: chain.arrange(db, feed_id, ranks, detached, now))
+
+    async def attach(self, feed_id: int, document_id: int, rank: int, *, now: float) -> None:
+        """Make a detached document part of the feed again."""
+        await self.arrange(feed_id, ranks={document_id: rank}, now=now)
+
+    async def detach(self, feed_id: int, document_ids: Collection[int], *, now: float) -> None:
+        """Keep documents, but no longer as part of the feed."""
+        await self.arrange(feed_id, ranks={}, detached=document_ids, now=now)
+
+    async def detach_all_but(self, feed_id: int, keep_ids: Collection[int], *, now: float) -> None:
+        """Detach everything else (R1)."""
+
+        async def work(db: aiosqlite.Connection) -> None:
+            leaving = set(await chain.attached(db, feed_id)) - set(keep_ids)
+            await chain.arrange(db, feed_id, {}, leaving, now)
+
+        await self._writer.run(work)
+
+    async def reorder(self, feed_id: int, ranks: Mapping[int, int], *, now: float) -> None:
+        """Give documents other ranks."""
+        await self.arrange(feed_id, ranks=ranks, now=now)
+
+    # Segments
+
+    async def placed(self, feed_id: int) -> tuple[int, list[Placed]]:
+        """Return the feed's revision and its attached documents in output order, of one moment.
+
+        What is read after this and published under this revision is consistent: if anything changed in
+        between, `publish` says so.
+        """
+        return await self._readers.transaction(lambda db: segments.placed(db, feed_id))
+
+    async def publish(
+        self, feed_id: int, publication: Publication, *, revision: int, now: float
+    ) -> FeedRow | None:
+        """Replace what is sent of a feed, in one transaction: new segments come, those left out retire.
+
+        Args:
+            feed_id: The feed.
+            publication: When its digest is a new one, `modified_at` moves forward by a second or more.
+            revision: That of the `placed` the segments were planned from.
+            now: Epoch seconds.
+
+        Returns:
+            The feed as published; None when its documents have changed since `revision`: plan again.
+        """
+        return await self._writer.run(
+            lambda db: segments.publish(db, feed_id, publication, revision=revision, pins=self._pins, now=now)
+        )
+
+    @asynccontextmanager
+    async def snapshot(self, feed_id: int) -> AsyncIterator[Snapshot]:
+        """Yield the feed as it was published. Its segments stay readable until exit; nothing is locked."""
+        async with AsyncExitStack() as stack:
+            with self._pins.reading(feed_id):
+                found = await self._readers.transaction(lambda db: segments.snapshot(db, feed_id))
+                stack.enter_context(self._pins.held(segment.id for segment in found.segments))
+            yield found
+
+    async def block(self, segment_id: int) -> bytes:
+        """Return a segment's deflated text; hold a `snapshot` meanwhile."""
+        return await self._readers.run(lambda db: segments.block(db, segment_id))
+
+    async def purge(self, *, now: float) -> int:
+        """Delete documents detached for 90 days and retired segments. Returns how many documents."""
+        deleted = await self._writer.run(
+            lambda db: documents.purge(db, now - documents.KEEP_DETACHED_SECONDS)
+        )
+        await self._sweep()
+        return deleted
+
+    async def _sweep(self) -> None:
+        await self._writer.run(lambda db: segments.sweep(db, self._pins))
+
+
+async def _to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close, also when cancelled meanwhile: what stays open hangs the process (FAULTS, finding 9)."""
+    task = asyncio.create_task(close())
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,24 @@
+"""A store in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.migrate import migrate_file
+from proxy.store.store import Store
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> Path:
+    path = tmp_path / "store.db"
+    await migrate_file(path)
+    return path
+
+
+@pytest.fixture
+async def store(database: Path) -> AsyncIterator[Store]:
+    async with Store.open(database) as store:
+        yield store

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from proxy import migrate
+from proxy.errors import StorageFullError, StoreUnusableError
+from proxy.migrate import migrate_file
+from proxy.store import connections
+from proxy.store.connections import fetch_value, run
+from proxy.store.store import Store, _to_the_end
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
+
+ENTRIES = 50
+ROOT = Path(__file__).parents[2]
+WRITES_FOR_EVER = f"""
+import asyncio, sys
+from proxy.store.store import Store
+from tests.store.makers import NOW, a_document, a_feed, an_entry, publish
+
+async def main():
+    async with Store.open(sys.argv[1]) as store:
+        feed = (await a_feed(store)).id
+        for n in range(100000):
+            entries = [an_entry(f"{{n}}-{{at}}") for at in range({ENTRIES})]
+            document = a_document(f"http://o.test/{{n}}", *entries, rank=n, body=b"%d" % n * 2000)
+            (number,) = await store.put_documents(feed, [document], now=NOW)
+            await publish(store, feed)
+            print(number, n, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def files(database: Path) -> set[str]:
+    return {item.name for item in database.parent.iterdir()}
+
+
+async def test_what_was_stored_is_there_after_a_restart(database: Path) -> None:
+    async with Store.open(database) as store:
+        feed = (await a_feed(store)).id
+        (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"x")], now=NOW)
+        before = await publish(store, feed)
+
+    async with Store.open(database) as store:
+        assert await store.feed_by_url(URL) == before
+        assert await store.body(number) == b"x"
+        assert await store.live_ordinals([number]) == {number: (0,)}
+    names = files(database)
+    assert names == {"store.db", "store.db.lock"}
+
+
+async def test_a_database_that_is_not_current_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusableError, match="no database"):
+        async with Store.open(tmp_path / "store.db"):
+            pass
+    (tmp_path / "empty.db").write_bytes(b"")
+    with pytest.raises(StoreUnusableError, match="is empty"):
+        async with Store.open(tmp_path / "empty.db"):
+            pass
+
+
+async def test_a_second_process_is_refused(database: Path) -> None:
+    """FAULTS, finding 12: exactly one connection writes and checkpoints."""
+    async with Store.open(database):
+        with pytest.raises(StoreUnusableError, match="in use by another process"):
+            async with Store.open(database):
+                pass
+    async with Store.open(database) as store:
+        await store.check()
+
+
+async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
+    """FAULTS 67: all acknowledged documents are there, and no half document."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITES_FOR_EVER, str(database), stdout=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+    assert process.stdout is not None
+    try:
+        acknowledged = [(await process.stdout.readline()).split() for _ in range(25)]
+    finally:
+        process.kill()
+    rest = await process.stdout.read()
+    acknowledged += [line.split() for line in rest.splitlines(keepends=True) if line.endswith(b"\n")]
+    await process.wait()
+
+    assert await migrate_file(database) == []
+    async with Store.open(database) as store:
+        found = await store.feed_by_url(URL)
+        assert found is not None
+        rows = {row.id: row for row in await store.documents(found.id)}
+        assert len(acknowledged) <= len(rows) <= len(acknowledged) + 1
+        assert {int(number) for number, _ in acknowledged} <= rows.keys()
+        live = await store.live_ordinals(rows)
+        for number, row in rows.items():
+            assert await store.body(number) == row.url.rpartition("/")[2].encode() * 2000
+            assert live[number] == tuple(range(ENTRIES))
+        assert await publish(store, found.id) is not None
+        assert await store._readers.run(lambda db: fetch_value(db, "PRAGMA integrity_check")) == "ok"
+        assert await store._readers.run(lambda db: fetch_value(db, "PRAGMA foreign_key_check")) is None
+
+
+async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
+    """FAULTS 68: readers get what is stored; readiness fails, and recovers by itself."""
+    feed = (await a_feed(store)).id
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    await publish(store, feed)
+    await store.check()
+    pages = await fetch_value(store._writer._db, "PRAGMA page_count")
+    await run(store._writer._db, f"PRAGMA max_page_count = {pages}")
+    large = a_document("http://o.test/large", *[an_entry(f"{n}") for n in range(1000)])
+
+    with pytest.raises(StorageFullError):
+        await store.put_documents(feed, [large], now=NOW)
+    with pytest.raises(StorageFullError):
+        await store.check()
+    async with store.snapshot(feed) as snapshot:
+        await store.block(snapshot.segments[0].id)
+
+    await run(store._writer._db, f"PRAGMA max_page_count = {pages + 1000}")
+    await store.check()
+    await store.put_documents(feed, [large], now=NOW)
+    assert len(await store.documents(feed)) == 2
+
+
+async def test_a_read_only_volume_serves_what_is_stored(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 69."""
+    async with Store.open(database) as store:
+        feed = (await a_feed(store)).id
+        await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+        before = await publish(store, feed)
+    monkeypatch.setattr(migrate, "is_writable", lambda _: False)
+    monkeypatch.setattr(connections, "is_writable", lambda _: False)
+    names = files(database)
+
+    async with Store.open(database) as store:
+        async with store.snapshot(feed) as snapshot:
+            assert snapshot.feed == before
+            assert await store.block(snapshot.segments[0].id)
+        with pytest.raises(StorageFullError):
+            await a_feed(store, "http://o.test/new")
+        with pytest.raises(StorageFullError):
+            await store.check()
+    assert files(database) == names
+
+
+async def test_random_cancellations_leave_whole_documents(store: Store) -> None:
+    """FAULTS, finding 8."""
+    feed = (await a_feed(store)).id
+    for n in range(60):
+        entries = [an_entry(f"{n}-{at}") for at in range(20)]
+        task = asyncio.create_task(
+            store.put_documents(feed, [a_document(f"{URL}/{n}", *entries, rank=n)], now=NOW)
+        )
+        for _ in range(n % 12):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    await store.update_feed(feed, asked_at=NOW)  # stands behind everything that was asked for
+    rows = await store.documents(feed)
+    live = await store.live_ordinals([row.id for row in rows])
+    assert len(rows) > 20
+    assert all(ordinals == tuple(range(20)) for ordinals in live.values())
+
+
+async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database: Path) -> None:
+    """FAULTS, finding 9: a connection that is not closed hangs the process at exit."""
+    is_open = asyncio.Event()
+
+    async def serve() -> None:
+        async with Store.open(database):
+            is_open.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(serve())
+    await is_open.wait()
+    workers = [t for t in threading.enumerate() if "_connection_worker_thread" in t.name]
+    assert len(workers) >= 5
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    for worker in workers:
+        await asyncio.to_thread(worker.join, 5)
+        assert not worker.is_alive()
+    async with Store.open(database) as store:
+        await store.check()
+
+
+async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
+    may_close = asyncio.Event()
+    is_closed = asyncio.Event()
+
+    async def close() -> None:
+        await may_close.wait()
+        is_closed.set()
+
+    task = asyncio.create_task(_to_the_end(close))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    may_close.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert is_closed.is_set()
