@@ -1,0 +1,178 @@
+"""The only place where the parts meet: the application, the server's life, the one-shot reconstruction."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import structlog
+from aiohttp import web
+
+from proxy import __version__
+from proxy.addresses import OwnAddresses
+from proxy.asked import feed_url
+from proxy.config import Config
+from proxy.core.terms import State
+from proxy.fetch import Fetcher
+from proxy.keys import CONFIG, LISTENERS, SERVICE, STORE
+from proxy.listeners import Listeners
+from proxy.middlewares import MIDDLEWARES
+from proxy.migrate import migrate_file
+from proxy.service.service import FeedService
+from proxy.service.workshop import Workshop
+from proxy.sites import site_of
+from proxy.source import Source
+from proxy.store.store import Store
+from proxy.web.answer import chunks, prepare
+from proxy.web.routes import routes
+from proxy.web.status import status_object
+
+log = structlog.get_logger()
+
+MAX_WALKS: Final = 16
+"""Walks that use the network at once."""
+
+
+def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.Application:
+    """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
+
+    Args:
+        config: The configuration.
+        now: The time that freshness and attempts are counted by, in epoch seconds.
+    """
+    app = web.Application(middlewares=MIDDLEWARES)
+    app[CONFIG] = config
+    app[LISTENERS] = Listeners()
+
+    async def resources(app: web.Application) -> AsyncIterator[None]:
+        async with open_service(config, now=now, own_addresses=app[LISTENERS].include) as (store, service):
+            app[STORE] = store
+            app[SERVICE] = service
+            await service.resume()
+            yield
+
+    app.cleanup_ctx.append(resources)
+    app.on_shutdown.append(_stop_waiting)
+    app.add_routes(routes())
+    return app
+
+
+async def _stop_waiting(app: web.Application) -> None:
+    app[SERVICE].stop_waiting()
+
+
+@asynccontextmanager
+async def open_service(
+    config: Config,
+    *,
+    now: Callable[[], float] = time.time,
+    own_addresses: OwnAddresses | None = None,
+) -> AsyncIterator[tuple[Store, FeedService]]:
+    """Migrate and open the store, open the fetcher, and put the service on top of them.
+
+    Raises:
+        StoreError: The database cannot be used.
+    """
+    for name in await migrate_file(config.store.path):
+        log.info("migration.applied", name=name)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.open(Path(config.store.path)))
+        fetcher = await stack.enter_async_context(
+            Fetcher.open(config.fetch, config.limits, own_addresses=own_addresses)
+        )
+        service = FeedService(
+            Workshop(
+                store=store,
+                source=Source(fetcher),
+                config=config,
+                site_of=site_of,
+                now=now,
+                walks=asyncio.Semaphore(MAX_WALKS),
+            )
+        )
+        stack.push_async_callback(service.close)
+        yield store, service
+
+
+async def serve(config: Config) -> None:
+    """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
+
+    Raises:
+        StoreError: The database cannot be used.
+        OSError: The address cannot be listened on.
+    """
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
+    app = make_app(config)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, config.server.host, config.server.port).start()
+        app[LISTENERS].add(runner.addresses)
+        host, port, *_ = runner.addresses[0]
+        log.info("server.started", host=host, port=port, version=__version__)
+        await stopping.wait()
+    finally:
+        await runner.cleanup()
+    log.info("server.stopped")
+
+
+async def fetch_once(
+    config: Config,
+    url: str,
+    output: BinaryIO,
+    *,
+    wait_seconds: float | None,
+    progress: Callable[[Mapping[str, Any]], None] | None = None,
+) -> State:
+    """Reconstruct one feed with a store of its own, write it, and return its state.
+
+    Args:
+        config: The configuration; its store is left alone.
+        url: The feed's URL, as a reader would give it.
+        output: Where the document goes, uncompressed.
+        wait_seconds: When to take what is there; None waits for the end of the walk.
+        progress: Told the status object about twice a second.
+
+    Raises:
+        WholefeedError: There is no feed to be had.
+    """
+    canonical = feed_url(url)
+    with tempfile.TemporaryDirectory(prefix="wholefeed-") as folder:
+        own = replace(config, store=replace(config.store, path=str(Path(folder) / "once.db")))
+        async with open_service(own) as (store, service):
+            watching = asyncio.create_task(_watch(service, canonical, progress)) if progress else None
+            try:
+                wait = wait_seconds if wait_seconds is not None else config.limits.walk_seconds
+                async with service.answer(canonical, wait_seconds=wait) as reconstruction:
+                    answer = prepare(
+                        reconstruction,
+                        self_url=canonical,
+                        is_gzip=False,
+                        warns=config.history.warn_entry,
+                    )
+                    async for chunk in chunks(answer, store):
+                        await asyncio.to_thread(output.write, chunk)
+                if progress is not None:
+                    progress(status_object(await service.status(canonical)))
+                return reconstruction.state
+            finally:
+                if watching is not None:
+                    watching.cancel()
+
+
+async def _watch(service: FeedService, url: str, progress: Callable[[Mapping[str, Any]], None]) -> None:
+    while True:
+        await asyncio.sleep(0.5)
+        if await service.is_known(url):
+            progress(status_object(await service.status(url)))

@@ -1,0 +1,98 @@
+"""Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (design, section 2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from proxy.core.urls import UrlError, canonical_url
+from proxy.errors import InvalidUrlError, RequestError
+
+OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "full"})
+"""Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
+
+_PREFIX: Final = re.compile(r"/(https?):/{1,2}(?=[^/])", re.IGNORECASE)
+
+
+class Query(NamedTuple):
+    """The options of a request, each at most once, and the URL that it names."""
+
+    url: str
+    """As given; empty when there is none."""
+    options: dict[str, str]
+
+
+def read_query(raw_query: str) -> Query:
+    """Take the options out of a raw query string.
+
+    Raises:
+        RequestError: An option is given twice.
+    """
+    options: dict[str, str] = {}
+    is_raw_url = False
+    for part in raw_query.split("&"):
+        name, _, value = part.partition("=")
+        name = unquote(name).removeprefix("amp;")
+        if name in OPTIONS:
+            if name in options:
+                raise RequestError(f"expected one parameter {name}, got more than one")
+            is_raw = name == "url" and _is_unencoded(value)
+            is_raw_url = is_raw_url or is_raw
+            options[name] = value if is_raw else unquote(value)
+        elif is_raw_url and part and not part.startswith("amp;"):
+            options["url"] += "&" + part
+    return Query(options.pop("url", ""), options)
+
+
+def _is_unencoded(value: str) -> bool:
+    """Whether a URL was put into the query as it is.
+
+    Clients that normalise a query leave `://` and `?` of an encoded value plain, but `=` and `&` encoded.
+    """
+    return "://" in value and ("=" in value or "%3d" not in value.lower())
+
+
+def is_prefix_form(raw_path: str) -> bool:
+    """Whether a request target has a URL written behind the slash."""
+    return _PREFIX.match(raw_path) is not None
+
+
+def read_prefix(raw_path: str) -> str:
+    """Return the URL behind the slash, its query included; one slash after the scheme will do."""
+    match = _PREFIX.match(raw_path)
+    assert match is not None, "a prefix form"
+    return f"{match[1].lower()}://{raw_path[match.end() :]}"
+
+
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed.
+
+    Raises:
+        RequestError: None is given.
+        InvalidUrlError: It is none that can be fetched.
+    """
+    if not given:
+        raise RequestError("expected the parameter url, the feed's URL, got none")
+    try:
+        return canonical_url(given)
+    except UrlError as exc:
+        raise InvalidUrlError(str(exc), slug=exc.slug) from exc
+
+
+def read_wait(options: dict[str, str], at_most: float) -> float:
+    """Return the seconds that a reader is willing to wait, at most what is configured.
+
+    Raises:
+        RequestError: Not a number of seconds.
+    """
+    given = options.get("wait")
+    if given is None:
+        return at_most
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise RequestError(f"expected wait in seconds, 0 or more, got {given[:40]!r}")
+    return min(seconds, at_most)

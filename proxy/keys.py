@@ -1,0 +1,17 @@
+"""Typed keys of what the application carries. A leaf: imports no handler."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from proxy.config import Config
+from proxy.listeners import Listeners
+from proxy.service.service import FeedService
+from proxy.store.store import Store
+
+CONFIG: Final = web.AppKey("config", Config)
+STORE: Final = web.AppKey("store", Store)
+LISTENERS: Final = web.AppKey("listeners", Listeners)
+SERVICE: Final = web.AppKey("service", FeedService)

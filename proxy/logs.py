@@ -1,0 +1,161 @@
+"""Logging: one line per event, JSON or console. Configured once, by the command line and nobody else.
+
+Event names are `noun.past_participle`, fixed strings, never formatted; every variable part is a field, with
+its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
+
+Events
+    server.started      host, port, version
+    server.stopped
+    config.unused       key: it is set, but this version does not act on it
+    token.created       path: an access token was made (FAULTS 81); its value is never logged
+    token.tightened     path: others could read the token's file; now they cannot
+    migration.applied   name
+    store.failed        the database refused a write
+    store.full          the volume is full or cannot be written
+    store.recovered     it can be written again
+    request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
+                        documents, entries; slug when it is an error; aborted when it was cut off
+    request.failed      an error of the proxy's own, with its traceback
+    document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
+    document.failed     the same, and slug
+    document.unreadable feed, document, slug: a newer parser cannot read a stored body
+    walk.started        feed
+    walk.ended          feed, ending, documents, fetched, duration_s
+    refresh.failed      feed: an error of the proxy's own, with its traceback
+    feed.published      feed, state, documents, entries, notes
+    feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
+    feed.forgotten      feed
+    library.logged      logger, message: what a library says through the standard library's logging
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from typing import Any, Final, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from proxy.config import LogConfig
+
+_LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
+
+
+def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
+    """Set structlog and the standard library's logging up for the process. Call once, before anything logs.
+
+    Args:
+        config: The format (`auto` is console on a terminal and JSON otherwise) and the least level.
+        stream: Where the lines go; None is standard output.
+    """
+    stream = sys.stdout if stream is None else stream
+    level = logging.getLevelNamesMapping()[config.level.upper()]
+    is_console = config.format == "console" or (config.format == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            *(_console(stream) if is_console else _json()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    _relay_standard_logging(level)
+
+
+def _json() -> list[Processor]:
+    return [
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.ExceptionRenderer(
+            structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        ),
+        hide_credentials,
+        put_event_first,
+        structlog.processors.JSONRenderer(),
+    ]
+
+
+def _console(stream: TextIO) -> list[Processor]:
+    return [
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.processors.format_exc_info,
+        hide_credentials,
+        escape_controls,
+        structlog.dev.ConsoleRenderer(
+            colors=stream.isatty() and "NO_COLOR" not in os.environ,
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+    ]
+
+
+def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take `user:password@` out of every URL in the event, however deep it stands."""
+    return {key: _each_text(value, lambda text: _USERINFO.sub("", text)) for key, value in event.items()}
+
+
+def put_event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Order the fields so that a line reads from its left: when, how grave, what, and then the facts."""
+    leading = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
+    return {**leading, **event}
+
+
+def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escape what would steer a terminal or break a line (FAULTS 15 and 79). A traceback keeps its lines."""
+    return {
+        key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
+        for key, value in event.items()
+    }
+
+
+def _escape(text: str) -> str:
+    return _LINE_BREAKING.sub(_escaped, text)
+
+
+def _escape_but_newline(text: str) -> str:
+    return _LINE_BREAKING_BUT_NEWLINE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _each_text(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [_each_text(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _each_text(item, change) for key, item in value.items()}
+    return value
+
+
+class _Relay(logging.Handler):
+    """Hands the records of libraries to structlog, so that every line has one form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):
+            message = str(record.msg)
+        structlog.get_logger().log(
+            record.levelno, "library.logged", logger=record.name, message=message, exc_info=record.exc_info
+        )
+
+
+def _relay_standard_logging(level: int) -> None:
+    """Route aiohttp, asyncio and warnings through structlog; the access log is `request.answered`'s job."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Relay)]:
+        root.removeHandler(handler)
+    root.addHandler(_Relay())
+    root.setLevel(max(level, logging.INFO))
+    logging.captureWarnings(True)
+    logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)

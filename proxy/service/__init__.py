@@ -1,0 +1,1 @@
+"""One feed: what to serve now, refresh, single flight, background walks."""

@@ -1,0 +1,81 @@
+"""A document in its three shapes: obtained, on a walk, in the store."""
+
+from __future__ import annotations
+
+from proxy.core.chain import Arrival
+from proxy.core.freshness import is_uncacheable
+from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.terms import Role
+from proxy.source import Obtained
+from proxy.store.rows import DocumentRow, NewDocument, NewEntry
+
+
+def arrival_of(url: str, obtained: Obtained) -> Arrival:
+    """Describe a document that has just been fetched to the walk."""
+    fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
+    return Arrival(
+        url=url,
+        final_url=fetched.final_url,
+        hops=fetched.hops,
+        family=document.family,
+        site_id=document.head.site_id,
+        links=navigation.links,
+        digest=obtained.digest,
+        body_bytes=len(fetched.body),
+        entries=len(document.entries),
+        keys=[(entry.identity, entry.updated_at) for entry in document.entries],
+    )
+
+
+def arrival_from(row: DocumentRow) -> Arrival:
+    """Describe a stored document to the walk."""
+    return Arrival(
+        url=row.url,
+        final_url=row.final_url,
+        family=row.family,
+        site_id=row.site_id,
+        links=row.links,
+        digest=row.digest,
+        body_bytes=row.body_bytes,
+        entries=row.entries,
+        keys=None,
+        news=row.brought_news,
+    )
+
+
+def new_document(
+    url: str,
+    obtained: Obtained,
+    *,
+    role: Role,
+    rank: int | None,
+    is_settled: bool = False,
+    brought_news: bool = True,
+) -> NewDocument:
+    """Describe a fetched document to the store."""
+    fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
+    return NewDocument(
+        url=url,
+        final_url=fetched.final_url,
+        role=role,
+        rank=rank,
+        family=document.family,
+        site_id=document.head.site_id,
+        links=navigation.links,
+        is_marked=navigation.is_archive,
+        is_settled=is_settled,
+        is_uncacheable=is_uncacheable(fetched.headers),
+        brought_news=brought_news,
+        body=fetched.body,
+        media_type=fetched.media_type,
+        digest=obtained.digest,
+        etag=fetched.headers.get("etag"),
+        last_modified=fetched.headers.get("last-modified"),
+        fetched_at=fetched.fetched_at,
+        updated_at=document.head.updated_at,
+        parser_version=PARSER_VERSION,
+        entries=[
+            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start)
+            for entry in document.entries
+        ],
+    )

@@ -1,0 +1,160 @@
+"""Bring what is served of a feed up to date: segments that changed, head, state (design, section 6).
+
+    row = await assemble(store, feed_id, state=State.COMPLETE, notes="[]", now=time.time())
+
+Readers are served the last publication until the new one is committed. Nothing else may change the feed's
+documents meanwhile: the caller sees to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proxy.core.compose import ComposedHead, compose_head, newest_first
+from proxy.core.deflate import seal
+from proxy.core.fragments import Fragments, HeadContext, prefixes_in
+from proxy.core.parse.documents import parse
+from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.segmenting import Build, Keep, Placed, plan
+from proxy.core.terms import Role, State
+from proxy.store.rows import DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
+from proxy.store.store import Store
+
+
+class _Part(NamedTuple):
+    """One document's share of a segment."""
+
+    document: DocumentRow
+    body: bytes
+    live: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Rendered:
+    text: bytearray = field(default_factory=bytearray)
+    entries: int = 0
+    dates: list[float] = field(default_factory=list)
+    needs_context: bool = False
+
+
+async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now: float) -> FeedRow | None:
+    """Publish the feed as it is stored now.
+
+    Args:
+        store: The store.
+        feed_id: The feed.
+        state: What the reconstruction is.
+        notes: What is to be known about it, as JSON.
+        now: Epoch seconds.
+
+    Returns:
+        The feed as published; None when it has no subscription document.
+    """
+    revision, places = await store.placed(feed_id)
+    rows = {row.id: row for row in await store.documents(feed_id) if row.rank is not None}
+    documents = [rows[place.document] for place in places]
+    if not documents or documents[0].role is not Role.SUBSCRIPTION:
+        return None
+    subscription = documents[0]
+    head, context = await asyncio.to_thread(_head, subscription, await store.body(subscription.id))
+    context_digest = _context_digest(context)
+    async with store.snapshot(feed_id) as snapshot:
+        published = {segment.id: segment for segment in snapshot.segments}
+    segments: list[SegmentRow | NewSegment] = []
+    for step in plan([_checked(place, published, context_digest) for place in places]):
+        match step:
+            case Keep(segment):
+                segments.append(published[segment])
+            case Build(members):
+                parts = await _parts(store, [rows[member] for member in members])
+                segments.append(await asyncio.to_thread(_render_segment, parts, context, context_digest))
+    publication = Publication(
+        segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
+        state=state,
+        head=head.text,
+        head_prefixes=head.prefixes,
+        context=context_digest,
+        digest=_digest(head, state, segments),
+        documents=sum(row.role is not Role.MEMORY for row in documents),
+        entries=sum(each.entries for each in segments),
+        text_bytes=len(head.text) + sum(_length(each) for each in segments),
+        notes=notes,
+        parser_version=PARSER_VERSION,
+    )
+    feed = await store.publish(feed_id, publication, revision=revision, now=now)
+    assert feed is not None, "nothing else changes the documents of a feed while it is assembled"
+    return feed
+
+
+def _head(subscription: DocumentRow, body: bytes) -> tuple[ComposedHead, HeadContext]:
+    document = parse(body, subscription.final_url, subscription.media_type)
+    return compose_head(document), Fragments(document).context()
+
+
+def _context_digest(context: HeadContext) -> bytes:
+    parts = [*context.authors, b"", *context.rights]
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+
+
+def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: bytes) -> Placed:
+    """A segment that another parser made, or that leans on another head, is not clean."""
+    segment = published.get(place.segment) if place.segment is not None else None
+    is_current = (
+        segment is not None
+        and segment.parser_version == PARSER_VERSION
+        and segment.context in (None, context_digest)
+    )
+    return place._replace(is_clean=place.is_clean and is_current)
+
+
+async def _parts(store: Store, rows: Sequence[DocumentRow]) -> list[_Part]:
+    live = await store.live_ordinals([row.id for row in rows])
+    return [_Part(row, await store.body(row.id), live.get(row.id, ())) for row in rows]
+
+
+def _render_segment(parts: Sequence[_Part], context: HeadContext, context_digest: bytes) -> NewSegment:
+    rendered = _Rendered()
+    for part in parts:
+        _render(part, context, rendered)
+    text = bytes(rendered.text)
+    return NewSegment(
+        documents=tuple(part.document.id for part in parts),
+        sealed=seal(text),
+        prefixes=prefixes_in(text),
+        newest_at=max(rendered.dates, default=None),
+        oldest_at=min(rendered.dates, default=None),
+        entries=rendered.entries,
+        parser_version=PARSER_VERSION,
+        context=context_digest if rendered.needs_context else None,
+    )
+
+
+def _render(part: _Part, context: HeadContext, rendered: _Rendered) -> None:
+    """Append the live entries of a document in output order (R20)."""
+    document = parse(part.body, part.document.final_url, part.document.media_type)
+    fragments = Fragments(document)
+    live = [ordinal for ordinal in part.live if ordinal < len(document.entries)]
+    order_at = [document.entries[ordinal].order_at for ordinal in live]
+    for place in newest_first(order_at):
+        rendered.text += fragments.entry(live[place], context)
+        rendered.text += b"\n"
+    rendered.entries += len(live)
+    rendered.dates += [at for at in order_at if at is not None]
+    rendered.needs_context = rendered.needs_context or fragments.needs_context
+
+
+def _length(segment: SegmentRow | NewSegment) -> int:
+    return segment.length if isinstance(segment, SegmentRow) else segment.sealed.length
+
+
+def _digest(head: ComposedHead, state: State, segments: Sequence[SegmentRow | NewSegment]) -> bytes:
+    """Digest what a reader gets to see of the feed: the head, whether it is whole, the entries."""
+    digest = hashlib.blake2b(head.text, digest_size=16)
+    digest.update(b"whole" if state is State.COMPLETE else b"partial" if state is State.PARTIAL else b"")
+    for segment in segments:
+        digest.update(segment.digest if isinstance(segment, SegmentRow) else segment.sealed.digest)
+    return digest.digest()

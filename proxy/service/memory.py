@@ -1,0 +1,85 @@
+"""Carry what leaves the subscription document into memory documents (rules R7, R8)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Final
+
+from proxy.core.model import FeedDocument
+from proxy.core.parse.documents import parse
+from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.remember import MemoryDocument, OpenMemory, remember
+from proxy.core.terms import Role
+from proxy.source import Obtained
+from proxy.store.rows import DocumentRow, NewDocument, NewEntry
+from proxy.store.store import Store
+
+_URL: Final = "urn:wholefeed:memory:"
+_MEDIA_TYPE: Final = "application/xml; charset=utf-8"
+
+
+async def documents_to_remember(
+    store: Store, rows: list[DocumentRow], old: DocumentRow, new: Obtained, now: float
+) -> list[NewDocument]:
+    """Return the memory documents to store together with a new subscription document.
+
+    Args:
+        store: Where the bodies are.
+        rows: All documents of the feed.
+        old: The stored subscription document.
+        new: What replaces it.
+        now: Epoch seconds.
+    """
+    body = await store.body(old.id)
+    memories = [row for row in rows if row.role is Role.MEMORY]
+    memory_row = max((row for row in memories if not row.is_settled), key=_number, default=None)
+    next_number = 1 + max((_number(row) for row in memories), default=0)
+    memory_body = await store.body(memory_row.id) if memory_row else b""
+    snapshots = await store.snapshot_dates(memory_row.id) if memory_row else ()
+    present = {entry.identity for entry in new.document.entries}
+
+    def work() -> list[NewDocument]:
+        memory = None
+        if memory_row is not None:
+            document = parse(memory_body, memory_row.url, memory_row.media_type)
+            memory = OpenMemory(_number(memory_row), document, snapshots)
+        outgoing = parse(body, old.final_url, old.media_type)
+        written = remember(outgoing, present, memory, next_number=next_number)
+        return [_stored(each, outgoing, now) for each in written]
+
+    return await asyncio.to_thread(work)
+
+
+def _number(row: DocumentRow) -> int:
+    return int(row.url.removeprefix(_URL))
+
+
+def _stored(memory: MemoryDocument, like: FeedDocument, now: float) -> NewDocument:
+    url = f"{_URL}{memory.number}"
+    document = parse(memory.text, url, _MEDIA_TYPE)
+    return NewDocument(
+        url=url,
+        final_url=url,
+        role=Role.MEMORY,
+        rank=-memory.number,
+        family=like.family,
+        site_id=like.head.site_id,
+        links={},
+        is_marked=False,
+        is_settled=memory.is_sealed,
+        is_uncacheable=False,
+        brought_news=True,
+        body=memory.text,
+        media_type=_MEDIA_TYPE,
+        digest=hashlib.sha256(memory.text).digest(),
+        etag=None,
+        last_modified=None,
+        fetched_at=now,
+        updated_at=None,
+        parser_version=PARSER_VERSION,
+        entries=[
+            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start, at)
+            for entry, at in zip(document.entries, memory.snapshot_at, strict=True)
+        ],
+    )

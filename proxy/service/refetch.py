@@ -1,0 +1,208 @@
+"""The subscription document of a feed: fetched conditionally, stored, or its failure noted.
+
+refetch = Refetch(workshop, feed, rows, attempts)
+found = await refetch.run(wish)       # DocumentError: what is stored serves as stale
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.backoff import next_attempt_at
+from proxy.core.chain import Arrival
+from proxy.core.freshness import freshness_seconds, is_private
+from proxy.core.moves import Move, is_believed, note_move
+from proxy.core.notes import CurrentUnavailable, NoSubscriptionDocument, Note
+from proxy.core.terms import Kind, Relation, Role
+from proxy.core.urls import canonical_url
+from proxy.errors import DocumentError
+from proxy.fetch import Fetched, Validators
+from proxy.service.arrivals import arrival_from, arrival_of, new_document
+from proxy.service.memory import documents_to_remember
+from proxy.service.subscription import Subscription, settle_subscription
+from proxy.service.workshop import Wish, Workshop
+from proxy.store.rows import Attempt, DocumentRow, FeedRow
+
+SUBSCRIPTION_ATTEMPT: Final = ""
+"""What the failure of the subscription document itself is noted under."""
+
+_UNRESOLVED: Final = frozenset({CurrentUnavailable.slug, NoSubscriptionDocument.slug})
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The subscription document as the rest of a refresh needs it, fetched or stored."""
+
+    arrival: Arrival
+    kind: Kind
+    relation: str
+    has_changed: bool
+    notes: tuple[Note, ...]
+
+
+class Refetch:
+    """One refetch; `run` is called once."""
+
+    def __init__(
+        self, workshop: Workshop, feed: FeedRow, rows: list[DocumentRow], attempts: dict[str, Attempt]
+    ) -> None:
+        self._shop = workshop
+        self._store = workshop.store
+        self._feed = feed
+        self._rows = rows
+        self._attempts = attempts
+        self._row = next(
+            (row for row in rows if row.role is Role.SUBSCRIPTION and row.rank is not None), None
+        )
+
+    async def run(self, wish: Wish) -> Current:
+        """Have the subscription document in the store as the publisher has it now.
+
+        Raises:
+            DocumentError: It could not be had; the attempt is noted.
+            StoreError: It cannot be kept.
+        """
+        try:
+            found = wish.found or await self._fetch()
+        except DocumentError as exc:
+            await self._note_failure(exc)
+            raise
+        if isinstance(found, Subscription):
+            current = await self._put(found)
+            await self._confirm(found.obtained.fetched, wish)
+            return current
+        await self._confirm(found, wish)
+        return self._stored()
+
+    async def _fetch(self) -> Subscription | Fetched:
+        row = self._row
+        url = self._feed.fetch_url
+        is_resolved = not any(attempt.reason in _UNRESOLVED for attempt in self._attempts.values())
+        validators = None
+        if row is not None and is_resolved and row.url == url:
+            validators = Validators(etag=row.etag, last_modified=row.last_modified)
+        obtained = await self._shop.source.obtain(url, validators=validators)
+        if isinstance(obtained, Fetched):
+            return obtained
+        return await settle_subscription(self._shop.source, url, obtained)
+
+    async def _note_failure(self, error: DocumentError) -> None:
+        """The publisher could not be reached: the stored feed serves until the next attempt."""
+        now = self._shop.now()
+        earlier = self._attempts.get(SUBSCRIPTION_ATTEMPT)
+        next_at = next_attempt(self._shop, error, 1 + (earlier.attempts if earlier else 0))
+        await self._store.put_attempt(
+            self._feed.id,
+            SUBSCRIPTION_ATTEMPT,
+            reason=error.slug,
+            status=error.publisher_status,
+            next_at=next_at,
+            now=now,
+        )
+        await self._store.update_feed(self._feed.id, is_stale=True, checked_at=now, fresh_until=next_at)
+
+    async def _confirm(self, fetched: Fetched, wish: Wish) -> None:
+        """The publisher is there: freshness counts from now."""
+        freshness = self._shop.config.freshness
+        now = self._shop.now()
+        fresh_for = freshness_seconds(
+            fetched.headers,
+            now=now,
+            minimum=freshness.minimum_seconds,
+            default=freshness.default_seconds,
+            maximum=freshness.maximum_seconds,
+        )
+        await self._store.update_feed(
+            self._feed.id,
+            is_stale=False,
+            checked_at=now,
+            fresh_until=now + fresh_for if wish.may_walk else now,
+            is_private=is_private(fetched.headers),
+        )
+        await self._note_move(fetched, now)
+        if self._attempts.pop(SUBSCRIPTION_ATTEMPT, None) is not None:
+            await self._store.clear_attempt(self._feed.id, SUBSCRIPTION_ATTEMPT)
+        if self._row is not None and fetched.not_modified:
+            await self._store.touch_document(self._row.id, checked_at=now)
+
+    async def _note_move(self, fetched: Fetched, now: float) -> None:
+        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35)."""
+        feed = self._feed
+        if fetched.url != feed.fetch_url:
+            return
+        known = Move(feed.moved_to, feed.moved_since, feed.moved_times)
+        move = note_move(known, fetched.permanent_url, now=now)
+        if move.target is not None and is_believed(move, now=now):
+            await self._store.update_feed(
+                feed.id, fetch_url=move.target, moved_to=None, moved_since=None, moved_times=0
+            )
+            if await self._store.feed_by_url(canonical_url(move.target)) is None:
+                await self._store.add_alias(canonical_url(move.target), feed.id)
+        elif move != known:
+            await self._store.update_feed(
+                feed.id, moved_to=move.target, moved_since=move.since, moved_times=move.times
+            )
+
+    async def _put(self, found: Subscription) -> Current:
+        obtained, row = found.obtained, self._row
+        kind, family = obtained.navigation.kind, obtained.document.family
+        has_changed = (
+            row is None
+            or row.digest != obtained.digest
+            or row.url != found.document_url
+            or row.links != obtained.navigation.links
+            or kind is not self._feed.kind
+        )
+        if has_changed:
+            await self._store_subscription(found)
+            await self._store.update_feed(self._feed.id, kind=kind, family=family)
+        if not found.notes and found.url != self._feed.fetch_url:  # an archive was asked for (R3)
+            await self._store.update_feed(self._feed.id, fetch_url=canonical_url(found.url))
+        return Current(
+            arrival=arrival_of(found.document_url, obtained),
+            kind=kind,
+            relation=obtained.navigation.older_relation,
+            has_changed=has_changed,
+            notes=(*found.notes, *obtained.document.notes, *obtained.navigation.notes),
+        )
+
+    async def _store_subscription(self, found: Subscription) -> None:
+        """Put it together with what left it, so that no moment knows neither (R8)."""
+        now = self._shop.now()
+        obtained, row = found.obtained, self._row
+        documents = [new_document(found.document_url, obtained, role=Role.SUBSCRIPTION, rank=0)]
+        is_kept = self._shop.config.history.remember and obtained.navigation.kind is not Kind.COMPLETE
+        if row is not None and is_kept and row.family is obtained.document.family:
+            documents += await documents_to_remember(self._store, self._rows, row, obtained, now)
+        await self._store.put_documents(self._feed.id, documents, now=now)
+        unfit = [
+            old.id
+            for old in self._rows
+            if old.rank is not None
+            and (old.family is not obtained.document.family or (old is row and row.url != found.document_url))
+        ]
+        if unfit:  # an earlier subscription document, or of another family (R23)
+            await self._store.detach(self._feed.id, unfit, now=now)
+
+    def _stored(self) -> Current:
+        assert self._row is not None, "nothing is confirmed that is not stored"
+        return Current(
+            arrival=arrival_from(self._row),
+            kind=self._feed.kind,
+            relation=Relation.PREV_ARCHIVE,
+            has_changed=False,
+            notes=(),
+        )
+
+
+def next_attempt(workshop: Workshop, error: DocumentError, attempts: int) -> float:
+    """Return the epoch second from which a document that could not be had is tried again (R14)."""
+    return next_attempt_at(
+        reason=error.slug,
+        status=error.publisher_status,
+        attempts=attempts,
+        now=workshop.now(),
+        retry_after_seconds=error.retry_after_seconds,
+        retry_missing_seconds=workshop.config.freshness.retry_missing_seconds,
+    )

@@ -1,0 +1,73 @@
+"""Read the stored bodies again when the parser has learnt something (design, section 6).
+
+No second fetch: the body is the source of truth. The old segments serve until the new ones are published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from proxy.core.parse.documents import parse
+from proxy.core.parse.errors import ParseError
+from proxy.core.parse.version import PARSER_VERSION
+from proxy.store.rows import DocumentRow, NewDocument, NewEntry
+from proxy.store.store import Store
+
+log = structlog.get_logger()
+
+_BATCH: Final = 16
+
+
+async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
+    """Put the documents again that an older parser has read; return whether there were any.
+
+    One that the present parser cannot read stays as it is.
+    """
+    outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
+    for start in range(0, len(outdated), _BATCH):
+        documents = [await _read_again(store, row) for row in outdated[start : start + _BATCH]]
+        await store.put_documents(feed_id, [each for each in documents if each is not None], now=now)
+    return bool(outdated)
+
+
+async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
+    body = await store.body(row.id)
+    snapshots = await store.snapshot_dates(row.id)
+    try:
+        return await asyncio.to_thread(_document, row, body, snapshots)
+    except ParseError as exc:
+        log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
+        return None
+
+
+def _document(row: DocumentRow, body: bytes, snapshots: tuple[float | None, ...]) -> NewDocument:
+    document = parse(body, row.final_url, row.media_type)
+    dates = snapshots if len(snapshots) == len(document.entries) else (None,) * len(document.entries)
+    return NewDocument(
+        url=row.url,
+        final_url=row.final_url,
+        role=row.role,
+        rank=row.rank,
+        family=document.family,
+        site_id=document.head.site_id,
+        links=row.links,
+        is_marked=row.is_marked,
+        is_settled=row.is_settled,
+        is_uncacheable=row.is_uncacheable,
+        brought_news=row.brought_news,
+        body=body,
+        media_type=row.media_type,
+        digest=row.digest,
+        etag=row.etag,
+        last_modified=row.last_modified,
+        fetched_at=row.fetched_at,
+        updated_at=document.head.updated_at,
+        parser_version=PARSER_VERSION,
+        entries=[
+            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start, at)
+            for entry, at in zip(document.entries, dates, strict=True)
+        ],
+    )

@@ -1,0 +1,103 @@
+"""From the URL that was asked for to the subscription document (rule R3; discovery)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.classify import Follow, Forward, subscription_hint
+from proxy.core.discovery import discover, preferred
+from proxy.core.notes import CurrentUnavailable, NoSubscriptionDocument, Note
+from proxy.core.urls import same_document
+from proxy.errors import DocumentError, UnreadableError
+from proxy.fetch import Fetched
+from proxy.source import Obtained, PageError, Source
+
+MAX_FORWARD_STEPS: Final = 100
+"""Archive documents passed on the way to the newest one, where none names its subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The subscription document of a feed, and how sure that is."""
+
+    url: str
+    """What it is looked for by from now on."""
+    obtained: Obtained
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def document_url(self) -> str:
+        """What the document itself was asked for by."""
+        return self.obtained.fetched.url
+
+
+async def find_subscription(source: Source, url: str) -> Subscription:
+    """Fetch a URL and find the subscription document behind it.
+
+    An HTML page leads to the feed that it announces, an archive document to its `current`.
+
+    Raises:
+        DocumentError: Nothing usable as a feed was found.
+    """
+    try:
+        obtained = await _fetched(source, url)
+    except PageError as page:
+        announced = _announced_feed(page)
+        obtained = await _fetched(source, announced)
+        url = announced
+    return await settle_subscription(source, url, obtained)
+
+
+async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
+    """Apply R3 to a fetched document: `current` is dereferenced once; without one, go forward.
+
+    Never raises for what cannot be had: then the document itself serves, and a note says so.
+    """
+    hint = subscription_hint(url, obtained.fetched.final_url, obtained.navigation)
+    if isinstance(hint, Follow):
+        try:
+            return Subscription(hint.url, await _fetched(source, hint.url))
+        except DocumentError as exc:
+            return Subscription(url, obtained, (CurrentUnavailable(hint.url, exc.slug),))
+    if isinstance(hint, Forward):
+        return await _newest_archive(source, url, obtained)
+    return Subscription(url, obtained)
+
+
+async def _newest_archive(source: Source, url: str, obtained: Obtained) -> Subscription:
+    newest = obtained
+    seen = [url, obtained.fetched.final_url]
+    for _ in range(MAX_FORWARD_STEPS):
+        newer = newest.navigation.newer_url
+        if not newer or any(same_document(newer, known) for known in seen):
+            break
+        try:
+            found = await _fetched(source, newer)
+        except DocumentError:
+            break
+        if found.document.family is not obtained.document.family:
+            break
+        current = subscription_hint(newer, found.fetched.final_url, found.navigation)
+        if isinstance(current, Follow):
+            return await settle_subscription(source, newer, found)
+        newest = found
+        seen += [newer, found.fetched.final_url]
+    return Subscription(url, newest, (NoSubscriptionDocument(url),))
+
+
+async def _fetched(source: Source, url: str) -> Obtained:
+    obtained = await source.obtain(url)
+    assert not isinstance(obtained, Fetched), "no validators were sent"
+    return obtained
+
+
+def _announced_feed(page: PageError) -> str:
+    fetched = page.fetched
+    found = discover(fetched.body, fetched.final_url, fetched.media_type)
+    best = preferred(found)
+    if best is not None:
+        return best.url
+    listed = ", ".join(f"{each.media_type} {each.url}" for each in found[:10])
+    what = f"an HTML page that announces only {listed}" if found else "an HTML page that announces no feed"
+    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed") from page

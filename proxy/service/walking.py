@@ -1,0 +1,267 @@
+"""Drive one walk: the core says what it wants, this fetches, reads the store and keeps what joins.
+
+Documents that are stored and not due cost no network (rules R2, R14); those that are due are revalidated
+(R13); a document fetched ahead is kept in memory until the chain links to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from proxy.core.chain import Arrival
+from proxy.core.freshness import is_uncacheable
+from proxy.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
+from proxy.core.revalidation import settles
+from proxy.core.terms import Role
+from proxy.core.urls import document_key
+from proxy.core.walk import Walk
+from proxy.errors import DocumentError
+from proxy.fetch import Fetched, Validators
+from proxy.service.arrivals import arrival_from, arrival_of, new_document
+from proxy.source import Obtained, Source
+from proxy.store.rows import Attempt, DocumentRow
+from proxy.store.store import Store
+
+log = structlog.get_logger()
+
+Outcome = Obtained | Fetched | DocumentError
+_WRITES_AHEAD: Final = 8
+
+
+@dataclass(slots=True)
+class Progress:
+    """What whoever waits can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+    last_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What a walk starts from, beside the subscription document."""
+
+    feed_id: int
+    stored: Mapping[str, DocumentRow]
+    """The archive documents that are stored, attached or not, by `document_key` of their URL."""
+    attempts: Mapping[str, Attempt]
+    """What failed before; not tried again before its time."""
+    is_due: Callable[[DocumentRow, int], bool]
+    """Whether a stored document is to be revalidated; told its place on the path, 1 the newest archive."""
+    is_forced: bool
+    """Try again at once what failed before."""
+    relation: str
+    walk_seconds: float
+    """How long the walk may use the network (R18)."""
+    first_rank: int
+    """Rank of the first new document; the others follow."""
+    now: Callable[[], float]
+    writing: asyncio.Lock
+    """Held while documents change, and by whoever must not see them change."""
+
+    def stored_as(self, url: str) -> DocumentRow | None:
+        """Return the stored document of a URL, however it is spelled."""
+        return self.stored.get(document_key(url))
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a walk found."""
+
+    path: list[int] = field(default_factory=list)
+    """Ids of the stored documents, newest first, the subscription document excluded."""
+    notes: list[Note] = field(default_factory=list)
+    failures: dict[str, DocumentError] = field(default_factory=dict)
+    """Why the documents that the notes name could not be had, by URL."""
+    is_true_end: bool = False
+
+
+class WalkDriver:
+    """One walk. `run` is called once."""
+
+    def __init__(
+        self,
+        walk: Walk,
+        source: Source,
+        store: Store,
+        grounds: Grounds,
+        *,
+        on_network: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._walk = walk
+        self._source = source
+        self._store = store
+        self._grounds = grounds
+        self._on_network = on_network
+        self._pending: dict[str, asyncio.Task[Outcome]] = {}
+        self._obtained: dict[str, Obtained] = {}
+        self._revalidated: set[str] = set()
+        self._joined = 1
+        self._walked = Walked()
+        self._has_touched_network = False
+        self._deadline = time.monotonic() + grounds.walk_seconds
+        self.progress = Progress()
+
+    async def run(self) -> Walked:
+        """Walk to the end. The notes say how it ended; never raises for what a publisher does.
+
+        Raises:
+            StoreError: What was fetched cannot be kept.
+        """
+        try:
+            await self._drive()
+        finally:
+            await self._abandon()
+        await self._keep_joined()
+        assert self._walk.ending is not None, "driven to its end"
+        self._walked.is_true_end = self._walk.ending.is_true_end
+        self._walked.notes += self._walk.ending.notes
+        return self._walked
+
+    async def _drive(self) -> None:
+        while self._walk.ending is None:
+            if self._answer_from_store():
+                continue
+            await self._start_wanted()
+            await self._keep_joined()
+            done, _ = await asyncio.wait(
+                self._pending.values(),
+                timeout=max(0.0, self._deadline - time.monotonic()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not done:
+                limit = self._grounds.walk_seconds
+                self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
+            for url in [url for url, task in self._pending.items() if task in done]:
+                await self._take(url, self._pending.pop(url).result())
+
+    def _answer_from_store(self) -> bool:
+        """Give the walk its next document, or why not, without network. False: it must be fetched."""
+        wanted = [want.url for want in self._walk.wanted if not want.is_guess]
+        if not wanted or wanted[0] in self._pending:
+            return False
+        url = wanted[0]
+        row = self._grounds.stored_as(url)
+        if row is not None:
+            if url in self._revalidated or not self._grounds.is_due(row, len(self._walk.path)):
+                self._walk.arrived(url, arrival_from(row))
+                return True
+            return False
+        attempt = self._grounds.attempts.get(url)
+        if attempt is None or self._grounds.is_forced or attempt.next_at <= self._grounds.now():
+            return False
+        self._walk.failed(url, DocumentUnavailable(url, attempt.reason))
+        return True
+
+    async def _start_wanted(self) -> None:
+        for want in self._walk.wanted:
+            if want.url in self._pending:
+                continue
+            row = self._grounds.stored_as(want.url)
+            if row is None and not self._has_touched_network:
+                self._has_touched_network = True
+                await self._on_network()
+                self._deadline = time.monotonic() + self._grounds.walk_seconds
+            self._pending[want.url] = asyncio.create_task(self._fetch(want.url, row))
+
+    async def _fetch(self, url: str, row: DocumentRow | None) -> Outcome:
+        validators = None
+        if row is not None:
+            validators = Validators(etag=row.etag, last_modified=row.last_modified)
+        try:
+            return await self._source.obtain(
+                url,
+                validators=validators,
+                on_older=lambda older: self._predict(url, older),
+                relation=self._grounds.relation,
+            )
+        except DocumentError as exc:
+            return exc
+
+    def _predict(self, url: str, older: str) -> None:
+        """Begin to fetch what the head of a document that still arrives links to."""
+        self._walk.predicted(url, older)
+        if older not in self._pending and self._grounds.stored_as(older) is None:
+            for want in self._walk.wanted:
+                if want.url == older:
+                    self._pending[older] = asyncio.create_task(self._fetch(older, None))
+
+    async def _take(self, url: str, outcome: Outcome) -> None:
+        row = self._grounds.stored_as(url)
+        self.progress.fetched += 1
+        self.progress.last_url = url
+        if isinstance(outcome, Obtained):
+            self._obtained[url] = outcome
+            self._walk.arrived(url, arrival_of(url, outcome))
+            return
+        if row is not None:  # a stored copy serves, whatever the revalidation brought (FAULTS 53)
+            self._revalidated.add(url)
+            if isinstance(outcome, Fetched):
+                await self._confirm(row)
+            self._walk.arrived(url, arrival_from(row))
+            return
+        assert isinstance(outcome, DocumentError), "a document without a stored copy is fetched whole"
+        self._walked.failures[url] = outcome
+        self._walk.failed(url, DocumentUnavailable(url, outcome.slug))
+
+    async def _confirm(self, row: DocumentRow) -> None:
+        """An archive document has not changed; behind the newest one it is final now (R13)."""
+        is_final = settles(
+            is_newest=len(self._walk.path) == 1, is_marked=row.is_marked, is_uncacheable=row.is_uncacheable
+        )
+        await self._store.touch_document(row.id, checked_at=self._grounds.now(), is_settled=is_final)
+
+    async def _keep_joined(self) -> None:
+        """Store what has joined the path, one transaction a document, in the order of the path."""
+        path = self._walk.path
+        while self._joined < len(path):
+            arrival = path[self._joined]
+            async with self._grounds.writing:
+                self._walked.path.append(await self._keep(arrival, self._joined))
+            self._joined += 1
+            self.progress.documents += 1
+            self.progress.entries += arrival.entries
+
+    async def _keep(self, arrival: Arrival, place: int) -> int:
+        row = self._grounds.stored_as(arrival.url)
+        obtained = self._obtained.get(arrival.url)
+        rank = row.rank if row is not None and row.rank is not None else self._grounds.first_rank + place
+        if obtained is None:
+            assert row is not None, "what joins without a fetch is stored"
+            if row.rank is None:
+                await self._store.attach(self._grounds.feed_id, row.id, rank, now=self._grounds.now())
+            return row.id
+        if row is not None and row.digest != obtained.digest:
+            self._walked.notes.append(ArchiveChanged(arrival.url))
+        document = new_document(
+            arrival.url,
+            obtained,
+            role=Role.ARCHIVE,
+            rank=rank,
+            is_settled=settles(
+                is_newest=place == 1,
+                is_marked=obtained.navigation.is_archive,
+                is_uncacheable=is_uncacheable(obtained.fetched.headers),
+            ),
+            brought_news=self._walk.news(arrival.url),
+        )
+        (identifier,) = await self._store.put_documents(
+            self._grounds.feed_id, [document], now=self._grounds.now()
+        )
+        del self._obtained[arrival.url]
+        return identifier
+
+    async def _abandon(self) -> None:
+        """Cancel what was fetched ahead and is not needed."""
+        tasks = list(self._pending.values())
+        self._pending.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,40 @@
+"""What every refresh works with, and what one can be asked to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from proxy.config import Config
+from proxy.service.subscription import Subscription
+from proxy.source import Source
+from proxy.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """The parts below the service, put together once."""
+
+    store: Store
+    source: Source
+    config: Config
+    site_of: Callable[[str], str]
+    now: Callable[[], float]
+    """Epoch seconds."""
+    walks: asyncio.Semaphore
+    """Walks that may use the network at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a refresh is asked to do beside the usual."""
+
+    found: Subscription | None = None
+    """The subscription document, when it has just been fetched."""
+    is_forced: bool = False
+    """Try at once what failed before (R14)."""
+    is_full: bool = False
+    """Revalidate every document and take the publisher's chain for the truth (R14)."""
+    may_walk: bool = True
+    """Whether to walk; without, only the subscription document is fetched."""

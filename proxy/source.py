@@ -1,0 +1,109 @@
+"""One document: fetched, parsed, and its links read.
+
+Parsing more than 256 KiB runs in a thread. While the entries still arrive, the link to the older
+document is taken from the head, so that its fetch can begin (design, section 6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.core.classify import Navigation, classify, older_target
+from proxy.core.discovery import is_html
+from proxy.core.model import FeedDocument
+from proxy.core.parse.documents import parse
+from proxy.core.parse.early import EarlyHead
+from proxy.core.parse.errors import ParseError
+from proxy.errors import UnreadableError
+from proxy.fetch import Fetched, Fetcher, Validators
+
+INLINE_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Obtained:
+    """A document as it came from its publisher."""
+
+    fetched: Fetched
+    document: FeedDocument
+    navigation: Navigation
+    digest: bytes
+    """SHA-256 of the body."""
+
+
+class PageError(UnreadableError):
+    """The answer is an HTML page; it may announce a feed."""
+
+    def __init__(self, cause: ParseError, fetched: Fetched) -> None:
+        super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
+        self.fetched = fetched
+
+
+class Source:
+    """Where feed documents come from."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+
+    async def obtain(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_older: Callable[[str], None] | None = None,
+        relation: str = "prev-archive",
+    ) -> Obtained | Fetched:
+        """Fetch and parse one document; a `Fetched` when the publisher says that it has not changed.
+
+        Args:
+            url: Absolute http(s) URL.
+            validators: Make the request conditional.
+            on_older: Told the older document's URL as soon as the head gives it; a prediction.
+            relation: The relation that leads to the older document.
+
+        Raises:
+            DocumentError: The document cannot be had, or is not readable as a feed.
+        """
+        early = _early_reader(on_older, relation) if on_older else None
+        fetched = await self._fetcher.fetch(url, validators=validators, on_chunk=early)
+        return fetched if fetched.not_modified else await read(fetched)
+
+
+async def read(fetched: Fetched) -> Obtained:
+    """Parse a fetched body.
+
+    Raises:
+        PageError: It is an HTML page.
+        UnreadableError: It is not readable as a feed.
+    """
+    if len(fetched.body) > INLINE_BYTES:
+        return await asyncio.to_thread(_read, fetched)
+    return _read(fetched)
+
+
+def _read(fetched: Fetched) -> Obtained:
+    try:
+        document = parse(fetched.body, fetched.final_url, fetched.media_type)
+    except ParseError as exc:
+        if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
+            raise PageError(exc, fetched) from exc
+        raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+    navigation = classify(document, fetched.links)
+    return Obtained(fetched, document, navigation, hashlib.sha256(fetched.body).digest())
+
+
+def _early_reader(on_older: Callable[[str], None], relation: str) -> Callable[[str, bytes], None]:
+    heads: dict[str, EarlyHead] = {}
+
+    def read(url: str, chunk: bytes) -> None:
+        document = heads.setdefault(url, EarlyHead(url, "")).feed(chunk)
+        if document is not None:
+            target = older_target(classify(document).links, relation)
+            if target:
+                on_older(target)
+
+    return read

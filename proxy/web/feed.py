@@ -1,0 +1,140 @@
+"""GET, HEAD and DELETE of a feed, in both forms of its URL."""
+
+from __future__ import annotations
+
+import asyncio
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+import structlog
+from aiohttp import web
+
+from proxy.asked import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
+from proxy.core.compose import MEDIA_TYPE
+from proxy.core.terms import State
+from proxy.errors import LoopDetectedError
+from proxy.keys import CONFIG, SERVICE, STORE
+from proxy.service.answers import Reconstruction
+from proxy.web.answer import Answer, chunks, prepare, reconstruction_field
+from proxy.web.conditions import accepts_gzip, is_not_modified
+from proxy.web.hosts import base_url
+
+log = structlog.get_logger()
+
+LOADING_SECONDS: Final = 5
+"""How long a `loading` answer may be reused."""
+_STALLED_SECONDS: Final = 30
+"""A reader that takes nothing for so long is let go (FAULTS 65)."""
+
+
+async def get_feed(request: web.Request) -> web.StreamResponse:
+    """GET /feed?url=U: the reconstructed feed."""
+    return await _answer(request, read_query(request.rel_url.raw_query_string))
+
+
+async def get_prefixed(request: web.Request) -> web.StreamResponse:
+    """GET /https://…: the same, the URL written behind the slash."""
+    if not is_prefix_form(request.raw_path):
+        raise web.HTTPNotFound
+    return await _answer(request, Query(read_prefix(request.raw_path), {}))
+
+
+async def delete_feed(request: web.Request) -> web.StreamResponse:
+    """DELETE /feed?url=U: forget the feed."""
+    query = read_query(request.rel_url.raw_query_string)
+    await request.app[SERVICE].forget(feed_url(query.url))
+    return web.Response(status=204)
+
+
+async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
+    url = feed_url(query.url)
+    _refuse_loop(request, url)
+    config = request.app[CONFIG]
+    self_url = f"{base_url(request, config.server)}/feed?url={quote(url, safe='')}"
+    wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
+    is_head = request.method == "HEAD"
+    async with request.app[SERVICE].answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
+        answer = prepare(
+            reconstruction,
+            self_url=self_url,
+            is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
+            warns=config.history.warn_entry,
+        )
+        structlog.contextvars.bind_contextvars(
+            feed=reconstruction.feed.id,
+            state=str(reconstruction.state),
+            documents=reconstruction.feed.documents,
+            entries=reconstruction.feed.entries,
+        )
+        response = web.StreamResponse(headers=_headers(request, reconstruction, answer))
+        if _has_it(request, reconstruction, answer):
+            response.set_status(HTTPStatus.NOT_MODIFIED)
+        else:
+            response.headers["Content-Type"] = f"{MEDIA_TYPE[reconstruction.feed.family]}; charset=utf-8"
+            response.headers["Content-Length"] = str(answer.length)
+            if answer.is_gzip:
+                response.headers["Content-Encoding"] = "gzip"
+        await response.prepare(request)
+        if response.status == HTTPStatus.OK and not is_head:
+            await _send(request, response, answer)
+        return response
+
+
+async def _send(request: web.Request, response: web.StreamResponse, answer: Answer) -> None:
+    """Send the body; whatever goes wrong, the reader sees a broken body, not a short feed (FAULTS 66)."""
+    try:
+        async for chunk in chunks(answer, request.app[STORE]):
+            async with asyncio.timeout(_STALLED_SECONDS):
+                await response.write(chunk)
+        await response.write_eof()
+    except (ConnectionError, TimeoutError):
+        _abort(request)
+    except BaseException:
+        _abort(request)
+        raise
+
+
+def _abort(request: web.Request) -> None:
+    structlog.contextvars.bind_contextvars(aborted=True)
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> dict[str, str]:
+    return {
+        "Feed-Reconstruction": reconstruction_field(reconstruction),
+        "ETag": answer.etag,
+        "Last-Modified": formatdate(reconstruction.feed.modified_at or 0.0, usegmt=True),
+        "Cache-Control": _cache_control(request, reconstruction),
+        "Vary": "Accept-Encoding",
+        "Link": f'<{reconstruction.via_url}>; rel="via"',
+    }
+
+
+def _cache_control(request: web.Request, reconstruction: Reconstruction) -> str:
+    feed = reconstruction.feed
+    seconds = LOADING_SECONDS
+    if reconstruction.state is not State.LOADING:
+        now = request.app[SERVICE].now()
+        seconds = int(
+            min(max((feed.fresh_until or 0.0) - now, 0.0), request.app[CONFIG].freshness.maximum_seconds)
+        )
+    scope = "private, " if feed.is_private or request.app[CONFIG].server.access_token else ""
+    return f"{scope}max-age={seconds}"
+
+
+def _has_it(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> bool:
+    return is_not_modified(
+        answer.etag,
+        reconstruction.feed.modified_at or 0.0,
+        request.headers.get("If-None-Match"),
+        request.headers.get("If-Modified-Since"),
+    )
+
+
+def _refuse_loop(request: web.Request, url: str) -> None:
+    """A request that came through this proxy already leads in a circle (FAULTS 19; RFC 9110, 7.6.3)."""
+    if any("wholefeed" in value for value in request.headers.getall("Via", [])):
+        raise LoopDetectedError("the request came through wholefeed already", url=url)

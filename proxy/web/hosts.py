@@ -1,0 +1,46 @@
+"""What links of our own are made from (FAULTS 77; RFC 9110, 7.4)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+from aiohttp import web
+
+from proxy.config import ServerConfig
+from proxy.errors import MisdirectedError
+
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
+
+
+def base_url(request: web.Request, server: ServerConfig) -> str:
+    """Return scheme and authority of the proxy as the reader should see them, without a final slash.
+
+    `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
+    `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
+
+    Raises:
+        MisdirectedError: The Host is missing, malformed or not allowed.
+    """
+    if server.public_url:
+        return server.public_url.rstrip("/")
+    host = request.headers.get("Host", "")
+    match = _HOST.fullmatch(host)
+    if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
+        raise MisdirectedError(
+            f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
+        )
+    return f"{request.scheme}://{host.lower()}"
+
+
+def _is_allowed(name: str, server: ServerConfig) -> bool:
+    if name in (allowed.lower() for allowed in server.allowed_hosts):
+        return True
+    if "." not in name or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,23 @@
+"""The table of routes (design, section 2)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from proxy.web.feed import delete_feed, get_feed, get_prefixed
+from proxy.web.health import get_healthz, get_readyz
+from proxy.web.status import get_feeds, get_status, post_refresh
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes. The prefix form comes last: it takes whatever nothing else is named."""
+    return [
+        web.get("/feed", get_feed),
+        web.delete("/feed", delete_feed),
+        web.get("/status", get_status),
+        web.post("/refresh", post_refresh),
+        web.get("/feeds", get_feeds),
+        web.get("/healthz", get_healthz),
+        web.get("/readyz", get_readyz),
+        web.get("/{prefixed:.*}", get_prefixed),
+    ]

@@ -1,0 +1,87 @@
+"""What is known of a feed, as JSON: /status, /refresh, /feeds."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from proxy.asked import feed_url, read_query
+from proxy.core.terms import State
+from proxy.keys import SERVICE
+from proxy.service.answers import Status
+from proxy.store.rows import Attempt, FeedRow
+
+
+async def get_status(request: web.Request) -> web.StreamResponse:
+    """GET /status?url=U: the status object."""
+    query = read_query(request.rel_url.raw_query_string)
+    return _json(status_object(await request.app[SERVICE].status(feed_url(query.url))))
+
+
+async def post_refresh(request: web.Request) -> web.StreamResponse:
+    """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object."""
+    query = read_query(request.rel_url.raw_query_string)
+    is_full = query.options.get("full", "") not in ("", "0", "false")
+    status = await request.app[SERVICE].refresh(feed_url(query.url), is_full=is_full)
+    return _json(status_object(status), status=202)
+
+
+async def get_feeds(request: web.Request) -> web.StreamResponse:
+    """GET /feeds: the known feeds."""
+    return _json([_summary(feed) for feed in await request.app[SERVICE].feeds()])
+
+
+def status_object(status: Status) -> dict[str, Any]:
+    """Return the status object of the design, section 2. Times are RFC 3339, UTC."""
+    feed = status.feed
+    return {
+        **_summary(feed),
+        "state": status.state,
+        "missing": [_missing(attempt) for attempt in status.missing],
+        "notes": json.loads(feed.notes),
+        "walking": status.is_walking,
+        "progress": {
+            "documents": status.progress_documents,
+            "entries": status.progress_entries,
+            "fetched": status.progress_fetched,
+        },
+        "bytes": status.stored_bytes,
+    }
+
+
+def _summary(feed: FeedRow) -> dict[str, Any]:
+    return {
+        "url": feed.url,
+        "kind": feed.kind,
+        "state": State.LOADING if feed.is_walking else feed.state,
+        "stale": feed.is_stale,
+        "format": feed.family,
+        "documents": feed.documents,
+        "entries": feed.entries,
+        "since": _time(feed.first_seen_at),
+        "last_refresh": _time(feed.checked_at),
+        "next_refresh": _time(feed.fresh_until),
+    }
+
+
+def _missing(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "url": attempt.url,
+        "reason": attempt.reason,
+        "status": attempt.status,
+        "attempts": attempt.attempts,
+        "next_attempt": _time(attempt.next_at),
+    }
+
+
+def _time(instant: float | None) -> str | None:
+    if not instant:
+        return None
+    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _json(value: object, *, status: int = 200) -> web.Response:
+    return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,48 @@
+"""Fixtures that every test has. No test reaches past 127.0.0.1 and ::1."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_call() -> Iterator[BlockBuster]:
+    """Fail a test whose event loop makes a blocking call in the package."""
+    with blockbuster_ctx("proxy") as buster:
+        yield buster
+
+
+@pytest.fixture(autouse=True)
+def fresh_logging() -> Iterator[None]:
+    """Undo what a test does to structlog and to the standard library's logging."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[Origin]:
+    """A publisher that does what the test tells it."""
+    async with Origin() as origin:
+        yield origin
+
+
+@pytest.fixture
+async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """The whole proxy, with a store of its own."""
+    async with running(a_config(tmp_path)) as proxy:
+        yield proxy

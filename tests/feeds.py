@@ -1,0 +1,139 @@
+"""Feed documents as publishers write them, made from what matters to a test.
+
+atom(an_item("a", 3), an_item("b", 2), prev_archive="/1", archive=True)
+publish_chain(origin, archives=3, entries=2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import formatdate
+from typing import Any
+
+import feedparser
+
+from tests.origin import Origin
+
+ATOM_NS = "http://www.w3.org/2005/Atom"
+FH_NS = "http://purl.org/syndication/history/1.0"
+BASE_AT = 1_700_000_000
+"""Instant of update 0; each further one is an hour later."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An entry: its id, its update instant in hours after `BASE_AT` (None: undated), its text."""
+
+    name: str
+    updated: int | None = 0
+    text: str = ""
+
+
+def an_item(name: str, updated: int | None = 0, text: str = "") -> Item:
+    return Item(name, updated, text or f"text of {name}")
+
+
+def stamp(hours: int) -> str:
+    return datetime.fromtimestamp(BASE_AT + 3600 * hours, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _links(prefix: str, relations: dict[str, str | None]) -> str:
+    return "".join(
+        f'<{prefix}link rel="{name.replace("_", "-")}" href="{href}"/>'
+        for name, href in relations.items()
+        if href is not None
+    )
+
+
+def atom(
+    *items: Item,
+    updated: int = 0,
+    feed_id: str = "urn:feed",
+    archive: bool = False,
+    complete: bool = False,
+    extra: str = "",
+    **relations: str | None,
+) -> bytes:
+    """An Atom document; keyword arguments name link relations (prev_archive="/1")."""
+    flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
+    entries = "".join(
+        f"<entry><id>urn:{item.name}</id><title>{item.name}</title>"
+        + (f"<updated>{stamp(item.updated)}</updated>" if item.updated is not None else "")
+        + f'<link href="http://site.test/{item.name}"/><content>{item.text}</content></entry>\n'
+        for item in items
+    )
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="{ATOM_NS}" xmlns:fh="{FH_NS}">'
+        f"<title>A feed</title><id>{feed_id}</id><updated>{stamp(updated)}</updated>"
+        f"<author><name>Ann</name></author>{_links('', relations)}{flags}{extra}\n{entries}</feed>"
+    ).encode()
+
+
+def rss(
+    *items: Item,
+    updated: int | None = None,
+    archive: bool = False,
+    complete: bool = False,
+    extra: str = "",
+    **relations: str | None,
+) -> bytes:
+    """An RSS 2.0 document; keyword arguments name link relations."""
+    flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
+    built = f"<lastBuildDate>{formatdate(BASE_AT + 3600 * updated)}</lastBuildDate>" if updated else ""
+    entries = "".join(
+        f"<item><title>{item.name}</title><guid isPermaLink='false'>urn:{item.name}</guid>"
+        + (f"<pubDate>{formatdate(BASE_AT + 3600 * item.updated)}</pubDate>" if item.updated else "")
+        + f"<description>{item.text}</description></item>\n"
+        for item in items
+    )
+    return (
+        f'<?xml version="1.0"?>\n<rss version="2.0" xmlns:atom="{ATOM_NS}" xmlns:fh="{FH_NS}"><channel>'
+        f"<title>A channel</title><link>http://site.test/</link><description>About</description>{built}"
+        f"{_links('atom:', relations)}{flags}{extra}\n{entries}</channel></rss>"
+    ).encode()
+
+
+def publish_chain(
+    origin: Origin, *, archives: int, entries: int = 2, make: Any = atom, marked: bool = True
+) -> list[str]:
+    """Publish /feed and /archive/N … /archive/1; return the entry ids, newest first."""
+    names: list[str] = []
+    number = (archives + 1) * entries
+    for place in range(archives + 1, 0, -1):
+        held = [an_item(f"e{number - n}", number - n) for n in range(entries)]
+        names += [item.name for item in held]
+        older = f"/archive/{place - 1}" if place > 1 else None
+        is_archive = place <= archives
+        body = make(
+            *held, updated=number, archive=is_archive and marked, prev_archive=older,
+            current="/feed" if is_archive else None,
+        )  # fmt: skip
+        origin.publish(f"/archive/{place}" if is_archive else "/feed", body)
+        number -= entries
+    return names
+
+
+def ids(body: bytes) -> list[str]:
+    """The entry ids of a feed document, in order, as feedparser reads it."""
+    parsed = feedparser.parse(body)
+    assert not parsed.bozo, parsed.get("bozo_exception")
+    return [entry.get("id", "").removeprefix("urn:") for entry in parsed.entries]
+
+
+def texts(body: bytes) -> dict[str, str]:
+    """Text per entry id, as feedparser reads it."""
+    parsed = feedparser.parse(body)
+    return {
+        entry.id.removeprefix("urn:"): entry.content[0].value if "content" in entry else entry.summary
+        for entry in parsed.entries
+    }
+
+
+def links(body: bytes) -> dict[str, Sequence[str]]:
+    """Targets per relation of the head, as feedparser reads it."""
+    found: dict[str, list[str]] = {}
+    for link in feedparser.parse(body).feed.get("links", []):
+        found.setdefault(link.rel, []).append(link.href)
+    return dict(found)

@@ -1,0 +1,137 @@
+"""A running proxy on loopback, and a clock that a test can put forward."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from multidict import CIMultiDictProxy
+
+from proxy.app import make_app
+from proxy.config import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
+from proxy.keys import LISTENERS, SERVICE, STORE
+from proxy.service.service import FeedService
+from proxy.store.store import Store
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+class Clock:
+    """The wall clock, as far ahead as a test has put it."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_seconds
+
+    def advance(self, seconds: float) -> None:
+        self.ahead_seconds += seconds
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer of the proxy, read to its end."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def state(self) -> str:
+        return self.headers["Feed-Reconstruction"].partition(";")[0]
+
+    @property
+    def reconstruction(self) -> str:
+        return self.headers["Feed-Reconstruction"]
+
+
+class Proxy:
+    """The proxy as a reader sees it."""
+
+    def __init__(self, client: TestClient[web.Request, web.Application], clock: Clock) -> None:
+        self.client = client
+        self.clock = clock
+
+    @property
+    def app(self) -> web.Application:
+        assert self.client.app is not None
+        return self.client.app
+
+    @property
+    def service(self) -> FeedService:
+        return self.app[SERVICE]
+
+    @property
+    def store(self) -> Store:
+        return self.app[STORE]
+
+    async def ask(self, method: str, target: str, **options: Any) -> Reply:
+        async with self.client.request(method, target, auto_decompress=False, **options) as response:
+            return Reply(response.status, response.headers, await response.read())
+
+    async def get(self, url: str, *, headers: dict[str, str] | None = None, **query: str) -> Reply:
+        """GET /feed?url=…, uncompressed unless the headers say otherwise."""
+        sent = {"Accept-Encoding": "identity", **(headers or {})}
+        return await self.ask("GET", "/feed", params={"url": url, **query}, headers=sent)
+
+    async def whole(self, url: str) -> Reply:
+        """GET the feed when nothing is loading any more."""
+        async with asyncio.timeout(30):
+            reply = await self.get(url)
+            while reply.status == 200 and reply.state == "loading":
+                await asyncio.sleep(0.02)
+                reply = await self.get(url)
+            return reply
+
+    async def status(self, url: str) -> dict[str, Any]:
+        async with self.client.get("/status", params={"url": url}) as response:
+            found: dict[str, Any] = await response.json()
+            return found
+
+    async def refreshed(self, url: str, *, full: bool = False) -> Reply:
+        """POST /refresh, wait until it is done, and GET the feed."""
+        query = {"url": url, **({"full": "1"} if full else {})}
+        reply = await self.ask("POST", "/refresh", params=query)
+        assert reply.status == 202, reply.body
+        await self.settled()
+        return await self.get(url)
+
+    async def settled(self) -> None:
+        """Wait until no refresh is under way."""
+        async with asyncio.timeout(30):
+            while self.service.is_busy:
+                await asyncio.sleep(0.005)
+
+
+def a_config(path: Path, **sections: Any) -> Config:
+    """A configuration for tests: loopback may be fetched, nothing is retried behind the test's back."""
+    config = Config(
+        store=StoreConfig(path=str(path / "wholefeed.db")),
+        fetch=FetchConfig(allow_networks=LOOPBACK, retries=0),
+        limits=LimitsConfig(),
+        freshness=FreshnessConfig(),
+    )
+    for name, changes in sections.items():
+        config = replace(config, **{name: replace(getattr(config, name), **changes)})
+    return config
+
+
+@asynccontextmanager
+async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[Proxy]:
+    """Start the proxy and stop it at the end."""
+    clock = clock or Clock()
+    app = make_app(config, now=clock)
+    async with TestClient(TestServer(app, host="127.0.0.1")) as client:
+        app[LISTENERS].add([(client.host, client.port)])
+        yield Proxy(client, clock)
+
+
+StartProxy = Callable[..., Any]

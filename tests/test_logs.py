@@ -1,0 +1,179 @@
+"""Logging: one line per event, nothing that breaks a line or gives a secret away."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+import proxy.logs
+from proxy.config import LogConfig
+from proxy.logs import _Relay, configure_logging
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def json_lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    """Where JSON lines go at level info."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(), stream)
+    return stream
+
+
+def test_one_json_object_per_line_when_not_on_a_terminal(stream: io.StringIO) -> None:
+    log = structlog.get_logger()
+    log.debug("document.fetched")
+    log.info("document.failed", slug="timeout", duration_s=1.5)
+
+    (line,) = json_lines(stream)
+
+    assert list(line) == ["timestamp", "level", "event", "slug", "duration_s"]
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "document.failed", "level": "info", "slug": "timeout", "duration_s": 1.5}
+
+
+def test_console_on_a_terminal_unless_json_is_wanted() -> None:
+    for chosen, is_json in (("auto", False), ("console", False), ("json", True)):
+        structlog.reset_defaults()
+        stream = Terminal()
+        configure_logging(LogConfig(format=chosen), stream)
+        structlog.get_logger().info("server.started", port=8080)
+        assert stream.getvalue().startswith("{") is is_json, chosen
+        assert "server.started" in stream.getvalue()
+
+
+@pytest.mark.parametrize("chosen", ["json", "console"])
+@pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\u2028", "\u0085", "\u202e"])
+def test_no_text_breaks_a_line_or_steers_a_terminal(chosen: str, evil: str) -> None:
+    """FAULTS 15 and 79."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(format=chosen), stream)
+
+    structlog.get_logger().info(
+        "feed.published", title=f"a{evil}b", many=[f"c{evil}d"], deep={"x": f"e{evil}f"}
+    )
+
+    assert evil not in stream.getvalue().removesuffix("\n")
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+@pytest.mark.parametrize("chosen", ["json", "console"])
+def test_credentials_in_urls_are_not_logged(chosen: str) -> None:
+    stream = io.StringIO()
+    configure_logging(LogConfig(format=chosen), stream)
+
+    structlog.get_logger().info(
+        "document.failed", url="http://user:hidden@a.example/", all=["https://hidden@b.example/@x"]
+    )
+    logging.getLogger("aiohttp.client").warning("unclosed: %s", "http://user:hidden@c.example/")
+
+    assert "hidden" not in stream.getvalue()
+    for kept in ("http://a.example/", "https://b.example/@x", "http://c.example/"):
+        assert kept in stream.getvalue()
+
+
+def test_an_exception_is_part_of_its_line_without_local_variables(stream: io.StringIO) -> None:
+    def fail(secret: str) -> None:
+        raise ValueError(f"expected more than {len(secret)}")
+
+    try:
+        fail("hidden")
+    except ValueError:
+        structlog.get_logger().exception("request.failed")
+
+    (line,) = json_lines(stream)
+    assert line["exception"][0]["exc_value"] == "expected more than 6"
+    assert "hidden" not in stream.getvalue()
+
+
+def test_an_exception_on_the_console_keeps_its_lines_but_no_escapes() -> None:
+    stream = io.StringIO()
+    configure_logging(LogConfig(format="console"), stream)
+    try:
+        raise ValueError("\x1b[2J\u2028")
+    except ValueError:
+        structlog.get_logger().exception("request.failed")
+    assert "Traceback" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+    assert "\u2028" not in stream.getvalue()
+
+
+def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
+    logging.getLogger("aiohttp.server").error("Error handling request from %s", "127.0.0.1")
+    logging.getLogger("asyncio").warning("slow callback")
+    logging.getLogger("asyncio").debug("Using selector")
+    logging.getLogger("aiohttp.access").info("GET / 200")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(True)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        logging.captureWarnings(False)
+
+    lines = json_lines(stream)
+
+    assert {line["event"] for line in lines} == {"library.logged"}
+    assert [line["logger"] for line in lines] == ["aiohttp.server", "asyncio", "py.warnings"]
+    assert [line["level"] for line in lines] == ["error", "warning", "warning"]
+    assert lines[0]["message"] == "Error handling request from 127.0.0.1"
+
+
+def test_level_debug_is_for_our_own_lines() -> None:
+    stream = io.StringIO()
+    configure_logging(LogConfig(level="debug"), stream)
+    logging.getLogger("asyncio").debug("Using selector: EpollSelector")
+    structlog.get_logger().debug("document.fetched")
+    assert [line["event"] for line in json_lines(stream)] == ["document.fetched"]
+
+
+def test_a_library_s_broken_log_call_is_still_logged(stream: io.StringIO) -> None:
+    record = logging.LogRecord("aiohttp.server", logging.ERROR, "", 1, "%d", ("x",), None)
+    _Relay().handle(record)
+    (line,) = json_lines(stream)
+    assert line["message"] == "%d"
+
+
+def test_configuring_twice_logs_once() -> None:
+    configure_logging(LogConfig(), io.StringIO())
+    structlog.reset_defaults()
+    stream = io.StringIO()
+    configure_logging(LogConfig(level="error"), stream)
+    logging.getLogger("asyncio").error("once")
+    logging.getLogger("asyncio").warning("below the level")
+    assert len(json_lines(stream)) == 1
+
+
+def test_every_event_that_is_logged_is_in_the_list() -> None:
+    """Style, "Logging": events are fixed strings, listed in one place."""
+    listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", proxy.logs.__doc__ or "", re.MULTILINE))
+    logged = {
+        call.args[0].value
+        for path in Path(proxy.logs.__file__).parent.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and is_log_call(call)
+        if isinstance(call.args[0], ast.Constant)
+    }
+    assert "document.fetched" in listed
+    assert "config.unused" in logged
+    assert logged <= listed
+
+
+def is_log_call(call: ast.Call) -> bool:
+    """Whether a call is `log.info(...)` or the like, with an event for its first argument."""
+    levels = ("debug", "info", "warning", "error", "exception", "critical")
+    return isinstance(call.func, ast.Attribute) and call.func.attr in levels and bool(call.args)

@@ -1,0 +1,222 @@
+"""When an answer leaves, and from what: single flight, patience, staleness, restart (design, section 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.answers import Reset, Status
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.running import Clock, Proxy, a_config, running
+
+
+async def test_a_hundred_readers_of_a_cold_feed_cause_one_walk(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 64: one fetch a document."""
+    expected = publish_chain(origin, archives=8)
+    url = origin.url("/feed")
+    replies = await asyncio.gather(*(proxy.get(url) for _ in range(100)))
+    assert {reply.status for reply in replies} == {200}
+    assert {tuple(ids(reply.body)) for reply in replies} == {tuple(expected)}
+    counts = origin.counts()
+    assert {path: n for path, n in counts.items() if path != "/archive/0"} == dict.fromkeys(
+        ["/feed", *(f"/archive/{n}" for n in range(1, 9))], 1
+    )
+
+
+async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path, origin: Origin) -> None:
+    """Design, section 2: always 200, `loading`, to be asked again soon; the walk goes on."""
+    expected = publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        with origin.held("/archive/2") as gate:
+            reply = await proxy.get(url, wait="0.2")
+            assert reply.status == 200
+            assert reply.state == "loading"
+            assert reply.headers["Cache-Control"] == "max-age=5"
+            assert b"complete/>" not in reply.body
+            assert ids(reply.body)[:2] == expected[:2]
+            await gate.reached()
+            assert (await proxy.status(url))["walking"] is True
+            gate.release()
+        reply = await proxy.whole(url)
+        assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path, origin: Origin) -> None:
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
+        with origin.held("/archive/1"):
+            async with asyncio.timeout(10):
+                while len(ids((await proxy.get(url, wait="0.1")).body)) < 8:
+                    await asyncio.sleep(0.05)
+            reply = await proxy.get(url, wait="0")
+            assert reply.state == "loading"
+            assert ids(reply.body) == ["e10", "e9", "e8", "e7", "e6", "e5", "e4", "e3"]
+            assert (await proxy.status(url))["progress"]["documents"] == 4
+
+
+async def test_nothing_in_time_is_a_504(proxy: Proxy, origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    with origin.held("/feed"):
+        reply = await proxy.get(url, wait="0.1")
+        assert reply.status == 504
+        assert reply.headers["Content-Type"].startswith("application/problem+json")
+    assert ids((await proxy.whole(url)).body) == ["a"]
+
+
+async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 63."""
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    with origin.held("/archive/3") as gate:
+        reader = asyncio.create_task(proxy.get(url))
+        await gate.reached()
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+        gate.release()
+    await proxy.settled()
+    origin.forget_requests()
+    assert ids((await proxy.get(url)).body) == expected
+    assert origin.requests == []
+
+
+@pytest.mark.parametrize("fault", [Status(500), Status(410), Reset()])
+async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
+    proxy: Proxy, origin: Origin, fault: object
+) -> None:
+    """FAULTS 75: every known feed answers 200; the publisher is left alone until the next attempt."""
+    expected = publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    fresh = await proxy.whole(url)
+    origin.fault("/feed", fault)  # type: ignore[arg-type]
+    origin.forget_requests()
+    proxy.clock.advance(4000)
+    stale = await proxy.get(url)
+    assert (stale.status, stale.reconstruction) == (200, f"{fresh.reconstruction};stale")
+    assert (ids(stale.body), stale.headers["ETag"]) == (expected, fresh.headers["ETag"])
+    tried = len(origin.requests)
+    assert (await proxy.get(url)).status == 200
+    assert len(origin.requests) == tried
+
+    origin.heal("/feed")
+    proxy.clock.advance(90_000)
+    assert not (await proxy.whole(url)).reconstruction.endswith("stale")
+
+
+async def test_a_hanging_publisher_does_not_hold_up_a_known_feed(tmp_path: Path, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        proxy.clock.advance(4000)
+        with origin.held("/feed"):
+            reply = await proxy.get(url, wait="0.1")
+            assert (reply.status, reply.state) == (200, "complete")
+
+
+async def test_a_feed_that_turned_into_a_page_keeps_the_stored_copy(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 38."""
+    expected = publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.publish("/feed", b"<!DOCTYPE html><html><body>maintenance</body></html>")
+    proxy.clock.advance(4000)
+    reply = await proxy.get(url)
+    assert (reply.status, ids(reply.body)) == (200, expected)
+    assert reply.reconstruction.endswith(";stale")
+
+
+async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path, origin: Origin) -> None:
+    """R14; FAULTS 74: what is stored is not fetched twice."""
+    expected = publish_chain(origin, archives=5)
+    url = origin.url("/feed")
+    config = a_config(tmp_path, history={"look_ahead": False})
+    with origin.held("/archive/2") as gate:
+        async with running(config) as proxy:
+            assert (await proxy.get(url, wait="0.2")).state == "loading"
+            await gate.reached()
+    done = {path for path in origin.counts() if path != "/archive/2"}
+    origin.forget_requests()
+
+    async with running(config) as proxy:
+        await proxy.settled()  # nobody asked: it goes on by itself
+        origin_counts = origin.counts()
+        reply = await proxy.get(url)
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert set(origin_counts) & done <= {"/feed", "/archive/5"}
+
+
+async def test_a_known_feed_survives_a_restart_without_a_request(tmp_path: Path, origin: Origin) -> None:
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        first = await proxy.whole(url)
+    await origin.stop()
+    async with running(a_config(tmp_path)) as proxy:
+        reply = await proxy.get(url)
+    assert (ids(reply.body), reply.headers["ETag"].partition("-")[0]) != ([], first.headers["ETag"])
+    assert ids(reply.body) == expected
+
+
+async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, origin: Origin) -> None:
+    """RFC 9111, 4.2; design, section 2, [freshness]."""
+    url = origin.url("/feed")
+    for cache_control, seconds in (("max-age=2000", 2000), ("max-age=1", 300), ("no-cache", 300)):
+        origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", cache_control)])
+        async with running(a_config(tmp_path)) as proxy:
+            await proxy.refreshed(url) if await proxy.service.is_known(url) else await proxy.whole(url)
+            origin.forget_requests()
+            proxy.clock.advance(seconds - 20)
+            await proxy.get(url)
+            assert origin.requests == []
+            proxy.clock.advance(40)
+            await proxy.get(url)
+            assert len(origin.requests) == 1
+
+
+async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a")), etag='"1"')
+    await proxy.whole(url)
+    proxy.clock.advance(4000)
+    await proxy.whole(url)
+    assert [request.headers.get("if-none-match") for request in origin.requests] == [None, '"1"']
+
+
+async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Origin) -> None:
+    """FAULTS 73."""
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    clock = Clock()
+    clock.advance(315_360_000)
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(url)
+        origin.forget_requests()
+        clock.advance(-315_360_000)
+        assert (await proxy.get(url)).status == 200
+        assert len(origin.requests) == 1
+
+
+async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 35: believed when it was seen three times over more than a day."""
+    expected = publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    new = atom(an_item("new", 50), updated=50, prev_archive="/archive/2")
+    origin.publish("/moved", new)
+    origin.redirect("/feed", "/moved", status=301)
+    for _ in range(4):
+        proxy.clock.advance(40_000)
+        reply = await proxy.whole(url)
+        assert ids(reply.body) == ["new", *expected]
+    origin.forget_requests()
+    proxy.clock.advance(40_000)
+    assert (await proxy.whole(url)).status == 200
+    assert "/feed" not in origin.counts()
+    assert "/moved" in origin.counts()
+    assert ids((await proxy.whole(origin.url("/moved"))).body) == ["new", *expected]

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from structlog.testing import capture_logs
+from yarl import URL
+
+from tests.answers import Status
+from tests.feeds import an_item, atom, ids, links, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+
+
+def problem(reply: Reply) -> dict[str, object]:
+    assert reply.headers["Content-Type"].startswith("application/problem+json")
+    assert reply.headers["Cache-Control"] == "no-store"
+    found: dict[str, object] = json.loads(reply.body)
+    assert found["status"] == reply.status
+    assert found["request_id"] == reply.headers["X-Request-Id"]
+    return found
+
+
+async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> None:
+    """Design, section 2."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=1)
+    reply = await proxy.whole(url)
+    assert reply.reconstruction == "complete;documents=2;entries=4;missing=0"
+    assert reply.headers["ETag"].startswith('"')
+    assert reply.headers["Last-Modified"].endswith("GMT")
+    assert reply.headers["Vary"] == "Accept-Encoding"
+    assert reply.headers["Link"] == f'<{url}>; rel="via"'
+    assert 0 < int(reply.headers["Cache-Control"].removeprefix("max-age=")) <= 900
+    assert int(reply.headers["Content-Length"]) == len(reply.body)
+
+
+async def test_a_reader_that_has_it_gets_a_304_with_the_state(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 13.1: over the final bytes; Feed-Reconstruction goes out on 304 too."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=1)
+    reply = await proxy.whole(url)
+    for condition in (
+        {"If-None-Match": reply.headers["ETag"]},
+        {"If-Modified-Since": reply.headers["Last-Modified"]},
+    ):
+        again = await proxy.get(url, headers=condition)
+        assert (again.status, again.body) == (304, b"")
+        assert again.headers["ETag"] == reply.headers["ETag"]
+        assert again.reconstruction == reply.reconstruction
+    changed = await proxy.get(url, headers={"If-None-Match": '"other"', "Accept-Encoding": "gzip"})
+    assert changed.status == 200
+
+
+async def test_validators_move_when_the_feed_changes(proxy: Proxy, origin: Origin) -> None:
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    first = await proxy.whole(url)
+    same = await proxy.refreshed(url)
+    assert same.headers["ETag"] == first.headers["ETag"]
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
+    second = await proxy.refreshed(url)
+    assert second.headers["ETag"] != first.headers["ETag"]
+    assert (await proxy.get(url, headers={"If-Modified-Since": first.headers["Last-Modified"]})).status == 200
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["/feed?url={encoded}", "/feed?url={plain}", "/{plain}", "/{one_slash}", "/feed?wait=8&url={plain}"],
+)
+async def test_the_url_can_be_written_in_every_form(proxy: Proxy, origin: Origin, form: str) -> None:
+    """Design, section 2: the query string of the feed's URL is its own."""
+    origin.publish("/feed?tag=a&page=1", atom(an_item("a", 1)))
+    plain = origin.url("/feed?tag=a&page=1")
+    one_slash = plain.replace("://", ":/")
+    target = form.format(encoded=quote(plain, safe=""), plain=plain, one_slash=one_slash)
+    asked = URL(f"{proxy.client.make_url('/')}".rstrip("/") + target, encoded=True)
+    async with proxy.client.session.get(asked) as response:
+        assert response.status == 200
+        body = await response.read()
+    assert ids(body) == ["a"]
+    assert links(body)["self"] == [f"{proxy.client.make_url('/feed')}?url={quote(plain, safe='')}"]
+
+
+async def test_head_of_an_unknown_feed_fetches_its_subscription_document_only(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Design, section 2; READERS: HEAD starts no walk of its own."""
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    head = await proxy.ask("HEAD", "/feed", params={"url": url})
+    assert (head.status, head.body, head.state) == (200, b"", "loading")
+    assert int(head.headers["Content-Length"]) > 0
+    assert set(origin.counts()) == {"/feed"}
+    assert ids((await proxy.whole(url)).body) == expected
+
+
+async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    whole = await proxy.whole(url)
+    head = await proxy.ask("HEAD", "/feed", params={"url": url}, headers={"Accept-Encoding": "identity"})
+    for name in ("ETag", "Content-Length", "Last-Modified", "Feed-Reconstruction", "Content-Type"):
+        assert head.headers[name] == whole.headers[name]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "slug"),
+    [
+        ("", 400, "bad-request"),
+        ("url=", 400, "bad-request"),
+        ("url=relative", 400, "invalid-url"),
+        ("url=ftp%3A%2F%2Fo.test%2F", 400, "invalid-url"),
+        ("url=http%3A%2F%2Fu%3Ap%40127.0.0.1%2F", 400, "userinfo-not-allowed"),
+        ("url=http%3A%2F%2F2130706433%2F", 400, "ambiguous-host"),
+        ("url=http%3A%2F%2Fa.test%2F&url=http%3A%2F%2Fb.test%2F", 400, "bad-request"),
+        ("url=http%3A%2F%2F127.0.0.1%3A9%2F&wait=never", 400, "bad-request"),
+        ("url=http%3A%2F%2F10.0.0.1%2F", 403, "destination-forbidden"),
+    ],
+)
+async def test_bad_requests_are_told_apart(proxy: Proxy, query: str, status: int, slug: str) -> None:
+    reply = await proxy.ask("GET", f"/feed?{query}")
+    assert reply.status == status
+    assert problem(reply)["type"] == f"urn:wholefeed:{slug}"
+
+
+@pytest.mark.parametrize(
+    ("published", "status"), [(404, 404), (410, 410), (403, 502), (401, 502), (500, 502), (503, 502)]
+)
+async def test_what_the_publisher_says_is_passed_on_where_nothing_is_stored(
+    proxy: Proxy, origin: Origin, published: int, status: int
+) -> None:
+    """FAULTS 56: 404 and 410 as they are; never 401, which would make readers prompt."""
+    origin.fault("/feed", Status(published))
+    reply = await proxy.get(origin.url("/feed"))
+    assert reply.status == status
+    assert problem(reply)["detail"]
+
+
+async def test_a_page_leads_to_the_feed_it_announces(proxy: Proxy, origin: Origin) -> None:
+    expected = publish_chain(origin, archives=1)
+    origin.publish(
+        "/blog/",
+        b"<html><link rel=alternate type=application/rss+xml href=/rss>"
+        b"<link rel=alternate type=application/atom+xml href=/feed></html>",
+        content_type="text/html",
+    )
+    reply = await proxy.whole(origin.url("/blog/"))
+    assert ids(reply.body) == expected
+    assert reply.headers["Link"] == f'<{origin.url("/feed")}>; rel="via"'
+    origin.forget_requests()
+    assert ids((await proxy.whole(origin.url("/blog/"))).body) == expected
+    assert origin.requests == []
+
+
+async def test_a_page_without_a_feed_is_a_422_that_says_what_was_found(proxy: Proxy, origin: Origin) -> None:
+    page = b"<html><link rel=alternate type=application/feed+json href=/j></html>"
+    origin.publish("/blog/", page, content_type="text/html")
+    reply = await proxy.get(origin.url("/blog/"))
+    assert reply.status == 422
+    found = problem(reply)
+    assert found["type"] == "urn:wholefeed:not-a-feed"
+    assert origin.url("/j") in str(found["detail"])
+
+
+async def test_a_forgotten_feed_is_unknown(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
+    reply = await proxy.ask("DELETE", "/feed", params={"url": url})
+    assert problem(reply)["type"] == "urn:wholefeed:unknown-feed"
+    assert (await proxy.ask("GET", "/status", params={"url": url})).status == 404
+
+
+async def test_the_known_feeds_are_listed(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    (feed,) = json.loads((await proxy.ask("GET", "/feeds")).body)
+    assert (feed["url"], feed["state"], feed["entries"]) == (origin.url("/feed"), "complete", 4)
+
+
+async def test_a_path_that_is_nothing_is_a_404(proxy: Proxy) -> None:
+    assert problem(await proxy.ask("GET", "/nothing"))["status"] == 404
+    reply = await proxy.ask("PUT", "/feed")
+    assert problem(reply)["status"] == 405
+    assert "GET" in reply.headers["Allow"]
+
+
+async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 19."""
+    reply = await proxy.get(origin.url("/feed"), headers={"Via": "1.1 wholefeed"})
+    assert problem(reply)["type"] == "urn:wholefeed:loop-detected"
+    assert reply.status == 508
+    assert origin.requests == []
+
+
+async def test_its_own_url_is_refused(proxy: Proxy) -> None:
+    """FAULTS 19."""
+    reply = await proxy.get(f"{proxy.client.make_url('/feed')}?url=x")
+    assert reply.status == 508
+
+
+@pytest.mark.parametrize(("host", "status"), [("evil.example", 421), ("localhost:1", 200), ("[::1]:80", 200)])
+async def test_links_are_made_from_a_host_that_may_be_trusted(
+    proxy: Proxy, origin: Origin, host: str, status: int
+) -> None:
+    """FAULTS 77."""
+    publish_chain(origin, archives=1)
+    reply = await proxy.get(origin.url("/feed"), headers={"Host": host})
+    assert reply.status == status
+
+
+async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
+    async with running(config) as proxy:
+        reply = await proxy.get(origin.url("/feed"), headers={"Host": "evil.example"})
+    assert links(reply.body)["self"][0].startswith("https://feeds.example/w/feed?url=")
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "status"),
+    [
+        ({}, {}, 401),
+        ({"Authorization": "Bearer wrong"}, {}, 401),
+        ({"Authorization": "Bearer s3cret"}, {}, 200),
+        ({"Authorization": "Basic " + "eDpzM2NyZXQ="}, {}, 200),
+        ({"Authorization": "Basic ???"}, {}, 401),
+        ({}, {"token": "s3cret"}, 200),
+        ({}, {"token": "s3cre"}, 401),
+    ],
+)
+async def test_the_token_is_asked_for_where_one_is_set(
+    tmp_path: Path, origin: Origin, headers: dict[str, str], query: dict[str, str], status: int
+) -> None:
+    """FAULTS 80."""
+    publish_chain(origin, archives=1)
+    async with running(a_config(tmp_path, server={"access_token": "s3cret"})) as proxy:
+        with capture_logs() as lines:
+            reply = await proxy.get(origin.url("/feed"), headers=headers, **query)
+        assert reply.status == status
+        assert (await proxy.ask("GET", "/healthz")).status == 200
+        assert "s3cret" not in str(lines)
+        if status == 401:
+            assert problem(reply)["type"] == "urn:wholefeed:unauthorized"
+            assert "WWW-Authenticate" in reply.headers
+        else:
+            assert b"s3cret" not in reply.body
+            assert reply.headers["Cache-Control"].startswith("private")
+
+
+async def test_one_line_a_request(proxy: Proxy, origin: Origin) -> None:
+    """Design: feed, state, documents, entries, duration; never a query string."""
+    publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    with capture_logs() as lines:
+        await proxy.get(origin.url("/feed?secret=1"))
+        await proxy.get(origin.url("/feed"))
+    answered = [line for line in lines if line["event"] == "request.answered"]
+    assert len(answered) == 2
+    assert "secret" not in str(answered)
+    assert answered[1]["status"] == 200
+    assert answered[1]["duration_s"] >= 0
+
+
+async def test_private_feeds_stay_private(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 26."""
+    origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", "private, max-age=600")])
+    reply = await proxy.whole(origin.url("/feed"))
+    assert reply.headers["Cache-Control"].startswith("private, max-age=")
+
+
+async def test_gzip_of_every_state_is_a_whole_document(proxy: Proxy, origin: Origin) -> None:
+    origin.publish("/feed", atom(complete=True))
+    reply = await proxy.get(origin.url("/feed"), headers={"Accept-Encoding": "gzip"})
+    assert b"</feed>" in gzip.decompress(reply.body)
+
+
+async def test_health_is_told_without_a_feed(proxy: Proxy) -> None:
+    assert (await proxy.ask("GET", "/healthz")).status == 200
+    assert (await proxy.ask("GET", "/readyz")).status == 200
