@@ -1,0 +1,10 @@
+"""`python -m proxy`: the same as the command `wholefeed`."""
+
+from __future__ import annotations
+
+import sys
+
+from proxy.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""The rules of the layout that nobody sees who reads one file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "proxy"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST_MODULE_LINES = 300
+
+PURE = {
+    "__future__", "abc", "bisect", "calendar", "codecs", "collections", "dataclasses", "datetime",
+    "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "html", "html.parser",
+    "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath", "proxy.core", "re",
+    "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "xml", "zlib",
+}  # fmt: skip
+"""What the core may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
+
+HOLDS_SQL = ("store/", "migrate.py")
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w)",
+    re.DOTALL,
+)
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and module of every import, wherever it stands."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name(path)}:{node.lineno}: a relative import"
+            yield node.lineno, node.module or ""
+
+
+def docstrings(module: ast.Module) -> set[int]:
+    """The ids of the string nodes that stand alone as statements: docstrings."""
+    return {
+        id(node.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
+def test_the_core_imports_nothing_that_does_io(path: Path) -> None:
+    """Style, "Shape": the core is pure; time comes in as an argument."""
+    for line, module in imports(path):
+        allowed = any(module == one or module.startswith(f"{one}.") for one in PURE)
+        assert allowed, f"{name(path)}:{line}: the core must not import {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_no_module_outgrows_its_subject(path: Path) -> None:
+    lines = len(path.read_text("utf-8").splitlines())
+    assert lines <= LONGEST_MODULE_LINES, f"{name(path)} has {lines} lines: it has two subjects"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_imports_are_absolute(path: Path) -> None:
+    assert all(module for _, module in imports(path))
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name)
+def test_packages_re_export_nothing(path: Path) -> None:
+    """Re-exports are how circles start."""
+    assert {module for _, module in imports(path)} <= {"__future__"}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if not name(path).startswith(HOLDS_SQL)], ids=name)
+def test_sql_stands_in_the_store_alone(path: Path) -> None:
+    """Design, section 4: the store holds ALL SQL."""
+    module = tree(path)
+    texts = docstrings(module)
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            assert not SQL.search(node.value), f"{name(path)}:{node.lineno}: SQL outside the store"
+
+
+def test_only_the_command_line_configures_logging_and_reads_the_environment() -> None:
+    """Style, "Logging"; the environment reaches everything else as a Config."""
+    for path in MODULES:
+        text = path.read_text("utf-8")
+        if name(path) not in ("cli.py", "logs.py"):
+            assert "configure_logging" not in text, name(path)
+            assert "structlog.configure" not in text, name(path)
+            read = {ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+            assert not read & {"os.environ", "os.getenv"}, name(path)
+
+
+def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
+    """A rule that finds nothing in a bad file would find nothing in a good one either."""
+    bad = tmp_path / "bad.py"
+    bad.write_text('"""SELECT x FROM docstring"""\nimport time\nQ = """SELECT a\n  FROM b"""\n', "utf-8")
+    module = tree(bad)
+    found = [
+        node.value
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant)
+        and id(node) not in docstrings(module)
+        and SQL.search(str(node.value))
+    ]
+    assert found == ["SELECT a\n  FROM b"]
+    assert list(imports(bad)) == [(2, "time")]
+    assert "time" not in PURE

@@ -1,0 +1,150 @@
+"""What is written for people must agree with the code: README, CHANGELOG, docs/dependencies.md, --help."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from proxy import __version__
+from proxy.cli import COMMANDS, make_parser
+from proxy.config import KEYS, UNUSED_KEYS
+from proxy.config_text import toml_value
+from proxy.core.terms import State
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+RUN_TIME = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["uvloop"]
+DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+
+
+def part(heading: str, text: str = README) -> str:
+    """The text between a heading and the next one of its level."""
+    level = heading.partition(" ")[0]
+    _, found, rest = text.partition(f"\n{heading}\n")
+    assert found, f"no heading {heading!r}"
+    return re.split(rf"^{level} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def first_cells(table: str) -> list[str]:
+    """The first column of the tables in a text, without their heads."""
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
+    return [cell for cell in rows if cell.startswith("`")]
+
+
+def names(requirements: list[str]) -> list[str]:
+    return [found[0] for requirement in requirements if (found := REQUIREMENT_NAME.match(requirement))]
+
+
+@pytest.mark.parametrize("section", [section for section, _ in groupby(KEYS, key=lambda key: key.section)])
+def test_readme_lists_every_key_of_the_section_with_its_default_and_why(section: str) -> None:
+    expected = [
+        f"| `{key.key}` | `{toml_value(key.default)}` | {key.why}"
+        + (" (this version does not act on it yet) |" if key.name in UNUSED_KEYS else " |")
+        for key in KEYS
+        if key.section == section
+    ]
+    text = part(f"### [{section}]", part("## Configuration"))
+    assert [line for line in text.splitlines() if line.startswith("| `")] == expected
+
+
+def test_readme_lists_every_command_as_help_does() -> None:
+    rows = part("## Command line")
+    for command in COMMANDS:
+        assert re.search(rf"^\| `{command.name}\b.*\| {re.escape(command.summary)} \|$", rows, re.MULTILINE)
+    assert [cell.strip("`").split()[0] for cell in first_cells(rows)] == [
+        command.name for command in COMMANDS
+    ]
+
+
+def test_readme_names_only_flags_that_exist() -> None:
+    help_texts = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
+    for flag in set(re.findall(r"--[a-z]+", part("## Command line") + part("## Configuration"))):
+        assert flag in help_texts, flag
+
+
+def command_help(name: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        shown: list[str] = []
+        patch.setattr(
+            "argparse.ArgumentParser._print_message", lambda _self, text, _file=None: shown.append(text)
+        )
+        with pytest.raises(SystemExit):
+            make_parser().parse_args([name, "--help"])
+    return "".join(shown)
+
+
+def test_readme_explains_every_state() -> None:
+    assert first_cells(part("## What a reader sees")) == [f"`{state}`" for state in State]
+
+
+def test_readme_s_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    wanted = set(re.findall(r"\bmake ([a-z]+)", README))
+    assert {"serve", "demo", "test", "check", "bench", "help", "setup"} <= wanted
+    for target in wanted:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md", "docs/dependencies.md"])
+def test_links_lead_somewhere(document: str) -> None:
+    path = ROOT / document
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
+        assert target.startswith("https://") or (path.parent / target).exists(), target
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert "\n## [Unreleased]\n" in changelog
+    assert re.search(rf"^## \[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """What comes in through another package may leave with it."""
+    roots = {
+        module.partition(".")[0]
+        for path in (ROOT / "proxy").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for module in imported(node)
+    }
+    known = {name.lower().partition(".")[0] for name in names(RUN_TIME)}
+    assert roots - sys.stdlib_module_names - {"proxy", "compression"} <= known
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+@pytest.mark.parametrize("name", names(RUN_TIME + DEVELOPMENT))
+def test_every_dependency_is_justified(name: str) -> None:
+    text = (ROOT / "docs/dependencies.md").read_text("utf-8")
+    assert re.search(rf"(^\| (.*, )?{re.escape(name)}( \||,)|\*\*{re.escape(name)}\*\*)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*names(RUN_TIME + DEVELOPMENT), "pip", "hatchling"])
+def test_every_dependency_has_an_exact_version(name: str) -> None:
+    constraints = (ROOT / "constraints.txt").read_text("utf-8")
+    assert re.search(rf"^{re.escape(name)}==[0-9.]+$", constraints, re.MULTILINE | re.IGNORECASE)
+
+
+def test_constraints_name_no_registry() -> None:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    assert all(re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[0-9a-z.]+", line) for line in lines)
+
+
+def test_the_container_runs_as_nobody_special_and_keeps_its_data_apart() -> None:
+    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    assert "USER 10001:10001" in lines
+    assert "VOLUME /data" in lines
+    assert 'ENTRYPOINT ["wholefeed"]' in lines
+    assert 'CMD ["serve"]' in lines
