@@ -50,6 +50,7 @@ def test_what_atom_feeds_write_is_one_instant(text: str) -> None:
         "Saturday, 13 December 2003 18:30:02 GMT",
         "Sat, 13 dec 2003 18:30:02 gmt",
         "Sat, 13 Dec 03 18:30:02 UT",
+        f"Sat,{' ' * 40}13 Dec{' ' * 40}2003 18:30:02\nGMT",
         "Sat, 13 Dec 103 18:30:02 UT",
         "Sat, 13 Dec 2003 13:30:02 EST",
         "Sat, 13 Dec 2003 11:30:02 PDT",
