@@ -90,7 +90,7 @@ async def open_service(
         service = FeedService(
             Workshop(
                 store=store,
-                source=Source(fetcher),
+                source=Source(fetcher, xml_depth=config.limits.xml_depth),
                 config=config,
                 site_of=site_of,
                 now=now,

@@ -46,8 +46,9 @@ class PageError(UnreadableError):
 class Source:
     """Where feed documents come from."""
 
-    def __init__(self, fetcher: Fetcher) -> None:
+    def __init__(self, fetcher: Fetcher, *, xml_depth: int) -> None:
         self._fetcher = fetcher
+        self._xml_depth = xml_depth
 
     async def obtain(
         self,
@@ -70,24 +71,17 @@ class Source:
         """
         early = _early_reader(on_older, relation) if on_older else None
         fetched = await self._fetcher.fetch(url, validators=validators, on_chunk=early)
-        return fetched if fetched.not_modified else await read(fetched)
+        return fetched if fetched.not_modified else await self._read(fetched)
+
+    async def _read(self, fetched: Fetched) -> Obtained:
+        if len(fetched.body) > INLINE_BYTES:
+            return await asyncio.to_thread(_parse, fetched, self._xml_depth)
+        return _parse(fetched, self._xml_depth)
 
 
-async def read(fetched: Fetched) -> Obtained:
-    """Parse a fetched body.
-
-    Raises:
-        PageError: It is an HTML page.
-        UnreadableError: It is not readable as a feed.
-    """
-    if len(fetched.body) > INLINE_BYTES:
-        return await asyncio.to_thread(_read, fetched)
-    return _read(fetched)
-
-
-def _read(fetched: Fetched) -> Obtained:
+def _parse(fetched: Fetched, xml_depth: int) -> Obtained:
     try:
-        document = parse(fetched.body, fetched.final_url, fetched.media_type)
+        document = parse(fetched.body, fetched.final_url, fetched.media_type, max_depth=xml_depth)
     except ParseError as exc:
         if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
             raise PageError(exc, fetched) from exc

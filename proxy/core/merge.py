@@ -49,13 +49,18 @@ def choose(copies: Iterable[Copy], *, subscription_updated_at: float | None, set
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
+def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
+    """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
+    return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
+
+
 _UNDATED: Final = float("-inf")
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
 
 def _precedence(copy: Copy, subscription_updated_at: float | None) -> tuple[float, float, int, int, int]:
-    instant = copy.updated_at
-    if instant is None or instant > copy.fetched_at + DAY_SECONDS:
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    if instant is None:
         instant = _UNDATED
     document = copy.document_updated_at
     if document is None:

@@ -25,7 +25,8 @@ _NAMED: Final = re.compile(rb"[\s\-](?:%s)\s*=\Z" % b"|".join(_NAMES))
 _LONGEST_NAME: Final = 16
 _CONTENT: Final = rb"(?:\s[^<>]*)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _SCHEME
 _ELEMENT: Final = re.compile(
-    rb"<(?=[cgldu])(?:link|comments|url|docs|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))" + _CONTENT
+    rb"<(?=[cgdluw])(?:link|comments|url|docs|wfw:comment(?:R[sS][sS])?|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))"
+    + _CONTENT
 )
 _ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|icon|logo|id)" + _CONTENT)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from proxy.core.chain import Arrival
 from proxy.core.freshness import is_uncacheable
+from proxy.core.model import FeedDocument
+from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.terms import Role
 from proxy.source import Obtained
@@ -41,6 +45,15 @@ def arrival_from(row: DocumentRow) -> Arrival:
         keys=None,
         news=row.brought_news,
     )
+
+
+def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
+    """Parse a stored body. It was within the limits when it was fetched, whatever they are now.
+
+    Raises:
+        ParseError: Only when another parser has stored it.
+    """
+    return parse(body, row.final_url, row.media_type, max_depth=sys.maxsize)
 
 
 def new_document(

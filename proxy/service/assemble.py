@@ -17,10 +17,10 @@ from typing import NamedTuple
 from proxy.core.compose import ComposedHead, compose_head, newest_first
 from proxy.core.deflate import seal
 from proxy.core.fragments import Fragments, HeadContext, prefixes_in
-from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.segmenting import Build, Keep, Placed, plan
 from proxy.core.terms import Role, State
+from proxy.service.arrivals import document_from
 from proxy.store.rows import DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
 from proxy.store.store import Store
 
@@ -38,6 +38,8 @@ class _Rendered:
     text: bytearray = field(default_factory=bytearray)
     entries: int = 0
     dates: list[float] = field(default_factory=list)
+    prefixes: int = 0
+    """Mask of the well-known prefixes that may occur."""
     needs_context: bool = False
 
 
@@ -91,7 +93,7 @@ async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now:
 
 
 def _head(subscription: DocumentRow, body: bytes) -> tuple[ComposedHead, HeadContext]:
-    document = parse(body, subscription.final_url, subscription.media_type)
+    document = document_from(subscription, body)
     return compose_head(document), Fragments(document).context()
 
 
@@ -124,7 +126,7 @@ def _render_segment(parts: Sequence[_Part], context: HeadContext, context_digest
     return NewSegment(
         documents=tuple(part.document.id for part in parts),
         sealed=seal(text),
-        prefixes=prefixes_in(text),
+        prefixes=prefixes_in(text, rendered.prefixes),
         newest_at=max(rendered.dates, default=None),
         oldest_at=min(rendered.dates, default=None),
         entries=rendered.entries,
@@ -135,7 +137,7 @@ def _render_segment(parts: Sequence[_Part], context: HeadContext, context_digest
 
 def _render(part: _Part, context: HeadContext, rendered: _Rendered) -> None:
     """Append the live entries of a document in output order (R20)."""
-    document = parse(part.body, part.document.final_url, part.document.media_type)
+    document = document_from(part.document, part.body)
     fragments = Fragments(document)
     live = [ordinal for ordinal in part.live if ordinal < len(document.entries)]
     order_at = [document.entries[ordinal].order_at for ordinal in live]
@@ -143,6 +145,7 @@ def _render(part: _Part, context: HeadContext, rendered: _Rendered) -> None:
         rendered.text += fragments.entry(live[place], context)
         rendered.text += b"\n"
     rendered.entries += len(live)
+    rendered.prefixes |= fragments.prefixes
     rendered.dates += [at for at in order_at if at is not None]
     rendered.needs_context = rendered.needs_context or fragments.needs_context
 

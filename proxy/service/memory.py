@@ -11,6 +11,7 @@ from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.remember import MemoryDocument, OpenMemory, remember
 from proxy.core.terms import Role
+from proxy.service.arrivals import document_from
 from proxy.source import Obtained
 from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 from proxy.store.store import Store
@@ -36,16 +37,16 @@ async def documents_to_remember(
     memory_row = max((row for row in memories if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
     memory_body = await store.body(memory_row.id) if memory_row else b""
-    snapshots = await store.snapshot_dates(memory_row.id) if memory_row else ()
+    dates = await store.copy_dates(memory_row.id) if memory_row else ()
     present = {entry.identity for entry in new.document.entries}
 
     def work() -> list[NewDocument]:
         memory = None
         if memory_row is not None:
-            document = parse(memory_body, memory_row.url, memory_row.media_type)
-            memory = OpenMemory(_number(memory_row), document, snapshots)
-        outgoing = parse(body, old.final_url, old.media_type)
-        written = remember(outgoing, present, memory, next_number=next_number)
+            document = document_from(memory_row, memory_body)
+            memory = OpenMemory(_number(memory_row), document, dates)
+        outgoing = document_from(old, body)
+        written = remember(outgoing, present, memory, fetched_at=old.fetched_at, next_number=next_number)
         return [_stored(each, outgoing, now) for each in written]
 
     return await asyncio.to_thread(work)
@@ -79,7 +80,13 @@ def _stored(memory: MemoryDocument, like: FeedDocument, now: float) -> NewDocume
         updated_at=None,
         parser_version=PARSER_VERSION,
         entries=[
-            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start, at)
-            for entry, at in zip(document.entries, memory.snapshot_at, strict=True)
+            NewEntry(
+                entry.identity,
+                dates.updated_at,
+                entry.order_at,
+                entry.end - entry.start,
+                dates.document_updated_at,
+            )
+            for entry, dates in zip(document.entries, memory.dates, strict=True)
         ],
     )

@@ -10,9 +10,11 @@ from typing import Final
 
 import structlog
 
-from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.remember import CopyDates
+from proxy.core.terms import Role
+from proxy.service.arrivals import document_from
 from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 from proxy.store.store import Store
 
@@ -35,17 +37,18 @@ async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: f
 
 async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
     body = await store.body(row.id)
-    snapshots = await store.snapshot_dates(row.id)
+    dates = await store.copy_dates(row.id) if row.role is Role.MEMORY else ()
     try:
-        return await asyncio.to_thread(_document, row, body, snapshots)
+        return await asyncio.to_thread(_document, row, body, dates)
     except ParseError as exc:
         log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
         return None
 
 
-def _document(row: DocumentRow, body: bytes, snapshots: tuple[float | None, ...]) -> NewDocument:
-    document = parse(body, row.final_url, row.media_type)
-    dates = snapshots if len(snapshots) == len(document.entries) else (None,) * len(document.entries)
+def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> NewDocument:
+    document = document_from(row, body)
+    own = tuple(CopyDates(entry.updated_at, None) for entry in document.entries)
+    dates = known if len(known) == len(document.entries) else own
     return NewDocument(
         url=row.url,
         final_url=row.final_url,
@@ -67,7 +70,9 @@ def _document(row: DocumentRow, body: bytes, snapshots: tuple[float | None, ...]
         updated_at=document.head.updated_at,
         parser_version=PARSER_VERSION,
         entries=[
-            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start, at)
+            NewEntry(
+                entry.identity, at.updated_at, entry.order_at, entry.end - entry.start, at.document_updated_at
+            )
             for entry, at in zip(document.entries, dates, strict=True)
         ],
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiosqlite
 
+from proxy.core.remember import CopyDates
 from proxy.core.terms import Role
 from proxy.errors import StoreError
 from proxy.store.connections import fetch_all, fetch_made, fetch_one, json_ids, run
@@ -26,7 +27,9 @@ _BY_URL: Final = f"""
     SELECT * FROM document WHERE feed = :feed AND url = :url AND (:role IS NULL OR role = :role)
     {_ORDER} LIMIT 1
 """  # noqa: S608
-_SNAPSHOT_DATES: Final = "SELECT document_updated_at FROM entry WHERE document = :document ORDER BY ordinal"
+_COPY_DATES: Final = """
+    SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
+"""
 _LIVE_ORDINALS: Final = """
     SELECT document, ordinal FROM entry
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
@@ -100,9 +103,9 @@ async def live_ordinals(db: aiosqlite.Connection, documents: Iterable[int]) -> d
     return {document: tuple(ordinals) for document, ordinals in found.items()}
 
 
-async def snapshot_dates(db: aiosqlite.Connection, document: int) -> tuple[float | None, ...]:
-    """Return of each entry of a memory document, from the top, when the document it stood in was updated."""
-    return tuple(row[0] for row in await fetch_all(db, _SNAPSHOT_DATES, {"document": document}))
+async def copy_dates(db: aiosqlite.Connection, document: int) -> tuple[CopyDates, ...]:
+    """Return the dates of a document's copies, from the top."""
+    return tuple(CopyDates(*row) for row in await fetch_all(db, _COPY_DATES, {"document": document}))
 
 
 async def put(

@@ -25,6 +25,7 @@ from typing import Any, Final, Self, Unpack
 
 import aiosqlite
 
+from proxy.core.remember import CopyDates
 from proxy.core.segmenting import Placed
 from proxy.core.terms import Family, Kind, Role
 from proxy.errors import StorageFullError
@@ -183,9 +184,9 @@ class Store:
         """Return which entries of each document are live, from the top."""
         return await self._readers.run(lambda db: documents.live_ordinals(db, document_ids))
 
-    async def snapshot_dates(self, document_id: int) -> tuple[float | None, ...]:
-        """Return of each remembered copy, from the top, the update instant of the document it stood in."""
-        return await self._readers.run(lambda db: documents.snapshot_dates(db, document_id))
+    async def copy_dates(self, document_id: int) -> tuple[CopyDates, ...]:
+        """Return the dates of a document's copies, from the top, as they were put."""
+        return await self._readers.run(lambda db: documents.copy_dates(db, document_id))
 
     async def put_documents(self, feed_id: int, new: Sequence[NewDocument], *, now: float) -> list[int]:
         """Insert or replace documents by (URL, role), and choose which copies are live (R8 to R10).

@@ -15,6 +15,7 @@ from proxy.core.references import has_relative_reference
         b"<link>a</link>",
         b"<link  >\n/a</link>",
         b"<guid>x</guid>",
+        b"<wfw:commentRss>/a</wfw:commentRss>",
         b"<a href='../a'>",
         b'<a href=""/>',
         b"<a href=a>",
@@ -53,11 +54,14 @@ def test_what_is_none_is_not_taken_for_one(text: bytes) -> None:
     assert not has_relative_reference(b"<item>" + text)
 
 
-def test_atom_s_uri_element_counts_in_atom() -> None:
-    """RFC 4287, 3.2.2."""
+def test_atom_s_elements_that_hold_a_uri_count_in_atom() -> None:
+    """RFC 4287, 3.2.2, 4.2.5, 4.2.6 and 4.2.8."""
     assert has_relative_reference(b"<a:uri>x</a:uri>", is_atom=True)
     assert has_relative_reference(b"<uri>/x</uri>", is_atom=True)
+    assert has_relative_reference(b"<logo>x.png</logo>", is_atom=True)
+    assert has_relative_reference(b"<id>/x</id>", is_atom=True)
     assert not has_relative_reference(b"<uri>http://x</uri>", is_atom=True)
+    assert not has_relative_reference(b"<id>urn:x</id>", is_atom=True)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.remember import SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
-from tests.feeds import an_item, atom
+from tests.feeds import BASE_AT, an_item, atom
 
 URL = "http://o.test/feed"
+FETCHED_AT = BASE_AT + 3600.0 * 24
 
 
 def a_feed(*names: str, updated: int = 0) -> FeedDocument:
@@ -21,11 +22,13 @@ def names(memory: MemoryDocument) -> list[str]:
 
 
 def opened(memory: MemoryDocument) -> OpenMemory:
-    return OpenMemory(memory.number, parse(memory.text, "urn:wholefeed:memory:1"), memory.snapshot_at)
+    return OpenMemory(memory.number, parse(memory.text, "urn:wholefeed:memory:1"), memory.dates)
 
 
 def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None) -> list[MemoryDocument]:
-    return remember(old, {entry.identity for entry in new.entries}, memory, next_number=7)
+    return remember(
+        old, {entry.identity for entry in new.entries}, memory, fetched_at=FETCHED_AT, next_number=7
+    )
 
 
 def test_nothing_is_written_when_no_entry_left() -> None:
@@ -37,14 +40,14 @@ def test_what_left_is_remembered_with_the_date_of_its_document() -> None:
     old = a_feed("c", "b", "a", updated=5)
     (memory,) = left(old, a_feed("d", "c"))
     assert (memory.number, names(memory)) == (7, ["b", "a"])
-    assert memory.snapshot_at == (old.head.updated_at, old.head.updated_at)
+    assert {dates.document_updated_at for dates in memory.dates} == {old.head.updated_at}
 
 
 def test_the_open_document_grows_at_its_top() -> None:
     (first,) = left(a_feed("b", "a", updated=1), a_feed("b"))
     (second,) = left(a_feed("c", "b", updated=2), a_feed("c"), opened(first))
     assert (second.number, names(second)) == (7, ["b", "a"])
-    assert second.snapshot_at[0] != second.snapshot_at[1]
+    assert second.dates[0].document_updated_at != second.dates[1].document_updated_at
 
 
 def test_a_newer_copy_takes_the_place_of_a_remembered_one() -> None:
@@ -66,3 +69,12 @@ def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
     assert [name for memory in reversed(memories) for name in names(memory)] == everyone
     assert [memory.is_sealed for memory in memories[:-1]] == [True] * (len(memories) - 1)
     assert [memory.number for memory in memories] == list(range(7, 7 + len(memories)))
+
+
+def test_an_instant_that_was_too_far_ahead_never_counts_later() -> None:
+    """R10: more than a day after its document was fetched."""
+    old = parse(atom(an_item("b", 48), an_item("a", 49)), URL)
+    (memory,) = left(old, a_feed("c"))
+    assert [dates.updated_at is None for dates in memory.dates] == [False, True]
+    (again,) = left(a_feed("c"), a_feed("d"), opened(memory))
+    assert [dates.updated_at is None for dates in again.dates] == [False, False, True]
