@@ -19,9 +19,10 @@ from proxy import __version__
 from proxy.addresses import OwnAddresses
 from proxy.asked import feed_url
 from proxy.config import Config
+from proxy.connections import Connections, reaping
 from proxy.core.terms import State
 from proxy.fetch import Fetcher
-from proxy.keys import CONFIG, LISTENERS, SERVICE, STORE
+from proxy.keys import CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE
 from proxy.listeners import Listeners
 from proxy.middlewares import MIDDLEWARES
 from proxy.migrate import migrate_file
@@ -49,6 +50,7 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
     """
     app = web.Application(middlewares=MIDDLEWARES)
     app[CONFIG] = config
+    app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
@@ -56,7 +58,9 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
+            keeping_house = asyncio.create_task(service.keep_house())
             yield
+            keeping_house.cancel()
 
     app.cleanup_ctx.append(resources)
     app.on_shutdown.append(_stop_waiting)
@@ -121,7 +125,9 @@ async def serve(config: Config) -> None:
         app[LISTENERS].add(runner.addresses)
         host, port, *_ = runner.addresses[0]
         log.info("server.started", host=host, port=port, version=__version__)
-        await stopping.wait()
+        assert runner.server is not None, "set up"
+        async with reaping(runner.server, app[CONNECTIONS]):
+            await stopping.wait()
     finally:
         await runner.cleanup()
     log.info("server.stopped")

@@ -11,6 +11,7 @@ Events
     token.tightened     path: others could read the token's file; now they cannot
     migration.applied   name
     store.failed        the database refused a write
+    store.unpurged      reason: what is old could not be deleted this time
     store.full          the volume is full or cannot be written
     store.recovered     it can be written again
     request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
@@ -25,6 +26,7 @@ Events
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
     feed.forgotten      feed
+    connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging
 """
 

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy.asked import is_prefix_form, read_query
 from proxy.errors import DocumentError, OverloadedError, UnauthorizedError, WholefeedError
-from proxy.keys import CONFIG
+from proxy.keys import CONFIG, CONNECTIONS
 from proxy.redact import safe_url
 
 log = structlog.get_logger()
@@ -37,7 +37,8 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
     started = time.monotonic()
     status = 0
     try:
-        response = await handler(request)
+        with request.app[CONNECTIONS].busy(request.protocol):
+            response = await handler(request)
         status = response.status
         if not response.prepared:
             response.headers["X-Request-Id"] = request_id

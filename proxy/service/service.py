@@ -40,6 +40,9 @@ log = structlog.get_logger()
 MAX_WAITING_WALKS: Final = 64
 """Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
 
+PURGE_SECONDS: Final = 6 * 3600.0
+"""Between two clean-ups of the store."""
+
 ASKED_PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
 
@@ -69,6 +72,15 @@ class FeedService:
         """Take up the walks that an earlier run of the program did not finish."""
         for feed in await self._store.unfinished_feeds():
             _ = self._refresh(feed, Wish())
+
+    async def keep_house(self) -> None:
+        """Delete from time to time what was detached long ago; runs until it is cancelled."""
+        while True:
+            try:
+                await self._store.purge(now=self.now())
+            except (StoreError, OverloadedError) as exc:
+                log.warning("store.unpurged", reason=str(exc))
+            await asyncio.sleep(PURGE_SECONDS)
 
     def stop_waiting(self) -> None:
         """Let every request that waits for a publisher go on with what there is."""

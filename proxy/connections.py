@@ -1,0 +1,102 @@
+"""Readers' connections: those that are idle or never finish a header are closed (FAULTS row 78).
+
+The server of aiohttp waits for a header as long as it takes, so an idle or half-open connection would stay
+for good. A connection counts as busy while a request of it is being answered.
+
+    async with reaping(runner.server, connections): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Final, Protocol
+
+import structlog
+from aiohttp import web
+
+log = structlog.get_logger()
+
+IDLE_SECONDS: Final = 10.0
+MAX_CONNECTIONS: Final = 2048
+_PAUSE_SECONDS: Final = 1.0
+
+
+class Connection(Protocol):
+    """What aiohttp makes for each connection."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """None once it is closed."""
+
+
+class Connections:
+    """Which connections are busy, and since when the others are not."""
+
+    def __init__(self) -> None:
+        self._busy: Counter[Connection] = Counter()
+        self._idle_since: dict[Connection, float] = {}
+
+    @contextmanager
+    def busy(self, connection: Connection) -> Iterator[None]:
+        """Count the connection as busy inside."""
+        self._busy[connection] += 1
+        try:
+            yield
+        finally:
+            self._busy[connection] -= 1
+            if not self._busy[connection]:
+                del self._busy[connection]
+            self._idle_since[connection] = time.monotonic()
+
+    def overdue(
+        self,
+        connections: Iterable[Connection],
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+        at_most: int = MAX_CONNECTIONS,
+    ) -> list[Connection]:
+        """Return which of the open connections are to be closed; forget those that are open no more.
+
+        Args:
+            connections: All that are open.
+            idle_seconds: Those idle for longer are.
+            at_most: Of more than so many, those idle longest are, too.
+        """
+        now = time.monotonic()
+        opened = list(connections)
+        self._idle_since = {each: self._idle_since.get(each, now) for each in opened}
+        idle = [each for each in opened if each not in self._busy]
+        idle.sort(key=lambda each: self._idle_since[each])
+        surplus = max(0, len(opened) - at_most)
+        return [
+            each for n, each in enumerate(idle) if n < surplus or now - self._idle_since[each] > idle_seconds
+        ]
+
+
+@asynccontextmanager
+async def reaping(
+    server: web.Server, connections: Connections, *, idle_seconds: float = IDLE_SECONDS
+) -> AsyncIterator[None]:
+    """Close overdue connections of a server inside."""
+
+    async def reap() -> None:
+        while True:
+            await asyncio.sleep(min(_PAUSE_SECONDS, idle_seconds))
+            overdue = connections.overdue(server.connections, idle_seconds=idle_seconds)
+            for connection in overdue:
+                if connection.transport is not None:
+                    connection.transport.abort()
+            if overdue:
+                log.debug("connections.reaped", connections=len(overdue))
+
+    task = asyncio.create_task(reap())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from proxy.connections import Connections, reaping
+from proxy.keys import CONNECTIONS
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+
+class FakeConnection:
+    transport: asyncio.Transport | None = None
+
+
+async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    assert proxy.client.port is not None
+    return await asyncio.open_connection(proxy.client.host, proxy.client.port)
+
+
+async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin: Origin) -> None:
+    """FAULTS 78; finding 11: neither is a connection that says nothing; one that is served is."""
+    origin.publish("/feed", atom(an_item("a")))
+    async with running(a_config(tmp_path)) as proxy, asyncio.timeout(20):
+        runner = proxy.client.server.runner
+        assert runner is not None
+        assert runner.server is not None
+        silent, silent_writer = await connected(proxy)
+        half, half_writer = await connected(proxy)
+        half_writer.write(b"GET /feed HTTP/1.1\r\nHost: ")
+        with origin.held("/feed") as gate:
+            served = asyncio.create_task(proxy.get(origin.url("/feed")))
+            await gate.reached()
+            async with reaping(runner.server, proxy.app[CONNECTIONS], idle_seconds=0.05):
+                for reader in (silent, half):
+                    with suppress(ConnectionResetError):
+                        assert await reader.read() == b""
+            gate.release()
+        assert (await served).status == 200
+        for writer in (silent_writer, half_writer):
+            writer.close()
+
+
+def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
+    """FAULTS 78."""
+    connections = Connections()
+    held = [FakeConnection() for _ in range(5)]
+    assert connections.overdue(held, at_most=5) == []
+    with connections.busy(held[0]):
+        assert connections.overdue(held, at_most=3) == held[1:3]
+    assert connections.overdue(held, at_most=3) == held[1:3]
+
+
+def test_a_busy_connection_is_never_closed() -> None:
+    connections = Connections()
+    held = FakeConnection()
+    with connections.busy(held), connections.busy(held):
+        pass
+    with connections.busy(held):
+        assert connections.overdue([held], idle_seconds=-1, at_most=0) == []
+    assert connections.overdue([held], idle_seconds=-1) == [held]
