@@ -241,7 +241,7 @@ class WalkDriver:
         if row is not None and row.digest != obtained.digest:
             self._walked.notes.append(ArchiveChanged(arrival.url))
         document = new_document(
-            arrival.url,
+            row.url if row is not None else arrival.url,
             obtained,
             role=Role.ARCHIVE,
             rank=rank,
