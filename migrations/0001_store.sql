@@ -17,6 +17,7 @@ CREATE TABLE feed (
     is_stale       INTEGER NOT NULL DEFAULT 0 CHECK (is_stale IN (0, 1)),    -- the publisher could not be reached
     is_private     INTEGER NOT NULL DEFAULT 0 CHECK (is_private IN (0, 1)),  -- answers are Cache-Control: private
     revision       INTEGER NOT NULL DEFAULT 0,         -- counts the changes of documents and live entries
+    published_revision INTEGER NOT NULL DEFAULT 0,     -- the one that was published last
     documents      INTEGER NOT NULL DEFAULT 0,         -- as published
     entries        INTEGER NOT NULL DEFAULT 0,         -- as published
     text_bytes     INTEGER NOT NULL DEFAULT 0,         -- as published, without content coding

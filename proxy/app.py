@@ -31,7 +31,7 @@ from proxy.service.workshop import Workshop
 from proxy.sites import site_of
 from proxy.source import Source
 from proxy.store.store import Store
-from proxy.web.answer import chunks, prepare
+from proxy.web.answer import prepare, slices
 from proxy.web.routes import routes
 from proxy.web.status import status_object
 
@@ -105,8 +105,12 @@ async def open_service(
         yield store, service
 
 
-async def serve(config: Config) -> None:
+async def serve(config: Config, *, on_started: Callable[[str, int], None] | None = None) -> None:
     """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
+
+    Args:
+        config: The configuration.
+        on_started: Told the address and the port once the server listens there.
 
     Raises:
         StoreError: The database cannot be used.
@@ -125,6 +129,8 @@ async def serve(config: Config) -> None:
         app[LISTENERS].add(runner.addresses)
         host, port, *_ = runner.addresses[0]
         log.info("server.started", host=host, port=port, version=__version__)
+        if on_started is not None:
+            on_started(host, port)
         assert runner.server is not None, "set up"
         async with reaping(runner.server, app[CONNECTIONS]):
             await stopping.wait()
@@ -167,8 +173,8 @@ async def fetch_once(
                         is_gzip=False,
                         warns=config.history.warn_entry,
                     )
-                    async for chunk in chunks(answer, store):
-                        await asyncio.to_thread(output.write, chunk)
+                    async for piece in slices(answer, store):
+                        await asyncio.to_thread(output.write, piece)
                 if progress is not None:
                     progress(status_object(await service.status(canonical)))
                 return reconstruction.state

@@ -12,7 +12,7 @@ from proxy.errors import InvalidUrlError, RequestError
 OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "full"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
-_PREFIX: Final = re.compile(r"/(https?):/{1,2}(?=[^/])", re.IGNORECASE)
+_PREFIX: Final = re.compile(r"/{1,2}(https?)(:/{1,2}|%3A%2F%2F)(?=[^/])", re.IGNORECASE)
 
 
 class Query(NamedTuple):
@@ -59,10 +59,14 @@ def is_prefix_form(raw_path: str) -> bool:
 
 
 def read_prefix(raw_path: str) -> str:
-    """Return the URL behind the slash, its query included; one slash after the scheme will do."""
+    """Return the URL behind the slash, its query included.
+
+    One slash after the scheme will do, two before it, and all of it may be percent-encoded.
+    """
     match = _PREFIX.match(raw_path)
     assert match is not None, "a prefix form"
-    return f"{match[1].lower()}://{raw_path[match.end() :]}"
+    rest = raw_path[match.end() :]
+    return f"{match[1].lower()}://{unquote(rest) if match[2].startswith('%') else rest}"
 
 
 def feed_url(given: str) -> str:

@@ -36,27 +36,13 @@ from proxy.failures import failure_of, is_transient, status_failure
 from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds, retry_after_seconds
 from proxy.redact import safe_url, without_credentials
 from proxy.targets import Target, parse_target, redirect_target
+from proxy.validators import Validators
 
 log = structlog.get_logger()
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validators:
-    """What makes a request conditional (RFC 9110, section 8.8)."""
-
-    etag: str | None = None
-    last_modified: str | None = None
-
-    def header_fields(self) -> dict[str, str]:
-        """Return the fields of a conditional request (RFC 9110, section 13.1); a broken validator is none."""
-        given = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {
-            name: value for name, value in given.items() if value and value.isascii() and value.isprintable()
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,8 +189,8 @@ class Fetcher:
             target = parse_target(url)
         except UrlError as exc:
             raise PublisherError(str(exc), url=trip.url, slug="bad-link") from exc
-        conditions = validators.header_fields()
         while True:
+            conditions = validators.header_fields(target.url)
             trip.seen.append(target.url)
             try:
                 self._policy.check_target(target.host, target.port)

@@ -48,11 +48,19 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
         log.info(
             "request.answered",
             method=request.method,
-            path=request.path if not is_prefix_form(request.raw_path) else "/{url}",
+            path=_route(request),
             url=_asked_url(request),
             status=status or None,
             duration_s=round(time.monotonic() - started, 6),
         )
+
+
+def _route(request: web.Request) -> str:
+    """Return the path of the route, never what a client wrote: a query may hide in it."""
+    if is_prefix_form(request.raw_path):
+        return "/{url}"
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None and "{" not in resource.canonical else "unmatched"
 
 
 def _asked_url(request: web.Request) -> str | None:
@@ -76,7 +84,10 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except web.HTTPException as exc:
         slug = _HTTP_SLUGS.get(exc.status, "bad-request")
         allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-        return _problem(exc.status, slug, f"{request.method} {request.path[:200]}: {exc.reason}", allowed)
+        return _problem(exc.status, slug, f"{request.method}: {exc.reason}", allowed)
+    except ConnectionError:  # the reader has left
+        structlog.contextvars.bind_contextvars(aborted=True)
+        raise
     except Exception:  # the last resort: logged whole, told to nobody (FAULTS 82)
         log.exception("request.failed")
         return _problem(500, "internal", "an error of the proxy's own; its log has the request id", {})

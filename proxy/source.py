@@ -19,7 +19,8 @@ from proxy.core.parse.documents import parse
 from proxy.core.parse.early import EarlyHead
 from proxy.core.parse.errors import ParseError
 from proxy.errors import UnreadableError
-from proxy.fetch import Fetched, Fetcher, Validators
+from proxy.fetch import Fetched, Fetcher
+from proxy.validators import Validators
 
 INLINE_BYTES: Final = 256 * 1024
 

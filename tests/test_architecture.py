@@ -14,7 +14,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 
 PURE = {
-    "__future__", "abc", "bisect", "calendar", "codecs", "collections", "dataclasses", "datetime",
+    "__future__", "abc", "bisect", "calendar", "codecs", "collections", "contextlib", "dataclasses",
+    "datetime",
     "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "html", "html.parser",
     "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath", "proxy.core", "re",
     "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "xml", "zlib",

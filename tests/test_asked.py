@@ -41,6 +41,8 @@ def test_an_option_given_twice_is_refused() -> None:
         ("/http://o.test/f%20g", "http://o.test/f%20g"),
         ("/https:/o.test/f", "https://o.test/f"),
         ("/HTTPS://o.test/", "https://o.test/"),
+        ("//https://o.test/f", "https://o.test/f"),
+        ("/https%3A%2F%2Fo.test%2Ff%3Fa%3D1", "https://o.test/f?a=1"),
     ],
 )
 def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: str) -> None:

@@ -16,7 +16,8 @@ from structlog.testing import capture_logs
 import proxy
 from proxy.errors import DocumentError, PublisherError, PublisherStatusError
 from proxy.failures import TRANSPORT_ERRORS, failure_of
-from proxy.fetch import Fetcher, Validators
+from proxy.fetch import Fetcher
+from proxy.validators import Validators
 from tests.answers import Raw, Redirect, Status
 from tests.fetchers import Names, a_fetcher
 from tests.origin import Origin

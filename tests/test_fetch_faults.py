@@ -21,7 +21,8 @@ from structlog.testing import capture_logs
 from proxy import exchange
 from proxy.errors import DocumentError, PublisherStatusError, PublisherTimeoutError
 from proxy.failures import failure_of
-from proxy.fetch import Fetcher, Validators
+from proxy.fetch import Fetcher
+from proxy.validators import Validators
 from tests.answers import (
     BODY_DRIP,
     ENDLESS_1XX,
@@ -517,3 +518,12 @@ async def test_validators_survive_redirects(origin: Origin) -> None:
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/old"), validators=Validators(etag='"1"'))
     assert (fetched.not_modified, fetched.final_url) == (True, origin.url("/feed"))
+
+
+async def test_a_validator_is_sent_to_no_document_but_its_own(origin: Origin) -> None:
+    """RFC 9110, 13.1: what another document calls by the same tag is not the one that is stored."""
+    origin.redirect("/feed", "/new")
+    origin.publish("/new", FEED, etag='"1"')
+    async with a_fetcher() as fetcher:
+        validators = Validators(etag='"1"', url=origin.url("/feed"))
+        assert (await fetcher.fetch(origin.url("/feed"), validators=validators)).body

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, publish_chain
@@ -220,3 +221,87 @@ async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, 
     assert "/feed" not in origin.counts()
     assert "/moved" in origin.counts()
     assert ids((await proxy.whole(origin.url("/moved"))).body) == ["new", *expected]
+
+
+async def test_a_publisher_that_is_not_heard_of_in_time_makes_it_stale(proxy: Proxy, origin: Origin) -> None:
+    """Design, section 2: the stored feed with `;stale`."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    proxy.clock.advance(4000)
+    with origin.held("/feed"):
+        assert (await proxy.get(url, wait="0.1")).reconstruction.endswith(";stale")
+    assert not (await proxy.whole(url)).reconstruction.endswith(";stale")
+
+
+async def test_a_get_that_joins_a_head_is_walked_for(proxy: Proxy, origin: Origin) -> None:
+    """Design, section 2: `loading` means that the walk goes on."""
+    expected = publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    with origin.held("/feed") as gate:
+        head = asyncio.create_task(proxy.ask("HEAD", "/feed", params={"url": url}))
+        await gate.reached()
+        get = asyncio.create_task(proxy.get(url))
+        await asyncio.sleep(0.05)
+        gate.release()
+        assert (await head).status == 200
+        assert ids((await get).body) == expected
+
+
+async def test_readers_and_deletions_do_not_get_in_each_others_way(proxy: Proxy, origin: Origin) -> None:
+    """Whoever asks gets the feed, however often it is forgotten meanwhile."""
+    expected = publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+
+    async def read() -> tuple[int, list[str]]:
+        reply = await proxy.get(url)
+        return reply.status, ids(reply.body) if reply.state != "loading" else expected
+
+    with capture_logs() as lines:
+        for _ in range(6):
+            readers = [asyncio.create_task(read()) for _ in range(5)]
+            await asyncio.sleep(0.01)
+            assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status in (204, 404)
+            assert await asyncio.gather(*readers) == [(200, expected)] * 5
+    assert not [line for line in lines if line["event"] in ("refresh.failed", "request.failed")]
+
+
+async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    with capture_logs() as lines, origin.held("/feed") as gate:
+        _, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
+        writer.write(f"GET /feed?url={url} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        await gate.reached()
+        writer.transport.abort()
+        gate.release()
+        async with asyncio.timeout(10):
+            while not [line for line in lines if line["event"] == "request.answered"]:
+                await asyncio.sleep(0.01)
+    assert not [line for line in lines if line["event"] == "request.failed"]
+
+
+async def test_last_modified_moves_with_what_is_said_to_be_missing(proxy: Proxy, origin: Origin) -> None:
+    """Design, section 6: whenever the digest changes; a reader that sends only that date sees the change."""
+    publish_chain(origin, archives=2)
+    origin.fault("/archive/1", Status(404))
+    url = origin.url("/feed")
+    first = await proxy.whole(url)
+    proxy.clock.advance(10)
+    origin.heal("/archive/1")
+    origin.fault("/archive/1", Status(200, body=b""))
+    second = await proxy.refreshed(url)
+    assert second.headers["ETag"] != first.headers["ETag"]
+    condition = {"If-Modified-Since": first.headers["Last-Modified"]}
+    assert (await proxy.get(url, headers=condition)).status == 200
+
+
+async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
+    writer.write(f"GET /feed?url={origin.url('/feed')} HTTP/1.0\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.0 200")
+    assert f"http://{proxy.client.host}:{proxy.client.port}/feed?url=".encode() in answer

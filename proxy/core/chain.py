@@ -69,7 +69,6 @@ class Chain:
         self._site_of = site_of
         self._seen = SeenKeys()
         self._owners: dict[str, int] = {}
-        self._self_links: dict[str, int | None] = {}
         self._bodies: dict[tuple[bytes, str | None], int] = {}
         self._sites = {site_of(subscription.url), site_of(subscription.final_url)}
         self.join(subscription)
@@ -94,23 +93,16 @@ class Chain:
         self.without_news = 0 if has_news or place == 0 else self.without_news + 1
         for name in (arrival.url, arrival.final_url, *arrival.hops):
             self._owners.setdefault(document_key(name), place)
-        self_link = arrival.links.get(Relation.SELF)
-        if self_link is not None:
-            key = document_key(self_link)
-            self._self_links[key] = None if key in self._self_links else place
         self._bodies.setdefault(self._body_of(arrival), place)
         return has_news
 
     def repetition(self, url: str) -> SameDocument | ChainLoop | None:
         """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).
 
-        A document's `self` names it only while no other document of the chain bears the same.
+        A document's `self` cannot tell before the target is here: where a template wrote one `self` into
+        every document, it would end the chain at its first step. What comes is compared by its body.
         """
-        key = document_key(url)
-        place = self._owners.get(key)
-        if place is None:
-            place = self._self_links.get(key)
-        return self._verdict(place, url)
+        return self._verdict(self._owners.get(document_key(url)), url)
 
     def objection(self, arrival: Arrival) -> SameDocument | Note | None:
         """Return why the document that the tip links to does not join the chain; None when it does."""

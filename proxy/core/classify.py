@@ -225,7 +225,7 @@ def _usable_links(
         mine, others = own[relation], beside[relation]
         chosen = _chosen(mine, document.family) or _chosen(others, document.family)
         if chosen is not None:
-            links[relation] = chosen.target
+            links[relation] = chosen.target.partition("#")[0]
         elif (dead := next((link for link in mine + others if link.href.strip()), None)) is not None:
             links[f"{_DEAD}{relation}"] = redacted(dead.href)
         if relation in _NOTED_RELATIONS:

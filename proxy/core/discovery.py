@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Final, NamedTuple
 
@@ -42,7 +43,8 @@ def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
         media_type: Its Content-Type, for the charset.
     """
     finder = _LinkFinder(url)
-    finder.feed(body[:_SEARCHED_BYTES].decode(_charset(media_type), "replace"))
+    with suppress(AssertionError):  # html.parser gives up on broken marked sections; what came before counts
+        finder.feed(body[:_SEARCHED_BYTES].decode(_charset(media_type), "replace"))
     return finder.found
 
 

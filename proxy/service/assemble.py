@@ -21,7 +21,7 @@ from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.segmenting import Build, Keep, Placed, plan
 from proxy.core.terms import Role, State
 from proxy.service.arrivals import document_from
-from proxy.store.rows import DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
+from proxy.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
 from proxy.store.store import Store
 
 
@@ -56,10 +56,12 @@ async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now:
     Returns:
         The feed as published; None when it has no subscription document.
     """
+    feed = await store.feed(feed_id)
+    attempts = await store.attempts(feed_id)
     revision, places = await store.placed(feed_id)
     rows = {row.id: row for row in await store.documents(feed_id) if row.rank is not None}
     documents = [rows[place.document] for place in places]
-    if not documents or documents[0].role is not Role.SUBSCRIPTION:
+    if feed is None or not documents or documents[0].role is not Role.SUBSCRIPTION:
         return None
     subscription = documents[0]
     head, context = await asyncio.to_thread(_head, subscription, await store.body(subscription.id))
@@ -80,16 +82,16 @@ async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now:
         head=head.text,
         head_prefixes=head.prefixes,
         context=context_digest,
-        digest=_digest(head, state, segments),
+        digest=_digest(head, segments, said=[state, feed.fetch_url, *map(_shown, attempts)]),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
         notes=notes,
         parser_version=PARSER_VERSION,
     )
-    feed = await store.publish(feed_id, publication, revision=revision, now=now)
-    assert feed is not None, "nothing else changes the documents of a feed while it is assembled"
-    return feed
+    published_feed = await store.publish(feed_id, publication, revision=revision, now=now)
+    assert published_feed is not None, "nothing else changes the documents while they are assembled"
+    return published_feed
 
 
 def _head(subscription: DocumentRow, body: bytes) -> tuple[ComposedHead, HeadContext]:
@@ -154,10 +156,14 @@ def _length(segment: SegmentRow | NewSegment) -> int:
     return segment.length if isinstance(segment, SegmentRow) else segment.sealed.length
 
 
-def _digest(head: ComposedHead, state: State, segments: Sequence[SegmentRow | NewSegment]) -> bytes:
-    """Digest what a reader gets to see of the feed: the head, whether it is whole, the entries."""
+def _shown(attempt: Attempt) -> str:
+    return f"{attempt.url} {attempt.reason} {attempt.first_at}"
+
+
+def _digest(head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str]) -> bytes:
+    """Digest what a reader gets to see of the feed: the head, what is said of it, the entries."""
     digest = hashlib.blake2b(head.text, digest_size=16)
-    digest.update(b"whole" if state is State.COMPLETE else b"partial" if state is State.PARTIAL else b"")
+    digest.update("\0".join(said).encode())
     for segment in segments:
         digest.update(segment.digest if isinstance(segment, SegmentRow) else segment.sealed.digest)
     return digest.digest()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 from typing import Final
 
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.remember import MemoryDocument, OpenMemory, remember
-from proxy.core.terms import Role
+from proxy.core.terms import Family, Role
 from proxy.service.arrivals import document_from
-from proxy.source import Obtained
 from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 from proxy.store.store import Store
 
@@ -21,9 +21,12 @@ _MEDIA_TYPE: Final = "application/xml; charset=utf-8"
 
 
 async def documents_to_remember(
-    store: Store, rows: list[DocumentRow], old: DocumentRow, new: Obtained, now: float
+    store: Store, rows: list[DocumentRow], old: DocumentRow, new: FeedDocument, now: float
 ) -> list[NewDocument]:
     """Return the memory documents to store together with a new subscription document.
+
+    They are detached where the new one is of another family: then every entry has left, and waits for the
+    family to come back (R23).
 
     Args:
         store: Where the bodies are.
@@ -32,13 +35,15 @@ async def documents_to_remember(
         new: What replaces it.
         now: Epoch seconds.
     """
+    is_attached = new.family is old.family
     body = await store.body(old.id)
     memories = [row for row in rows if row.role is Role.MEMORY]
-    memory_row = max((row for row in memories if not row.is_settled), key=_number, default=None)
+    usable = [row for row in memories if row.family is old.family and row.rank is not None]
+    memory_row = max((row for row in usable if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
     memory_body = await store.body(memory_row.id) if memory_row else b""
     dates = await store.copy_dates(memory_row.id) if memory_row else ()
-    present = {entry.identity for entry in new.document.entries}
+    present = {entry.identity for entry in new.entries} if is_attached else set()
 
     def work() -> list[NewDocument]:
         memory = None
@@ -47,7 +52,7 @@ async def documents_to_remember(
             memory = OpenMemory(_number(memory_row), document, dates)
         outgoing = document_from(old, body)
         written = remember(outgoing, present, memory, fetched_at=old.fetched_at, next_number=next_number)
-        return [_stored(each, outgoing, now) for each in written]
+        return [_stored(each, outgoing, now, is_attached=is_attached) for each in written]
 
     return await asyncio.to_thread(work)
 
@@ -56,14 +61,24 @@ def _number(row: DocumentRow) -> int:
     return int(row.url.removeprefix(_URL))
 
 
-def _stored(memory: MemoryDocument, like: FeedDocument, now: float) -> NewDocument:
+def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
+    """Return the ranks of the memory documents that come back with their family.
+
+    Those detached when it went, at one instant; what left earlier had left for another reason (R1).
+    """
+    gone = [row for row in rows if row.role is Role.MEMORY and row.family is family and row.rank is None]
+    last = max((row.detached_at or 0.0 for row in gone), default=0.0)
+    return {row.id: -_number(row) for row in gone if row.detached_at == last}
+
+
+def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> NewDocument:
     url = f"{_URL}{memory.number}"
-    document = parse(memory.text, url, _MEDIA_TYPE)
+    document = parse(memory.text, url, _MEDIA_TYPE, max_depth=sys.maxsize)
     return NewDocument(
         url=url,
         final_url=url,
         role=Role.MEMORY,
-        rank=-memory.number,
+        rank=-memory.number if is_attached else None,
         family=like.family,
         site_id=like.head.site_id,
         links={},

@@ -13,21 +13,21 @@ from proxy.core.backoff import next_attempt_at
 from proxy.core.chain import Arrival
 from proxy.core.freshness import freshness_seconds, is_private
 from proxy.core.moves import Move, is_believed, note_move
-from proxy.core.notes import CurrentUnavailable, NoSubscriptionDocument, Note
+from proxy.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from proxy.core.terms import Kind, Relation, Role
 from proxy.core.urls import canonical_url
 from proxy.errors import DocumentError
-from proxy.fetch import Fetched, Validators
+from proxy.fetch import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
-from proxy.service.memory import documents_to_remember
+from proxy.service.memory import documents_to_remember, returning
 from proxy.service.subscription import Subscription, settle_subscription
 from proxy.service.workshop import Wish, Workshop
+from proxy.source import Obtained
 from proxy.store.rows import Attempt, DocumentRow, FeedRow
+from proxy.validators import Validators
 
 SUBSCRIPTION_ATTEMPT: Final = ""
 """What the failure of the subscription document itself is noted under."""
-
-_UNRESOLVED: Final = frozenset({CurrentUnavailable.slug, NoSubscriptionDocument.slug})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,22 @@ class Refetch:
         return self._stored()
 
     async def _fetch(self) -> Subscription | Fetched:
-        row = self._row
-        url = self._feed.fetch_url
-        is_resolved = not any(attempt.reason in _UNRESOLVED for attempt in self._attempts.values())
-        validators = None
-        if row is not None and is_resolved and row.url == url:
-            validators = Validators(etag=row.etag, last_modified=row.last_modified)
-        obtained = await self._shop.source.obtain(url, validators=validators)
-        if isinstance(obtained, Fetched):
-            return obtained
+        row, url = self._row, self._feed.fetch_url
+        if not self._has_attempt(CurrentUnavailable) and not self._has_attempt(NoSubscriptionDocument):
+            validators = None
+            if row is not None and row.url == url:
+                validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
+            obtained = await self._shop.source.obtain(url, validators=validators)
+            # R3 was applied when the feed was opened: `current` is dereferenced once
+            return obtained if isinstance(obtained, Fetched) else Subscription(url, obtained)
+        if self._has_attempt(NoSubscriptionDocument) and row is not None:
+            url = row.url  # forward from the newest archive that is known
+        obtained = await self._shop.source.obtain(url)
+        assert isinstance(obtained, Obtained), "no validators were sent"
         return await settle_subscription(self._shop.source, url, obtained)
+
+    def _has_attempt(self, note: type[Note]) -> bool:
+        return any(attempt.reason == note.slug for attempt in self._attempts.values())
 
     async def _note_failure(self, error: DocumentError) -> None:
         """The publisher could not be reached: the stored feed serves until the next attempt."""
@@ -100,7 +106,7 @@ class Refetch:
             next_at=next_at,
             now=now,
         )
-        await self._store.update_feed(self._feed.id, is_stale=True, checked_at=now, fresh_until=next_at)
+        await self._store.update_feed(self._feed.id, is_stale=True, fresh_until=next_at)
 
     async def _confirm(self, fetched: Fetched, wish: Wish) -> None:
         """The publisher is there: freshness counts from now."""
@@ -146,7 +152,7 @@ class Refetch:
 
     async def _put(self, found: Subscription) -> Current:
         obtained, row = found.obtained, self._row
-        kind, family = obtained.navigation.kind, obtained.document.family
+        kind = obtained.navigation.kind
         has_changed = (
             row is None
             or row.digest != obtained.digest
@@ -154,9 +160,9 @@ class Refetch:
             or row.links != obtained.navigation.links
             or kind is not self._feed.kind
         )
+        notes = (*found.notes, *obtained.document.notes, *obtained.navigation.notes)
         if has_changed:
-            await self._store_subscription(found)
-            await self._store.update_feed(self._feed.id, kind=kind, family=family)
+            notes += await self._store_subscription(found)
         if not found.notes and found.url != self._feed.fetch_url:  # an archive was asked for (R3)
             await self._store.update_feed(self._feed.id, fetch_url=canonical_url(found.url))
         return Current(
@@ -164,26 +170,48 @@ class Refetch:
             kind=kind,
             relation=obtained.navigation.older_relation,
             has_changed=has_changed,
-            notes=(*found.notes, *obtained.document.notes, *obtained.navigation.notes),
+            notes=notes,
         )
 
-    async def _store_subscription(self, found: Subscription) -> None:
-        """Put it together with what left it, so that no moment knows neither (R8)."""
+    async def _store_subscription(self, found: Subscription) -> tuple[Note, ...]:
+        """Put it together with what left it and with what no longer fits it, all at once (R8, R23)."""
         now = self._shop.now()
         obtained, row = found.obtained, self._row
+        kind, family = obtained.navigation.kind, obtained.document.family
         documents = [new_document(found.document_url, obtained, role=Role.SUBSCRIPTION, rank=0)]
-        is_kept = self._shop.config.history.remember and obtained.navigation.kind is not Kind.COMPLETE
-        if row is not None and is_kept and row.family is obtained.document.family:
-            documents += await documents_to_remember(self._store, self._rows, row, obtained, now)
-        await self._store.put_documents(self._feed.id, documents, now=now)
-        unfit = [
+        notes: tuple[Note, ...] = ()
+        if row is not None and self._shop.config.history.remember and kind is not Kind.COMPLETE:
+            notes = self._memory_limit(row)
+            if not notes:
+                documents += await documents_to_remember(self._store, self._rows, row, obtained.document, now)
+        leaving = [
             old.id
             for old in self._rows
             if old.rank is not None
-            and (old.family is not obtained.document.family or (old is row and row.url != found.document_url))
+            and (old.role is not Role.SUBSCRIPTION or old.url != found.document_url)
+            and (old.role is Role.SUBSCRIPTION or old.family is not family)
         ]
-        if unfit:  # an earlier subscription document, or of another family (R23)
-            await self._store.detach(self._feed.id, unfit, now=now)
+        comes_back = row is not None and row.family is not family
+        await self._store.put_documents(
+            self._feed.id,
+            documents,
+            now=now,
+            ranks=returning(self._rows, family) if comes_back else None,
+            detached=leaving,
+            kind=kind,
+            family=family,
+        )
+        return notes
+
+    def _memory_limit(self, row: DocumentRow) -> tuple[Note, ...]:
+        """Tell when no more copies are remembered, because the feed is as large as it may be (R18)."""
+        limits = self._shop.config.limits
+        held = [each for each in self._rows if each.role is Role.MEMORY]
+        if sum(each.entries for each in held) + row.entries > limits.entries_per_feed:
+            return (LimitReached(row.url, "limits.entries_per_feed", limits.entries_per_feed),)
+        if sum(each.body_bytes for each in held) + row.body_bytes > limits.feed_bytes:
+            return (LimitReached(row.url, "limits.feed_bytes", limits.feed_bytes),)
+        return ()
 
     def _stored(self) -> Current:
         assert self._row is not None, "nothing is confirmed that is not stored"

@@ -49,6 +49,8 @@ class Refresh:
         self._attempts: dict[str, Attempt] = {}
         self._writing = asyncio.Lock()
         self.progress = Progress()
+        self.is_confirmed = False
+        """Whether the publisher has been heard of the subscription document."""
         self.is_waiting = False
         """Whether the walk waits for its turn to use the network."""
         self.is_walking = False
@@ -64,6 +66,7 @@ class Refresh:
         self._rows = await self._store.documents(self._feed.id)
         self._attempts = {attempt.url: attempt for attempt in await self._store.attempts(self._feed.id)}
         current = await Refetch(self._shop, self._feed, self._rows, self._attempts).run(self._wish)
+        self.is_confirmed = True
         is_reparsed = await reparse(self._store, self._feed.id, self._rows, now=self._shop.now())
         if current.has_changed or is_reparsed:
             self._rows = await self._store.documents(self._feed.id)
@@ -71,7 +74,10 @@ class Refresh:
             await self._reconstruct(current)
 
     def _is_unfinished(self) -> bool:
-        if self._wish.is_forced or self._wish.is_full or self._feed.is_walking or not self._feed.digest:
+        feed = self._feed
+        if self._wish.is_forced or self._wish.is_full or feed.is_walking or not feed.digest:
+            return True
+        if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
             return True
         now = self._shop.now()
         return self._feed.state is State.LOADING or any(

@@ -13,24 +13,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 import structlog
 
-from proxy.core.terms import State
 from proxy.core.urls import canonical_url
-from proxy.errors import (
-    DocumentError,
-    OverloadedError,
-    PublisherTimeoutError,
-    StoreError,
-    UnknownFeedError,
-)
+from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
 from proxy.service.answers import Reconstruction, Status
 from proxy.service.flights import Flights
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
-from proxy.service.refresh import Refresh
+from proxy.service.refreshes import Refreshes
 from proxy.service.subscription import Subscription, find_subscription
 from proxy.service.workshop import Wish, Workshop
 from proxy.store.rows import Attempt, FeedRow
@@ -46,6 +39,9 @@ PURGE_SECONDS: Final = 6 * 3600.0
 ASKED_PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
 
+Opened = tuple[int, asyncio.Task[None]]
+"""A feed's id, and the refresh that has begun."""
+
 
 class FeedService:
     """All feeds of one store."""
@@ -53,10 +49,8 @@ class FeedService:
     def __init__(self, workshop: Workshop) -> None:
         self._shop = workshop
         self._store = workshop.store
-        self._openings: Flights[str, tuple[int, asyncio.Task[None]]] = Flights()
-        self._refreshes: Flights[int, None] = Flights()
-        self._running: dict[int, Refresh] = {}
-        self._wishes: dict[int, Wish] = {}
+        self._openings: Flights[str, Opened] = Flights()
+        self._refreshes = Refreshes(workshop)
         self._stopping = asyncio.Event()
 
     def now(self) -> float:
@@ -71,7 +65,7 @@ class FeedService:
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
         for feed in await self._store.unfinished_feeds():
-            _ = self._refresh(feed, Wish())
+            _ = self._refreshes.join(feed, Wish())
 
     async def keep_house(self) -> None:
         """Delete from time to time what was detached long ago; runs until it is cancelled."""
@@ -92,6 +86,8 @@ class FeedService:
         await self._openings.close()
         await self._refreshes.close()
 
+    # What is served
+
     @asynccontextmanager
     async def answer(
         self, url: str, *, wait_seconds: float, is_head: bool = False
@@ -108,26 +104,24 @@ class FeedService:
             OverloadedError: Nothing is stored and no walk can be begun now.
         """
         deadline = time.monotonic() + wait_seconds
-        feed = await self._store.feed_by_url(url)
-        if feed is None or not feed.digest:
-            feed = await self._first(url, deadline, may_walk=not is_head)
-        elif not is_head:
-            await self._freshen(feed, deadline)
-        await self._note_asked(feed)
-        async with self._store.snapshot(feed.id) as snapshot:
+        async with AsyncExitStack() as stack:
+            while True:
+                feed, is_late = await self._ready(url, deadline, is_head=is_head)
+                try:
+                    snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+                except UnknownFeedError:  # forgotten just now: once more from the beginning
+                    if time.monotonic() >= deadline:
+                        raise
+                    continue
+                break
+            await self._note_asked(feed)
             yield Reconstruction(
                 snapshot=snapshot,
-                state=self._state(snapshot.feed),
-                is_stale=snapshot.feed.is_stale,
+                state=self._refreshes.state(snapshot.feed),
+                is_stale=snapshot.feed.is_stale or is_late,
                 missing=await self._missing(feed.id),
                 via_url=snapshot.feed.fetch_url,
             )
-
-    async def _note_asked(self, feed: FeedRow) -> None:
-        """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""
-        if not 0 <= self.now() - feed.asked_at <= ASKED_PRECISION_SECONDS:
-            with suppress(StoreError, OverloadedError):
-                await self._store.update_feed(feed.id, asked_at=self.now())
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
@@ -140,11 +134,11 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         feed = await self._known(url)
-        running = self._running.get(feed.id)
-        progress = running.progress if running is not None and running.is_walking else None
+        walking = self._refreshes.walking(feed.id)
+        progress = walking.progress if walking is not None else None
         return Status(
             feed=feed,
-            state=self._state(feed),
+            state=self._refreshes.state(feed),
             is_walking=progress is not None,
             missing=await self._missing(feed.id),
             progress_documents=progress.documents if progress else feed.documents,
@@ -159,11 +153,7 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        feed = await self._known(url)
-        wish = Wish(is_forced=True, is_full=is_full)
-        if self._refreshes.running(feed.id) is not None:
-            self._wishes[feed.id] = wish  # once more, when the one under way has ended
-        _ = self._refresh(feed, wish)
+        _ = self._refreshes.join(await self._known(url), Wish(is_forced=True, is_full=is_full))
         return await self.status(url)
 
     async def forget(self, url: str) -> None:
@@ -173,11 +163,7 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         feed = await self._known(url)
-        self._wishes.pop(feed.id, None)
-        running = self._refreshes.running(feed.id)
-        if running is not None:
-            running.cancel()
-            await asyncio.wait({running})
+        await self._refreshes.cancel(feed.id)
         await self._store.forget(feed.id, now=self.now())
         log.info("feed.forgotten", feed=feed.id)
 
@@ -185,37 +171,62 @@ class FeedService:
         """Return the known feeds."""
         return await self._store.feeds()
 
-    # What is under way
+    # How it gets there
+
+    async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
+        """Return a feed that can be served, and whether its publisher was not heard of in time."""
+        feed = await self._store.feed_by_url(url)
+        if feed is None or not feed.digest:
+            return await self._first(url, deadline, may_walk=not is_head), False
+        return feed, not is_head and await self._freshen(feed, deadline)
 
     async def _first(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow:
         """Have a feed that nothing can be served of yet."""
-        opening = self._openings.join(url, lambda: self._open(url, may_walk=may_walk))
-        await self._wait(opening, deadline)
-        if opening.done() and not opening.cancelled():
-            feed_id, flight = opening.result()
-            await self._wait(flight, deadline)
-            feed = await self._store.feed(feed_id)
+        while not self._stopping.is_set():
+            try:
+                feed = await self._opened(url, deadline, may_walk=may_walk)
+            except UnknownFeedError:  # forgotten just now: once more from the beginning
+                if time.monotonic() >= deadline:
+                    raise
+                continue
             if feed is not None and feed.digest:
                 return feed
-            if flight.done() and not flight.cancelled():
-                flight.result()
+            break
         if self._stopping.is_set():
             raise OverloadedError("shutting down", slug="shutting-down")
         raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
 
-    async def _open(self, url: str, *, may_walk: bool) -> tuple[int, asyncio.Task[None]]:
-        """Find the subscription document behind a URL; return the feed's id and its refresh, just begun."""
+    async def _opened(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow | None:
+        """Join the opening of a URL and the refresh that it begins; return what is known in time."""
+        opening = self._openings.join(url, lambda: self._open(url, may_walk=may_walk))
+        await self._wait(opening, deadline)
+        if not opening.done():
+            return None
+        feed_id, flight = opening.result()
+        feed = await self._store.feed(feed_id)
+        if feed is not None and may_walk and not flight.done():
+            _ = self._refreshes.join(feed, Wish())  # whoever opened it may have wanted the head alone
+        await self._wait(flight, deadline)
+        feed = await self._store.feed(feed_id)
+        if feed is None or flight.cancelled():
+            raise UnknownFeedError(f"forgotten meanwhile: {url}")
+        if not feed.digest and flight.done():
+            flight.result()
+        return feed
+
+    async def _open(self, url: str, *, may_walk: bool) -> Opened:
+        """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = await self._store.feed_by_url(url)
         if known is not None:
-            return known.id, self._refresh(known, Wish(may_walk=may_walk))
-        if sum(refresh.is_waiting for refresh in self._running.values()) >= MAX_WAITING_WALKS:
+            return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
+        if self._refreshes.waiting >= MAX_WAITING_WALKS:
             raise OverloadedError("too many walks are waiting; try again later")
         found = await find_subscription(self._shop.source, url)
         key = canonical_url(found.url)
         feed = await self._store.feed_by_url(key) or await self._create(key, found)
         if url != key:
             await self._store.add_alias(url, feed.id)
-        return feed.id, self._refresh(feed, Wish(found=found, may_walk=may_walk))
+        return feed.id, self._refreshes.join(feed, Wish(found=found, may_walk=may_walk))
 
     async def _create(self, key: str, found: Subscription) -> FeedRow:
         return await self._store.create_feed(
@@ -226,50 +237,14 @@ class FeedService:
             now=self.now(),
         )
 
-    async def _freshen(self, feed: FeedRow, deadline: float) -> None:
-        """Refresh a feed whose time has come and wait until the deadline; what fails leaves it stale."""
-        flight = self._refreshes.running(feed.id)
-        if flight is None and self._is_due(feed):
-            flight = self._refresh(feed, Wish())
-        if flight is not None:
-            await self._wait(flight, deadline)
-
-    def _is_due(self, feed: FeedRow) -> bool:
-        """Freshness has run out, or reaches further than any could: then the clock has jumped (FAULTS 73)."""
-        left_seconds = (feed.fresh_until or 0.0) - self.now()
-        is_fresh = 0 < left_seconds <= self._shop.config.freshness.maximum_seconds
-        return not is_fresh or feed.state is State.LOADING
-
-    def _refresh(self, feed: FeedRow, wish: Wish) -> asyncio.Task[None]:
-        return self._refreshes.join(feed.id, lambda: self._run(feed, wish))
-
-    async def _run(self, feed: FeedRow, wish: Wish) -> None:
-        """Refresh, and once more for each wish that came meanwhile."""
-        while True:
-            try:
-                await self._run_once(feed, wish)
-            except DocumentError:
-                if feed.id not in self._wishes:
-                    raise
-            again = self._wishes.pop(feed.id, None)
-            latest = await self._store.feed(feed.id)
-            if again is None or latest is None:
-                return
-            feed, wish = latest, again
-
-    async def _run_once(self, feed: FeedRow, wish: Wish) -> None:
-        refresh = Refresh(self._shop, feed, wish)
-        self._running[feed.id] = refresh
-        try:
-            await refresh.run()
-        except DocumentError as exc:
-            log.info("feed.stale", feed=feed.id, slug=exc.slug)
-            raise
-        except Exception:
-            log.exception("refresh.failed", feed=feed.id)
-            raise
-        finally:
-            del self._running[feed.id]
+    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
+        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
+        is_due = self._refreshes.is_due(feed)
+        if not is_due and self._refreshes.running(feed.id) is None:
+            return False
+        flight = self._refreshes.join(feed, Wish())
+        await self._wait(flight, deadline)
+        return is_due and not flight.done() and not self._refreshes.is_confirmed(feed.id)
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
@@ -280,11 +255,11 @@ class FeedService:
         finally:
             stopping.cancel()
 
-    # What is known
-
-    def _state(self, feed: FeedRow) -> State:
-        running = self._running.get(feed.id)
-        return State.LOADING if running is not None and running.is_walking else feed.state
+    async def _note_asked(self, feed: FeedRow) -> None:
+        """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""
+        if not 0 <= self.now() - feed.asked_at <= ASKED_PRECISION_SECONDS:
+            with suppress(StoreError, OverloadedError, UnknownFeedError):
+                await self._store.update_feed(feed.id, asked_at=self.now())
 
     async def _missing(self, feed_id: int) -> tuple[Attempt, ...]:
         attempts = await self._store.attempts(feed_id)

@@ -83,7 +83,7 @@ async def _newest_archive(source: Source, url: str, obtained: Obtained) -> Subsc
             return await settle_subscription(source, newer, found)
         newest = found
         seen += [newer, found.fetched.final_url]
-    return Subscription(url, newest, (NoSubscriptionDocument(url),))
+    return Subscription(url, newest, (NoSubscriptionDocument(newest.fetched.url),))
 
 
 async def _fetched(source: Source, url: str) -> Obtained:

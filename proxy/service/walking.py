@@ -22,16 +22,18 @@ from proxy.core.terms import Role
 from proxy.core.urls import document_key
 from proxy.core.walk import Walk
 from proxy.errors import DocumentError
-from proxy.fetch import Fetched, Validators
+from proxy.fetch import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.source import Obtained, Source
 from proxy.store.rows import Attempt, DocumentRow
 from proxy.store.store import Store
+from proxy.validators import Validators
 
 log = structlog.get_logger()
 
 Outcome = Obtained | Fetched | DocumentError
-_WRITES_AHEAD: Final = 8
+_STEPS_WITHOUT_REST: Final = 64
+"""Stored documents walked through before other tasks get a turn."""
 
 
 @dataclass(slots=True)
@@ -126,7 +128,11 @@ class WalkDriver:
         return self._walked
 
     async def _drive(self) -> None:
+        steps = 0
         while self._walk.ending is None:
+            steps += 1
+            if steps % _STEPS_WITHOUT_REST == 0:
+                await asyncio.sleep(0)
             if self._answer_from_store():
                 continue
             await self._start_wanted()
@@ -174,7 +180,7 @@ class WalkDriver:
     async def _fetch(self, url: str, row: DocumentRow | None) -> Outcome:
         validators = None
         if row is not None:
-            validators = Validators(etag=row.etag, last_modified=row.last_modified)
+            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
         try:
             return await self._source.obtain(
                 url,

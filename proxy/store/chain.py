@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import aiosqlite
 
 from proxy.core.terms import Role
 from proxy.errors import StoreError
+from proxy.store import documents, feeds
 from proxy.store.connections import fetch_all, run
 from proxy.store.documents import unlink
 from proxy.store.feeds import require
 from proxy.store.live import Change
+from proxy.store.rows import NewDocument
 
 _PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
 _RANK: Final = "UPDATE document SET rank = ? WHERE id = ?"
@@ -155,3 +157,21 @@ def _tokens(places: Mapping[int, tuple[int, int]]) -> list[tuple[int, bool]]:
 
 def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
     return sorted(places, key=lambda document: (places[document], document))
+
+
+async def put(
+    db: aiosqlite.Connection,
+    feed: int,
+    new: Sequence[tuple[NewDocument, bytes]],
+    ranks: Mapping[int, int] | None,
+    detached: Collection[int],
+    changes: Mapping[str, Any],
+    now: float,
+) -> list[int]:
+    """Put documents, and with them what changes of the chain and of the feed."""
+    if ranks or detached:
+        await arrange(db, feed, ranks or {}, detached, now)
+    numbers = await documents.put(db, feed, new, now)
+    if changes:
+        await feeds.update(db, feed, changes)
+    return numbers

@@ -20,7 +20,10 @@ _BY_URL: Final = """
     LIMIT 1
 """
 _LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
-_WALKING: Final = "SELECT * FROM feed WHERE is_walking ORDER BY id"
+_UNFINISHED: Final = """
+    SELECT * FROM feed
+    WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
+"""
 _CREATE: Final = """
     INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at)
     VALUES (:url, :fetch_url, :family, :kind, :state, :now, :now)
@@ -79,9 +82,9 @@ async def list_feeds(db: aiosqlite.Connection, limit: int, offset: int) -> list[
     return [feed_row(row) for row in await fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-async def list_walking(db: aiosqlite.Connection) -> list[FeedRow]:
+async def list_unfinished(db: aiosqlite.Connection) -> list[FeedRow]:
     """Return the feeds whose walk has not ended, oldest first."""
-    return [feed_row(row) for row in await fetch_all(db, _WALKING)]
+    return [feed_row(row) for row in await fetch_all(db, _UNFINISHED)]
 
 
 async def create(

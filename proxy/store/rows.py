@@ -33,6 +33,8 @@ class FeedRow:
     is_private: bool
     revision: int
     """Counts the changes of documents and live entries; a plan names the one it was made from."""
+    published_revision: int
+    """The one that was published last; another than `revision`: something is not to be seen yet."""
     documents: int
     entries: int
     text_bytes: int

@@ -62,9 +62,9 @@ _PUBLISH: Final = """
     UPDATE feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
-        parser_version = :parser_version,
+        parser_version = :parser_version, published_revision = revision,
         modified_at = CASE
-            WHEN modified_at IS NULL THEN :now
+            WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
             WHEN digest IS NOT :digest THEN max(:now, modified_at + 1)
             ELSE modified_at
         END,

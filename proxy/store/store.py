@@ -111,7 +111,7 @@ class Store:
 
     async def unfinished_feeds(self) -> list[FeedRow]:
         """Return the feeds whose walk has not ended."""
-        return await self._readers.run(feeds.list_walking)
+        return await self._readers.run(feeds.list_unfinished)
 
     async def feed_bytes(self, feed_id: int) -> int:
         """Return what the bodies of the feed's documents come to, decoded."""
@@ -155,10 +155,6 @@ class Store:
         """Forget the failures of one URL."""
         await self._writer.run(lambda db: feeds.clear_attempts(db, feed_id, url))
 
-    async def clear_attempts(self, feed_id: int) -> None:
-        """Forget all failures of a feed."""
-        await self._writer.run(lambda db: feeds.clear_attempts(db, feed_id, None))
-
     async def attempts(self, feed_id: int) -> list[Attempt]:
         """Return what could not be had of a feed, oldest first."""
         return await self._readers.run(lambda db: feeds.list_attempts(db, feed_id))
@@ -188,13 +184,23 @@ class Store:
         """Return the dates of a document's copies, from the top, as they were put."""
         return await self._readers.run(lambda db: documents.copy_dates(db, document_id))
 
-    async def put_documents(self, feed_id: int, new: Sequence[NewDocument], *, now: float) -> list[int]:
-        """Insert or replace documents by (URL, role), and choose which copies are live (R8 to R10).
+    async def put_documents(
+        self,
+        feed_id: int,
+        new: Sequence[NewDocument],
+        *,
+        now: float,
+        ranks: Mapping[int, int] | None = None,
+        detached: Collection[int] = (),
+        **changes: Unpack[FeedChanges],
+    ) -> list[int]:
+        """Insert or replace documents by (URL, role), and choose the live copies of their entries.
 
-        A replaced document keeps its number. Returns the numbers, in order.
+        A replaced document keeps its number. In the same transaction other documents are ranked or detached,
+        as by `arrange`, and columns of the feed changed. Returns the numbers, in order.
         """
         coded = [(document, await bodies.encode(document.body)) for document in new]
-        return await self._writer.run(lambda db: documents.put(db, feed_id, coded, now))
+        return await self._writer.run(lambda db: chain.put(db, feed_id, coded, ranks, detached, changes, now))
 
     async def touch_document(self, document_id: int, **changes: Unpack[DocumentChanges]) -> None:
         """Change columns of a document that the choice of live entries does not depend on."""

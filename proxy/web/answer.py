@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import cached_property
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -19,22 +20,38 @@ from proxy.store.store import Store
 
 _WARNED_DOCUMENTS: Final = 20
 """Missing documents that the pseudo-entry names; /status lists them all."""
+_SLICE_BYTES: Final = 1 << 16
+_EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """One representation of a feed, ready to be sent."""
 
     prologue: bytes
     epilogue: bytes
+    sealed_epilogue: Sealed
     segments: tuple[SegmentRow, ...]
     is_gzip: bool
     etag: str
-    length: int
+
+    @cached_property
+    def sealed_prologue(self) -> Sealed:
+        """The prologue, deflated."""
+        return seal(self.prologue)
+
+    @property
+    def length(self) -> int:
+        """Content-Length."""
+        if not self.is_gzip:
+            return len(self.prologue) + sum(each.length for each in self.segments) + len(self.epilogue)
+        ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
+        blocks = sum(segment.deflated_bytes for segment in self.segments)
+        return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
 def prepare(reconstruction: Reconstruction, *, self_url: str, is_gzip: bool, warns: bool) -> Answer:
-    """Compose what depends on the request and sum up the length.
+    """Compose what depends on the request.
 
     Args:
         reconstruction: What to send.
@@ -55,16 +72,13 @@ def prepare(reconstruction: Reconstruction, *, self_url: str, is_gzip: bool, war
         is_complete=reconstruction.state is State.COMPLETE,
         warning=_warning(reconstruction) if warns else b"",
     )
-    epilogue = EPILOGUE[feed.family]
     return Answer(
-        prologue,
-        epilogue,
-        segments,
-        is_gzip,
-        _etag(prologue, segments, is_gzip=is_gzip),
-        _gzip_length(prologue, epilogue, segments)
-        if is_gzip
-        else len(prologue) + len(epilogue) + sum(segment.length for segment in segments),
+        prologue=prologue,
+        epilogue=EPILOGUE[feed.family],
+        sealed_epilogue=_EPILOGUE[feed.family],
+        segments=segments,
+        is_gzip=is_gzip,
+        etag=_etag(prologue, segments, is_gzip=is_gzip),
     )
 
 
@@ -75,28 +89,32 @@ def _etag(prologue: bytes, segments: tuple[SegmentRow, ...], *, is_gzip: bool) -
     return f'"{digest.hexdigest()}{"-gzip" if is_gzip else ""}"'
 
 
-def _gzip_length(prologue: bytes, epilogue: bytes, segments: tuple[SegmentRow, ...]) -> int:
-    blocks = sum(segment.deflated_bytes for segment in segments)
-    ends = len(seal(prologue).block) + len(seal(epilogue).block)
-    return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
+async def slices(answer: Answer, store: Store) -> AsyncIterator[bytes]:
+    """Give the body in pieces of at most 64 KiB, with one segment in memory at a time."""
+    async for chunk in _chunks(answer, store):
+        for piece in _sliced(chunk):
+            yield piece
 
 
-async def chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
-    """Give the body, at most one segment at a time."""
+def _sliced(chunk: bytes) -> Iterator[bytes]:
+    for start in range(0, len(chunk), _SLICE_BYTES):
+        yield chunk[start : start + _SLICE_BYTES]
+
+
+async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
     if not answer.is_gzip:
         yield answer.prologue
         for segment in answer.segments:
             yield inflate(await store.block(segment.id), segment.length, segment.crc32)
         yield answer.epilogue
         return
-    first = seal(answer.prologue)
+    first, last = answer.sealed_prologue, answer.sealed_epilogue
     yield GZIP_HEADER + first.block
     crc, length = first.crc32, first.length
     for segment in answer.segments:
         yield await store.block(segment.id)
         crc = combine(crc, segment.crc32, segment.crc_shift)
         length += segment.length
-    last: Sealed = seal(answer.epilogue)
     crc = combine(crc, last.crc32, last.crc_shift)
     yield last.block + FINAL_BLOCK + gzip_trailer(crc, length + last.length)
 

@@ -14,10 +14,10 @@ from aiohttp import web
 from proxy.asked import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
 from proxy.core.compose import MEDIA_TYPE
 from proxy.core.terms import State
-from proxy.errors import LoopDetectedError
+from proxy.errors import LoopDetectedError, MisdirectedError
 from proxy.keys import CONFIG, SERVICE, STORE
 from proxy.service.answers import Reconstruction
-from proxy.web.answer import Answer, chunks, prepare, reconstruction_field
+from proxy.web.answer import Answer, prepare, reconstruction_field, slices
 from proxy.web.conditions import accepts_gzip, is_not_modified
 from proxy.web.hosts import base_url
 
@@ -36,6 +36,8 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
     """GET /https://…: the same, the URL written behind the slash."""
+    if not request.raw_path.startswith("/"):
+        raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
     if not is_prefix_form(request.raw_path):
         raise web.HTTPNotFound
     return await _answer(request, Query(read_prefix(request.raw_path), {}))
@@ -76,18 +78,18 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
             response.headers["Content-Length"] = str(answer.length)
             if answer.is_gzip:
                 response.headers["Content-Encoding"] = "gzip"
-        await response.prepare(request)
-        if response.status == HTTPStatus.OK and not is_head:
-            await _send(request, response, answer)
+        await _send(request, response, None if is_head else answer)
         return response
 
 
-async def _send(request: web.Request, response: web.StreamResponse, answer: Answer) -> None:
-    """Send the body; whatever goes wrong, the reader sees a broken body, not a short feed (FAULTS 66)."""
+async def _send(request: web.Request, response: web.StreamResponse, answer: Answer | None) -> None:
+    """Send the answer; whatever goes wrong, the reader sees a broken body, not a short feed (FAULTS 66)."""
     try:
-        async for chunk in chunks(answer, request.app[STORE]):
-            async with asyncio.timeout(_STALLED_SECONDS):
-                await response.write(chunk)
+        await response.prepare(request)
+        if answer is not None and response.status == HTTPStatus.OK:
+            async for piece in slices(answer, request.app[STORE]):
+                async with asyncio.timeout(_STALLED_SECONDS):
+                    await response.write(piece)
         await response.write_eof()
     except (ConnectionError, TimeoutError):
         _abort(request)
@@ -103,10 +105,11 @@ def _abort(request: web.Request) -> None:
 
 
 def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> dict[str, str]:
+    now = request.app[SERVICE].now()  # RFC 9110, 8.8.2.1: never later than Date
     return {
         "Feed-Reconstruction": reconstruction_field(reconstruction),
         "ETag": answer.etag,
-        "Last-Modified": formatdate(reconstruction.feed.modified_at or 0.0, usegmt=True),
+        "Last-Modified": formatdate(min(reconstruction.feed.modified_at or 0.0, now), usegmt=True),
         "Cache-Control": _cache_control(request, reconstruction),
         "Vary": "Accept-Encoding",
         "Link": f'<{reconstruction.via_url}>; rel="via"',

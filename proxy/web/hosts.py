@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import Final
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from proxy.config import ServerConfig
 from proxy.errors import MisdirectedError
@@ -25,13 +25,22 @@ def base_url(request: web.Request, server: ServerConfig) -> str:
     """
     if server.public_url:
         return server.public_url.rstrip("/")
-    host = request.headers.get("Host", "")
+    host = request.headers.get("Host", "") or _own_address(request)
     match = _HOST.fullmatch(host)
     if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
     return f"{request.scheme}://{host.lower()}"
+
+
+def _own_address(request: web.Request) -> str:
+    """Return where the request came in, for clients of HTTP/1.0 that send no Host."""
+    name = request.get_extra_info("sockname")
+    if request.version >= HttpVersion11 or not isinstance(name, tuple):
+        return ""
+    address, port = name[0], name[1]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _is_allowed(name: str, server: ServerConfig) -> bool:

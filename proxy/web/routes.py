@@ -13,6 +13,7 @@ def routes() -> list[web.RouteDef]:
     """Return the routes. The prefix form comes last: it takes whatever nothing else is named."""
     return [
         web.get("/feed", get_feed),
+        web.get("/feed/", get_feed),
         web.delete("/feed", delete_feed),
         web.get("/status", get_status),
         web.post("/refresh", post_refresh),

@@ -52,6 +52,12 @@ def test_a_feed_of_a_format_that_is_not_read_is_not_preferred() -> None:
     assert preferred([Alternate("application/feed+json", "http://o.test/j")]) is None
 
 
+@pytest.mark.parametrize("broken", [b"<![ ]>", b"<![foo[", b"<!DOCTYPE [", b"<!ELEMENT x"])
+def test_broken_markup_hides_nothing_that_stood_before_it(broken: bytes) -> None:
+    page = b"<html><link rel=alternate type=application/rss+xml href=/f>" + broken + b"</html>"
+    assert [found.url for found in discover(page, "http://o.test/", "text/html")] == ["http://o.test/f"]
+
+
 def test_what_looks_like_a_page_is_one() -> None:
     assert is_html(b"x", "text/html; charset=utf-8")
     assert is_html(b"<!doctype html><HTML>", "application/octet-stream")

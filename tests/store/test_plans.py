@@ -11,7 +11,7 @@ import pytest
 
 from proxy.store import bodies, chain, documents, feeds, live, segments
 
-LISTS_ALL = {"proxy.store.feeds._LIST"}
+LISTS_ALL = {"proxy.store.feeds._LIST", "proxy.store.feeds._UNFINISHED"}
 """What walks through a table because it returns it."""
 
 SMALL = re.compile(r"SCAN (c|changed|decided|json_each|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)")

@@ -1,0 +1,131 @@
+"""The refreshes under way, at most one a feed, and what can be told of them meanwhile.
+
+flight = refreshes.join(feed, Wish())     # joins the one under way, else begins one
+refreshes.state(feed)                     # loading while its walk may add documents
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+import structlog
+
+from proxy.core.terms import State
+from proxy.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
+from proxy.service.flights import Flights
+from proxy.service.refresh import Refresh
+from proxy.service.workshop import Wish, Workshop
+from proxy.store.rows import FeedRow
+
+log = structlog.get_logger()
+
+REST_SECONDS: Final = 60.0
+"""After the store could not keep what a refresh brought."""
+
+
+class Refreshes:
+    """Belongs to one service; ends with `close`."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._shop = workshop
+        self._flights: Flights[int, None] = Flights()
+        self._running: dict[int, Refresh] = {}
+        self._may_walk: dict[int, bool] = {}
+        self._wishes: dict[int, Wish] = {}
+        self._resting_until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    @property
+    def waiting(self) -> int:
+        """How many walks wait for their turn to use the network."""
+        return sum(refresh.is_waiting for refresh in self._running.values())
+
+    async def close(self) -> None:
+        """Stop what is under way."""
+        await self._flights.close()
+
+    def join(self, feed: FeedRow, wish: Wish) -> asyncio.Task[None]:
+        """Return the refresh under way, else a new one.
+
+        A wish that the one under way does not fulfil is fulfilled right after it: to force or to be full, or
+        to walk where that one may not.
+        """
+        if self._flights.running(feed.id) is None:
+            self._may_walk[feed.id] = wish.may_walk
+        elif wish.is_forced or wish.is_full or (wish.may_walk and not self._may_walk[feed.id]):
+            self._wishes[feed.id] = wish
+        return self._flights.join(feed.id, lambda: self._run(feed, wish))
+
+    def running(self, feed_id: int) -> asyncio.Task[None] | None:
+        """Return the refresh under way, if there is one."""
+        return self._flights.running(feed_id)
+
+    async def cancel(self, feed_id: int) -> None:
+        """End the refresh of a feed that is being forgotten."""
+        while (running := self._flights.running(feed_id)) is not None:
+            self._wishes.pop(feed_id, None)
+            running.cancel()
+            await asyncio.wait({running})
+        self._may_walk.pop(feed_id, None)
+        self._resting_until.pop(feed_id, None)
+
+    def is_due(self, feed: FeedRow) -> bool:
+        """Whether freshness has run out, or reaches further than any could: then the clock has jumped."""
+        if time.monotonic() < self._resting_until.get(feed.id, 0.0):
+            return False
+        left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
+        is_fresh = 0 < left_seconds <= self._shop.config.freshness.maximum_seconds
+        return not is_fresh or feed.state is State.LOADING
+
+    def is_confirmed(self, feed_id: int) -> bool:
+        """Whether the refresh under way has heard of the subscription document."""
+        running = self._running.get(feed_id)
+        return running is not None and running.is_confirmed
+
+    def walking(self, feed_id: int) -> Refresh | None:
+        """Return the refresh whose walk may still add documents to the feed."""
+        running = self._running.get(feed_id)
+        return running if running is not None and running.is_walking else None
+
+    def state(self, feed: FeedRow) -> State:
+        """Return what the feed is at this moment."""
+        return State.LOADING if self.walking(feed.id) is not None else feed.state
+
+    async def _run(self, feed: FeedRow, wish: Wish) -> None:
+        """Refresh, and once more for each wish that came meanwhile."""
+        while True:
+            self._may_walk[feed.id] = wish.may_walk
+            try:
+                await self._run_once(feed, wish)
+            except DocumentError:
+                if feed.id not in self._wishes:
+                    raise
+            again = self._wishes.pop(feed.id, None)
+            latest = await self._shop.store.feed(feed.id)
+            if again is None or latest is None:
+                return
+            feed, wish = latest, again
+
+    async def _run_once(self, feed: FeedRow, wish: Wish) -> None:
+        refresh = Refresh(self._shop, feed, wish)
+        self._running[feed.id] = refresh
+        try:
+            await refresh.run()
+        except DocumentError as exc:
+            log.info("feed.stale", feed=feed.id, slug=exc.slug)
+            raise
+        except UnknownFeedError:  # forgotten meanwhile
+            raise
+        except (StoreError, OverloadedError) as exc:  # what is stored serves; the publisher is left alone
+            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
+            raise
+        except Exception:
+            log.exception("refresh.failed", feed=feed.id)
+            raise
+        finally:
+            del self._running[feed.id]
