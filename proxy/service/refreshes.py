@@ -74,12 +74,16 @@ class Refreshes:
         self._resting_until.pop(feed_id, None)
 
     def is_due(self, feed: FeedRow) -> bool:
-        """Whether freshness has run out, or reaches further than any could: then the clock has jumped."""
+        """Whether freshness has run out, or something that is stored has not been published yet.
+
+        Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73).
+        """
         if time.monotonic() < self._resting_until.get(feed.id, 0.0):
             return False
         left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
         is_fresh = 0 < left_seconds <= self._shop.config.freshness.maximum_seconds
-        return not is_fresh or feed.state is State.LOADING
+        is_whole = feed.state is not State.LOADING and feed.revision == feed.published_revision
+        return not (is_fresh and is_whole)
 
     def is_confirmed(self, feed_id: int) -> bool:
         """Whether the refresh under way has heard of the subscription document."""
