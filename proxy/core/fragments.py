@@ -12,24 +12,20 @@ feed's. Nothing else is touched, and what is self-contained already is left as i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from proxy.core.model import Entry, EntryId, FeedDocument, HeadChild
-from proxy.core.parse.documents import IDENTITIES_TARGET
 from proxy.core.references import has_relative_reference
 from proxy.core.start_tags import Attribute, attribute, extended, is_simple, with_children
-from proxy.core.terms import ATOM_NS, WELL_KNOWN_PREFIXES, Family
-from proxy.core.urls import resolve
+from proxy.core.surroundings import Surroundings, binding
+from proxy.core.terms import ATOM_NS, IDENTITIES_TARGET, WELL_KNOWN_PREFIXES, Family
+from proxy.core.urls import MAX_URL_CHARACTERS, resolve
 
 ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
 
-_NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-_MAX_LOOKS: Final = 20
-"""After so many other names that end like a prefix it is declared anyway: that does no harm."""
-_ASCII_END: Final = 0x80
 _BITS: Final = tuple((b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES))
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
@@ -50,52 +46,27 @@ class HeadContext(NamedTuple):
     rights: tuple[bytes, ...] = ()
 
 
-class _Binding(NamedTuple):
-    """A prefix that must be declared where it occurs."""
-
-    needle: bytes
-    declaration: Attribute
-
-    def occurs_in(self, text: bytes, start: int, end: int) -> bool:
-        """Whether the prefix, and no longer one that ends like it, stands in the slice."""
-        for _ in range(_MAX_LOOKS):
-            start = text.find(self.needle, start, end)
-            if start < 0:
-                return False
-            before = text[start - 1]
-            if before not in _NAME_BYTES and before < _ASCII_END:
-                return True
-            start += 1
-        return True
-
-
 class Fragments:
     """The self-contained slices of one document."""
 
     def __init__(self, document: FeedDocument) -> None:
         self.document = document
-        scope = document.head.scope
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
-        self._default = _default_namespace(document)
-        self._lang = [attribute("xml:lang", scope.lang)] if scope.lang else []
-        self._base = attribute("xml:base", scope.base)
-        self._foreign = [
-            _binding(prefix, uri)
-            for prefix, uri in scope.prefixes.items()
-            if prefix and WELL_KNOWN_PREFIXES.get(prefix) != uri
+        entries_at = min((entry.start for entry in document.entries), default=len(document.text))
+        self._around = [
+            Surroundings(scope, document.family, document.text, entries_at) for scope in document.scopes
         ]
         self._tag = b"<entry" if self._is_atom else b"<item"
         self._bare = self._tag + b">"
-        always = [*self._default, *self._lang, *([self._base] if self._is_atom else [])]
-        self._rest_of_tag = b"".join(each.written for each in always) + b">"
 
     @cached_property
     def prefixes(self) -> int:
         """Mask of the well-known prefixes that the document binds as usual: no fragment uses others."""
-        scope = self.document.head.scope.prefixes
-        known = enumerate(WELL_KNOWN_PREFIXES.items())
-        return sum(1 << bit for bit, (prefix, uri) in known if scope.get(prefix) == uri)
+        mask = 0
+        for around in self._around:
+            mask |= around.prefixes
+        return mask
 
     @cached_property
     def needs_context(self) -> bool:
@@ -120,19 +91,18 @@ class Fragments:
                 the same there are not repeated.
         """
         entry = self.document.entries[index]
-        start, end, text = entry.start, entry.end, self._text
-        added = [b.declaration for b in self._used if b.occurs_in(text, start, end)]
+        start, end, text, around = entry.start, entry.end, self._text, self._around[entry.scope]
+        added = around.used.wanted(text, start, end)
         if not self._is_atom and has_relative_reference(text, start, end):
-            added.append(self._base)
+            added.append(around.base)
         is_bare = text.startswith(self._bare, start)
         if is_bare:
             written = b"".join([each.written for each in added]) if added else b""
             behind = text[start + len(self._bare) : end]
-            fragment = b"".join((self._tag, written, self._rest_of_tag, behind))
+            fragment = b"".join((self._tag, written, around.rest_of_tag, behind))
         else:
-            always = [self._base] if self._is_atom else []
-            wanted = [*added, *self._default, *self._lang, *always]
-            fragment = extended(text[start:end], wanted, self._absolute)
+            rebase = partial(_absolute, around.scope.base)
+            fragment = extended(text[start:end], [*added, *around.always], rebase)
         if self.needs_context and not (entry.has_author and entry.has_rights):
             inherited = self._inherited(entry, context, is_bare=is_bare)
             return with_children(fragment, inherited) if inherited else fragment
@@ -144,31 +114,41 @@ class Fragments:
         A simple extension of Atom gains neither language nor base: it has no attributes, and neither
         counts in it (RFC 4287, 6.4.1).
         """
-        text, start, end = self._text, child.start, child.end
-        wanted = [b.declaration for b in self._foreign if b.occurs_in(text, start, end)]
-        wanted += self._default
+        text, start, end, around = self._text, child.start, child.end, self._around[0]
+        rebase = partial(_absolute, around.scope.base)
+        wanted = around.foreign.wanted(text, start, end) + around.default
         if self._is_atom and child.namespace != ATOM_NS and is_simple(text[start:end]):
-            return extended(text[start:end], wanted, self._absolute)
+            return extended(text[start:end], wanted, rebase)
         is_rss_link = child.name == "link" and child.namespace != ATOM_NS
         if not is_rss_link and child.name not in _WITHOUT_LANGUAGE:
-            wanted += self._lang
+            wanted += around.lang
         if self._needs_base(child):
-            wanted.append(self._base)
-        return extended(text[start:end], wanted, self._absolute)
+            wanted.append(around.base)
+        return extended(text[start:end], wanted, rebase)
 
-    @cached_property
-    def _used(self) -> list[_Binding]:
-        """The prefixes that occur behind the head; most documents have none that must be declared."""
-        start = min((entry.start for entry in self.document.entries), default=len(self._text))
-        return [binding for binding in self._foreign if self._text.find(binding.needle, start) >= 0]
+    def gain_at_most(self, limit_bytes: int) -> bool:
+        """Return whether all that is added to entries and head together is no more than that.
 
-    def _absolute(self, reference: str) -> str:
-        """Return what a relative xml:base means here (XML Base, section 4)."""
-        base = self.document.head.scope.base
-        try:
-            return resolve(base, reference)
-        except ValueError:
-            return base
+        An estimate answers for nearly every document; only where it is above the limit is all of it made.
+        """
+        entries, children = self.document.entries, self.document.head.children
+        most = max(around.most_bytes for around in self._around) * (len(entries) + len(children))
+        if self.needs_context:
+            whole = self._explicit_context
+            inherited = sum(map(len, (*whole.authors, *whole.rights)))
+            most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
+        if most <= limit_bytes:
+            return True
+        left = limit_bytes
+        for number, entry in enumerate(entries):
+            left -= len(self.entry(number)) - (entry.end - entry.start)
+            if left < 0:
+                return False
+        for child in children:
+            left -= len(self.head_child(child)) - (child.end - child.start)
+            if left < 0:
+                return False
+        return True
 
     def _needs_base(self, child: HeadChild) -> bool:
         is_atom = self._is_atom and child.namespace == ATOM_NS
@@ -201,12 +181,12 @@ class Fragments:
     def _explicit(self, child: HeadChild) -> bytes:
         """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
         scope, slice_ = self.document.head.scope, self._text[child.start : child.end]
-        bindings = [_binding(prefix, uri) for prefix, uri in scope.prefixes.items() if prefix]
-        wanted = [b.declaration for b in bindings if b.needle in slice_]
+        bindings = [binding(prefix, uri) for prefix, uri in scope.prefixes.items() if prefix]
+        wanted = [each.declaration for each in bindings if each.needle in slice_]
         wanted += [attribute("xmlns", scope.prefixes.get("", "")), attribute("xml:lang", scope.lang)]
         if self._needs_base(child):
-            wanted.append(self._base)
-        return extended(slice_, wanted, self._absolute)
+            wanted.append(self._around[0].base)
+        return extended(slice_, wanted, partial(_absolute, scope.base))
 
     def _inherited(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
         own = self._context
@@ -270,18 +250,10 @@ def _declared(attributes: Iterable[Attribute]) -> bytes:
     return b"".join(each.written for each in attributes)
 
 
-def _binding(prefix: str, uri: str) -> _Binding:
-    return _Binding(f"{prefix}:".encode(), attribute(f"xmlns:{prefix}", uri))
-
-
-def _default_namespace(document: FeedDocument) -> list[Attribute]:
-    """Return the declaration of a default namespace that differs from the output's.
-
-    Around RSS items the default namespace is RSS's own, however it is called: some documents invent one for
-    what the output writes without. Only Atom's keeps its meaning there.
-    """
-    default = document.head.scope.prefixes.get("", "")
-    expected = ATOM_NS if document.family is Family.ATOM else ""
-    if default == expected or (document.family is not Family.ATOM and default != ATOM_NS):
-        return []
-    return [attribute("xmlns", default)]
+def _absolute(base: str, reference: str) -> str:
+    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    try:
+        made = resolve(base, reference)
+    except ValueError:
+        return base
+    return made if len(made) <= MAX_URL_CHARACTERS else base

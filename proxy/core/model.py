@@ -37,6 +37,8 @@ class Entry(NamedTuple):
     """Whether an atom:author stands in it or in its atom:source. True where the format has none."""
     has_rights: bool = True
     """The same for atom:rights."""
+    scope: int = 0
+    """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
 
 
 class Link(NamedTuple):
@@ -111,3 +113,10 @@ class FeedDocument:
     head: Head
     entries: tuple[Entry, ...]
     notes: tuple[Note, ...] = ()
+    further_scopes: tuple[Scope, ...] = ()
+    """What is in force for entries that do not stand beside the head's children (RSS)."""
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """What is in force where entries stand; `Entry.scope` counts into it."""
+        return (self.head.scope, *self.further_scopes)

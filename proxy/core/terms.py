@@ -51,6 +51,9 @@ WELL_KNOWN_PREFIXES: Final = {
 The position of a prefix in this table is its bit in stored masks: append only.
 """
 
+IDENTITIES_TARGET: Final = "wholefeed-identities"
+"""The processing instruction by which a synthesized document lists what identifies its entries."""
+
 
 class Family(StrEnum):
     """Formats whose entries can stand in one document (rule R23)."""

@@ -54,7 +54,11 @@ class UrlError(ValueError):
 
 # RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
 _AUTHORITY: Final = re.compile(r"(?:(.*)@)?(\[[^\]\[]*\]|[^\[\]:@]*)(?::([0-9]*))?", re.DOTALL)
-_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# What no text should hold (Unicode, 23.7), some of which XML forbids.
+_NONCHARACTERS: Final = "\ufdd0-\ufdef" + "".join(
+    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+)
+_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_NONCHARACTERS}]")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 # https://url.spec.whatwg.org/#ends-in-a-number-checker
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")

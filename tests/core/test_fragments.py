@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.core.compose import compose_head
 from proxy.core.fragments import (
     ALL_PREFIXES,
     MAX_CONTEXT_BYTES,
@@ -18,11 +20,14 @@ from proxy.core.fragments import (
 )
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
+from proxy.core.parse.errors import ParseError
+from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
 from proxy.core.terms import ATOM_NS, WELL_KNOWN_PREFIXES, Family
 from proxy.core.urls import resolve
 from tests.core.parse.makers import URL, atom, rss, slices
 
 BASE = f' xml:base="{URL}"'
+MANY_ATTRIBUTES = "".join(f" a{n}='{n}'" for n in range(MAX_ATTRIBUTES))
 BITS = {prefix: 1 << place for place, prefix in enumerate(WELL_KNOWN_PREFIXES)}
 XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -546,3 +551,185 @@ def test_a_synthesized_document_is_of_its_family_and_version() -> None:
     assert parse(synthesize(Family.ATOM, "1.0", []), URL).version == "1.0"
     document = parse(synthesize(Family.RSS, "0.91", [b"<item><dc:date/></item>"]), URL)
     assert (document.family, document.version, len(document.entries)) == (Family.RSS, "0.91", 1)
+
+
+# -- documents of several channels --------------------------------------------------------------------------
+
+RSS2 = "http://backend.userland.com/rss2"
+TAGS = ["", " xml:lang='nl'", " xml:base='b/'", " xmlns:x='urn:own'", " xmlns='urn:z'", MANY_ATTRIBUTES]
+
+
+def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
+    """R22: bound in the second channel alone, `x` must not be left unbound in the output."""
+    body = (
+        b"<rss version='2.0'><channel><title/><item><guid>urn:a</guid></item></channel>"
+        b"<channel xmlns:x='urn:x' xml:lang='de' xml:base='/b/'><x:head/><title>second</title>"
+        b"<item><guid>urn:b</guid><x:y/></item><item ><link>c</link></item></channel></rss>"
+    )
+
+    assert fragments_of(body) == [
+        "<item><guid>urn:a</guid></item>",
+        '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
+        '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
+    ]
+    assert b"x:head" not in compose_head(parse(body, URL)).text
+
+
+def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
+    dc = WELL_KNOWN_PREFIXES["dc"]
+    body = f"<rss><channel/><channel xmlns:dc='{dc}'><item><dc:date/></item></channel></rss>".encode()
+
+    assert Fragments(parse(body, URL)).prefixes == BITS["dc"]
+
+
+@st.composite
+def rss_documents(draw: st.DrawFn) -> tuple[bytes, dict[str, ET.Element], dict[str, str]]:
+    """A document, its items by guid, and the language in scope for each: in any channel, or in none."""
+    own, name = draw(st.sampled_from([("", ""), ("urn:own", ""), (RSS2, ""), (ATOM_NS, ""), (RSS2, "r:")]))
+    guids = iter(range(100))
+
+    def around() -> str:
+        bound = draw(st.dictionaries(st.sampled_from(["x", "dc"]), values, max_size=2))
+        return "".join(f' xmlns:{key}="{uri}"' for key, uri in bound.items()) + draw(LANGUAGES) + draw(BASES)
+
+    def items(usable: str) -> str:
+        made = ""
+        for _ in range(draw(st.integers(0, 2))):
+            tag = draw(st.sampled_from(TAGS))
+            bound = [key for key in ("x", "dc") if f"xmlns:{key}=" in usable + tag]
+            inside = "".join(f"<{key}:e a='1'>t</{key}:e>" for key in bound)
+            guid = f"<{name}guid>urn:{next(guids)}</{name}guid>"
+            made += f"<{name}item{tag}>{guid}{inside}<q href='r'/></{name}item>"
+            made += draw(st.sampled_from(["", f"<o:item xmlns:o='{own or 'urn:o'}p'/>"]))
+        return made
+
+    outer = around()
+    body = items(outer)
+    for _ in range(draw(st.integers(0, 3))):
+        inner = around()
+        body += f"<{name}channel{inner}>{items(outer + inner)}</{name}channel>{items(outer)}"
+    declared = f' xmlns="{own}"' if own and not name else f' xmlns:r="{RSS2}"' if name else ""
+    document = f'<{name}rss version="2.0"{declared}{outer}>{body}</{name}rss>'.encode()
+    originals, languages = {}, {}
+    for parent, lang in _with_languages(ET.fromstring(document)):
+        for child in parent:
+            guid = next((each.text for each in child if each.tag.endswith("guid")), None)
+            if guid:
+                originals[guid], languages[guid] = child, lang
+    return document, originals, languages
+
+
+def _with_languages(root: ET.Element) -> Iterator[tuple[ET.Element, str]]:
+    """The root and its channels, with the language in scope."""
+    outer = root.get(XML_LANG, "")
+    yield root, outer
+    for channel in root:
+        if channel.tag.endswith("channel"):
+            yield channel, channel.get(XML_LANG, outer)
+
+
+def _rss_meaning(item: ET.Element, lang: str = "") -> list[tuple[str, ...]]:
+    """Of an item: whatever namespace RSS's own elements are in, and without what follows it."""
+    plain = re.compile(r"\{(urn:own|http://backend.userland.com/rss2)\}")
+    said = [(plain.sub("", tag), *rest) for tag, *rest in meaning(item, lang)]
+    return [(tag, lang_, attributes, text) for tag, lang_, _base, attributes, text, _tail in said]
+
+
+@given(rss_documents())
+def test_an_item_means_the_same_wherever_it_stood(
+    made: tuple[bytes, dict[str, ET.Element], dict[str, str]],
+) -> None:
+    """R22; and none gets lost where it is remembered: a document of fragments has as many entries."""
+    body, originals, languages = made
+    document = parse(body, URL)
+    fragments = Fragments(document)
+    sent = [fragments.entry(n) for n in range(len(document.entries))]
+
+    assert len(sent) == len(originals)
+    for fragment in sent:
+        item = ET.fromstring(root_of(Family.RSS, fragment.decode()))[0]
+        guid = next(each.text for each in item if each.tag.endswith("guid"))
+        assert guid
+        assert _rss_meaning(item) == _rss_meaning(originals[guid], languages[guid])
+    _assert_kept(document, sent)
+
+
+def _assert_kept(document: FeedDocument, sent: list[bytes]) -> None:
+    identities = [entry.identity for entry in document.entries]
+    text = synthesize(document.family, document.version, sent, identities)
+    again = parse(text, "urn:memory:1", max_depth=UNLIMITED)
+
+    assert [entry.identity for entry in again.entries] == identities
+    assert [Fragments(again).entry(n) for n in range(len(sent))] == sent
+
+
+MARKUP = [
+    *(
+        "<entry>",
+        "</entry>",
+        "<a:entry>",
+        "</a:entry>",
+        "<a:entry/>",
+        "<id>1</id>",
+        "<a:id>2</a:id>",
+        "<author/>",
+    ),
+    *(
+        "<item>",
+        "</item>",
+        "<a:item/>",
+        "<item:item/>",
+        "<item xmlns='urn:z'>",
+        "<guid>3</guid>",
+        "<link>l</link>",
+    ),
+    *("<channel>", "</channel>", "<channel xmlns:b='urn:b' xml:lang='de'>", "<b:x/>", "<x y='b:z'>", "</x>"),
+    *(
+        "<entry xml:base='q' xml:lang=''>",
+        f"<entry{MANY_ATTRIBUTES}/>",
+        f"<item{MANY_ATTRIBUTES}>",
+        "<!-- <item> -->",
+    ),
+    *("<![CDATA[</item></entry>]]>", "<" + "d" * 5 + ">", "</" + "d" * 5 + ">", "é"),
+]
+BOUND = "xmlns:item='urn:i' xmlns:b='urn:c'"
+ROOTS = [
+    f"<feed xmlns='{ATOM_NS}' xmlns:a='{ATOM_NS}' {BOUND} xml:lang='fr'>{{}}</feed>",
+    f"<a:feed xmlns:a='{ATOM_NS}' {BOUND}>{{}}</a:feed>",
+    f"<rss xmlns:a='urn:own' {BOUND} xml:lang='fr'>{{}}</rss>",
+    f"<rss xmlns='urn:own' xmlns:a='urn:own' {BOUND}><channel>{{}}</channel></rss>",
+    f"<rss xmlns='{ATOM_NS}' xmlns:a='{ATOM_NS}' {BOUND}><channel>{{}}</channel></rss>",
+    f"<rss xmlns:a='{RSS2}' {BOUND}><channel>{{}}</channel></rss>",
+    f"<a:rss xmlns:a='{RSS2}' {BOUND}>{{}}</a:rss>",
+]
+
+
+@given(st.sampled_from(ROOTS), st.lists(st.sampled_from(MARKUP), max_size=14).map("".join))
+def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
+    """R8: a document of fragments gives back as many entries, each as it was."""
+    try:
+        document = parse(root.format(inside).encode(), URL)
+    except ParseError:
+        return
+    fragments = Fragments(document)
+    _assert_kept(document, [fragments.entry(n) for n in range(len(document.entries))])
+
+
+def test_entries_at_the_limits_can_be_remembered() -> None:
+    """What they gain puts them above: attributes, namespaces, depth of what stood beside the channel."""
+    declared = "".join(f' xmlns:q{n}="u{n}"' for n in range(MAX_ATTRIBUTES))
+    deep = "<d>" * (MAX_DEPTH - 3) + "</d>" * (MAX_DEPTH - 3)
+    around = "".join(f' xmlns:p{n}="u{n}"' for n in range(100)) + ' xml:lang="de"'
+    used = "".join(f"p{n}:" for n in range(100))
+    bodies = [
+        atom(f"<entry{MANY_ATTRIBUTES}{declared}><id>1</id>{used}</entry>", attributes=around),
+        f"<rss><channel/><item><guid>1</guid><description>{deep}</description></item></rss>".encode(),
+    ]
+    for body in bodies:
+        document = parse(body, URL)
+        _assert_kept(document, [Fragments(document).entry(0)])
+
+
+def test_a_base_that_is_too_long_for_a_url_changes_nothing() -> None:
+    """As around the entries; a blank in it would be three characters of the output's."""
+    assert only(atom(f"<entry xml:base='{'x ' * 1000}'/>")) == f"<entry{BASE}/>"

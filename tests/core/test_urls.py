@@ -106,9 +106,13 @@ def test_resolves_what_people_write(base: str, reference: str, target: str) -> N
         ("http://a/", "//b\\@c/"),
         ("http://a/", "b\x00c"),
         ("http://a/", "b\ud800c"),
+        ("http://a/", "b\ufffec"),
+        ("http://a/", "b\uffffc"),
+        ("http://a/", "b\U0010fffec"),
     ],
 )
 def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> None:
+    """XML 1.0, section 2.2: what is resolved goes out in documents, also where it came in a header field."""
     with pytest.raises(ValueError, match="expected"):
         resolve(base, reference)
 
@@ -248,6 +252,11 @@ def test_refuses_user_names_without_repeating_them(text: str) -> None:
         ("http://o.test/a\r\nHost: b", "control characters"),
         ("http://o.test/\x00", "control characters"),
         ("http://o.test/\ud800", "control characters"),
+        ("http://o.test/\ufdd0", "control characters"),
+        ("http://o.test/\ufffe", "control characters"),
+        ("http://o.test/\uffff", "control characters"),
+        ("http://o.test/\U0001fffe", "control characters"),
+        ("http://o.test/\U0010ffff", "control characters"),
         ("http://o.test/" + "a" * MAX_URL_CHARACTERS, "at most 2048 characters"),
         ("http://o.test/" + "é" * 1000, "at most 2048 characters, got 6014"),
     ],

@@ -7,9 +7,10 @@ from typing import ClassVar, Final
 from proxy.core.dates import parse_rfc3339
 from proxy.core.model import Entry, Head
 from proxy.core.parse.attributes import attribute
+from proxy.core.parse.frames import Frame, Options, nothing
 from proxy.core.parse.guard import Guard
-from proxy.core.parse.identities import FieldsNeededError
-from proxy.core.parse.reader import FeedReader, Frame, Options, nothing
+from proxy.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, site_id
+from proxy.core.parse.reader import FeedReader
 from proxy.core.terms import ATOM_NS, Family
 
 
@@ -80,8 +81,8 @@ class AtomReader(FeedReader):
     def head(self) -> Head:
         values = self.head_values
         return Head(
-            site_id=values.get("id", ""),
-            title=values.get("title", ""),
+            site_id=site_id(values.get("id", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
             updated_at=parse_rfc3339(values.get("updated", "")),
             links=tuple(self.links),
             history=tuple(self.history),

@@ -12,19 +12,22 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
+from proxy.core.fragments import Fragments
 from proxy.core.model import EntryId, FeedDocument
 from proxy.core.notes import EncodingRetried, Note
 from proxy.core.parse.atom import AtomReader
 from proxy.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
 from proxy.core.parse.errors import ParseError
-from proxy.core.parse.guard import MAX_DEPTH, Guard
+from proxy.core.parse.frames import Options
+from proxy.core.parse.guard import MAX_DEPTH, UNLIMITED, Guard
 from proxy.core.parse.identities import FieldsNeededError
-from proxy.core.parse.reader import FeedReader, Options
-from proxy.core.parse.rss import RssReader
-from proxy.core.terms import ATOM_NS
+from proxy.core.parse.reader import FeedReader
+from proxy.core.parse.rss import RSS_NAMESPACES, RssReader
+from proxy.core.terms import ATOM_NS, IDENTITIES_TARGET
 
-IDENTITIES_TARGET: Final = "wholefeed-identities"
-"""The processing instruction by which a synthesized document lists what identifies its entries."""
+MAX_GAIN_FACTOR: Final = 4
+MAX_GAIN_BYTES: Final = 1 << 20
+"""All that entries and head gain may come to so many times their document's size, and so much more."""
 
 _RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _ATOM_03_NS: Final = "http://purl.org/atom/ns#"
@@ -43,7 +46,8 @@ def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_D
         body: Without content coding.
         url: Of the document, after redirects.
         media_type: The whole Content-Type value; may be empty.
-        max_depth: Levels of elements that are accepted.
+        max_depth: Levels of elements that are accepted. From `UNLIMITED` on no other limit holds either: the
+            document is stored, or made of entries of stored ones.
 
     Raises:
         ParseError: It is no feed, or not readable as one. Never anything else.
@@ -80,7 +84,25 @@ def _read(decoded: Decoded, url: str, max_depth: int) -> FeedDocument:
         reader = _run(decoded.text, url, max_depth, is_full=False)
     except FieldsNeededError:
         reader = _run(decoded.text, url, max_depth, is_full=True)
-    return reader.document(decoded.text, notes)
+    document = reader.document(decoded.text, notes)
+    if max_depth < UNLIMITED:
+        _check_gain(document)
+    return document
+
+
+def _check_gain(document: FeedDocument) -> None:
+    """See to it that what every entry would repeat does not make much out of little.
+
+    Raises:
+        ParseError: `xml-limit`.
+    """
+    limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
+    if not Fragments(document).gain_at_most(limit_bytes):
+        raise ParseError(
+            f"expected at most {limit_bytes} bytes of what the entries inherit (namespaces, language, base, "
+            "authors, rights), got more",
+            slug="xml-limit",
+        )
 
 
 def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FeedReader:
@@ -128,7 +150,7 @@ class Opening:
         namespace, _, local = name.rpartition("}")
         options = self._options._replace(identities=self._identities)
         reader: FeedReader
-        if local == "rss":
+        if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
             reader = RssReader(self._guard, self._url, options, namespace)
         elif local == "feed" and namespace == ATOM_NS:
             reader = AtomReader(self._guard, self._url, options)
@@ -143,6 +165,9 @@ class Opening:
             self._guard.stop("unsupported-format", "Atom 1.0 or RSS", found)
         if namespace == _RDF_NS and local == "RDF":
             self._guard.stop("unsupported-format", "Atom 1.0 or RSS", "RDF (RSS 1.0 or 0.90)")
+        if local == "rss":
+            found = f"an rss element with a prefix, in namespace {namespace!r}"
+            self._guard.stop("unsupported-format", "Atom 1.0 or RSS", found)
         if local == "entry" and namespace == ATOM_NS:
             self._guard.stop("not-a-feed", "a feed", "a single Atom entry")
         found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"

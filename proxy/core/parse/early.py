@@ -14,8 +14,8 @@ from typing import Final
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import Opening, refuse_other_formats
 from proxy.core.parse.encodings import SNIFF_BYTES, encoding_of
+from proxy.core.parse.frames import Options
 from proxy.core.parse.guard import MAX_DEPTH, Guard
-from proxy.core.parse.reader import Options
 
 MAX_HEAD_BYTES: Final = 256 * 1024
 

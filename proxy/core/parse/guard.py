@@ -30,10 +30,17 @@ MAX_TOKEN_CHARACTERS: Final = 1 << 20
 """Of one name or one attribute value."""
 
 MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS
+UNLIMITED: Final = MAX_ELEMENTS
+"""A `max_depth` that nothing within the limits reaches: no limit of size or number holds then.
+
+It is for documents that are stored, or made of entries of stored ones: these were within the limits when
+they were fetched, and what has been added to them since must not take them away.
+"""
 
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
 
+_NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
 _TAG_BEGINS: Final = re.compile(rb"<[^!?]")
 _START_TAG: Final = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 # An entity that is not predefined, outside of what XML does not read references in.
@@ -50,6 +57,7 @@ class Guard:
     """
 
     def __init__(self, *, max_depth: int = MAX_DEPTH) -> None:
+        self.is_limited = max_depth < UNLIMITED
         self.max_depth = max_depth
         self.text: bytes | bytearray = b""
         """What was read so far, at least."""
@@ -83,7 +91,7 @@ class Guard:
             ParseError: The document is malformed or breaks a limit.
         """
         self.text = text
-        self.must_measure = _has_long_run(text)
+        self.must_measure = self.is_limited and _has_long_run(text)
         view = memoryview(text)
         position, size = 0, _CHUNK_BYTES
         while position < len(text):
@@ -135,6 +143,12 @@ class Guard:
             return tag.end()
         return self.text.find(b">", self.parser.CurrentByteIndex) + 1
 
+    def is_written(self, name: str) -> bool:
+        """Whether the element that begins now is written so: without a prefix, say."""
+        start = self.parser.CurrentByteIndex + 1
+        end = start + len(name)
+        return self.text[start:end] == name.encode() and self.text[end : end + 1] in _NAME_ENDS
+
     def check_element(self, name: str, attributes: list[str]) -> None:
         """Measure what a start tag holds.
 
@@ -142,11 +156,21 @@ class Guard:
             ParseError: Too many attributes, or one name or value is too long.
         """
         if len(attributes) > 2 * MAX_ATTRIBUTES:
-            self.stop("xml-limit", f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
+            self.limit(f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
         longest = max(len(name), max(map(len, attributes), default=0))
         if longest > MAX_TOKEN_CHARACTERS:
-            expected = f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters"
-            self.stop("xml-limit", expected, f"one of {longest}")
+            self.limit(
+                f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters", f"one of {longest}"
+            )
+
+    def limit(self, expected: str, found: str) -> None:
+        """End the reading at a limit, if limits hold for this document.
+
+        Raises:
+            ParseError: `xml-limit`.
+        """
+        if self.is_limited:
+            self.stop("xml-limit", expected, found)
 
     def stop(self, slug: str, expected: str, found: str) -> NoReturn:
         """End the reading here.
@@ -165,7 +189,7 @@ class Guard:
         start = self.parser.CurrentByteIndex
         pending = position - start
         if pending > MAX_TAG_BYTES and _TAG_BEGINS.match(self.text, start):
-            self.stop("xml-limit", f"start tags of at most {MAX_TAG_BYTES} bytes", "a longer one")
+            self.limit(f"start tags of at most {MAX_TAG_BYTES} bytes", "a longer one")
         return pending
 
     def _xml_declared(self, version: str, _encoding: str | None, _standalone: int) -> None:
@@ -182,14 +206,15 @@ class Guard:
 
     def _namespace_declared(self, prefix: str | None, uri: str | None) -> None:
         if len(uri or "") > MAX_NAMESPACE_CHARACTERS:
-            expected = f"a namespace URI of at most {MAX_NAMESPACE_CHARACTERS} characters"
-            self.stop("xml-limit", expected, f"{len(uri or '')}")
+            self.limit(
+                f"a namespace URI of at most {MAX_NAMESPACE_CHARACTERS} characters", f"{len(uri or '')}"
+            )
         index = self.parser.CurrentByteIndex
         if index != self._declared_at:
             self._declared, self._declared_at = {}, index
         self._declared[prefix or ""] = uri or ""
         if len(self._declared) > MAX_ATTRIBUTES:
-            self.stop("xml-limit", f"at most {MAX_ATTRIBUTES} namespace declarations", "more")
+            self.limit(f"at most {MAX_ATTRIBUTES} namespace declarations", "more")
 
     def _check_entities(self) -> None:
         """Under an external DOCTYPE expat passes over undeclared entities in silence; the output has none."""

@@ -16,6 +16,16 @@ from proxy.core.model import Entry, EntryId, entry_id
 SPACES: Final = " \t\r\n"
 """White space of XML 1.0, section 2.3."""
 
+MAX_SITE_ID_CHARACTERS: Final = 2048
+MAX_TITLE_CHARACTERS: Final = 1000
+
+
+def site_id(text: str) -> str:
+    """Return what names a feed, to compare others with (R24): of a text without measure the digest."""
+    if len(text) <= MAX_SITE_ID_CHARACTERS:
+        return text
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
 
 class FieldsNeededError(Exception):
     """An entry lacks what most have: its document must be read with all fields. Never leaves this package."""

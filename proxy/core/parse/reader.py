@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from proxy.core.model import (
     Entry,
@@ -27,44 +27,21 @@ from proxy.core.model import (
 )
 from proxy.core.notes import Note
 from proxy.core.parse.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES, head_link, inner_scope, is_too_much
+from proxy.core.parse.frames import Frame, Options, ignore, nothing
 from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_ELEMENTS, Guard
 from proxy.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
 from proxy.core.terms import ATOM_NS, FH_NS, Family
 
 MAX_ENTRIES: Final = 250_000
 MAX_HEAD_CHILDREN: Final = 100_000
+MAX_HEAD_BYTES: Final = 2 << 20
+"""Of the elements beside the entries together: they go out with every answer."""
+MAX_SCOPES: Final = 16
+"""Different surroundings that the entries of one document can have."""
 
 _ATOM_LINK: Final = f"{ATOM_NS}}}link"
 _MAX_FLAT: Final = 2 * MAX_ATTRIBUTES
 _FH_NAME: Final = f"{FH_NS}}}"
-
-
-class Frame(NamedTuple):
-    """What the reader waits for; depths count the root as 1."""
-
-    watch: int
-    on_child: Callable[[str, list[str]], None]
-    until: int
-    on_end: Callable[[], None]
-
-
-class Options(NamedTuple):
-    """What is wanted of one reading."""
-
-    identities: Sequence[EntryId] = ()
-    """Those that the document itself lists for its entries (`synthesize`)."""
-    is_full: bool = False
-    """Also collect what stands in for an entry's id or update instant."""
-    is_early: bool = False
-    """Stop where the first entry begins."""
-
-
-def nothing() -> None:
-    """An end that means nothing."""
-
-
-def _ignore(_name: str, _attributes: list[str]) -> None:
-    """An element that says nothing."""
 
 
 class FeedReader(ABC):
@@ -100,14 +77,17 @@ class FeedReader(ABC):
         self.links: list[Link] = []
         self.history: list[HistoryElement] = []
         self.scope = Scope({}, "", url)
+        """The head's."""
+        self.further_scopes: list[Scope] = []
         self.start_at = 0
         """Of the entry or head child that is being read."""
+        self._head_bytes = 0
         self._child = ("", "", "")
         self._slot = ""
         self._pieces: list[str] = []
         self._add = self._pieces.append
         self._field_end = self._field_ended
-        self._container = self._entry_frame = Frame(0, _ignore, 0, nothing)
+        self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
         self._wait(self._container)
 
     # -- what a family adds -------------------------------------------------------------------------------
@@ -150,9 +130,9 @@ class FeedReader(ABC):
             if depth == self._watch:
                 self._on_child(name, attributes)
             elif depth > max_depth:
-                guard.stop("xml-limit", f"at most {max_depth} levels of elements", "more")
+                guard.limit(f"at most {max_depth} levels of elements", "more")
             if left < 0:
-                guard.stop("xml-limit", f"at most {MAX_ELEMENTS} elements", "more")
+                guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
 
         def end(_name: str) -> None:
             nonlocal depth
@@ -168,12 +148,25 @@ class FeedReader(ABC):
     # -- the container ------------------------------------------------------------------------------------
 
     def enter(self, container: Frame, attributes: Sequence[str]) -> None:
-        """Go into the element that holds entries: what it declares holds for them."""
-        self.scope = inner_scope(self.scope, self.guard.declarations(), attributes)
-        if is_too_much(self.scope.prefixes):
-            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
-            self.guard.stop("xml-limit", expected, "more")
+        """Go into the element that holds head and entries: what it declares holds for them."""
+        self.scope = self.inner(self.scope, attributes)
         self.contain(container)
+
+    def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
+        """Return what holds inside of the element that begins now."""
+        scope = inner_scope(outer, self.guard.declarations(), attributes)
+        if is_too_much(scope.prefixes):
+            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+            self.guard.limit(expected, "more")
+        return scope
+
+    def numbered(self, scope: Scope) -> int:
+        """Return the `Entry.scope` of entries that do not stand beside the head's children."""
+        if scope not in self.further_scopes:
+            if len(self.further_scopes) == MAX_SCOPES:
+                self.guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
+            self.further_scopes.append(scope)
+        return self.further_scopes.index(scope) + 1
 
     def contain(self, container: Frame) -> None:
         """Wait for the children of an element that holds entries."""
@@ -202,8 +195,11 @@ class FeedReader(ABC):
         namespace, local, relation = self._child
         end = self.guard.end_of(self.start_at)
         self.children.append(HeadChild(namespace, local, self.start_at, end, relation))
+        self._head_bytes += end - self.start_at
         if len(self.children) > MAX_HEAD_CHILDREN:
-            self.guard.stop("xml-limit", f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
+            self.guard.limit(f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.guard.limit(f"at most {MAX_HEAD_BYTES} bytes of elements beside the entries", "more")
         if self._slot:
             text = self._captured().strip(SPACES)
             if namespace == FH_NS:
@@ -264,7 +260,7 @@ class FeedReader(ABC):
             end = self.guard.end_of(self.start_at)
         entry = self.entry(self.start_at, end)
         if len(self.entries) >= MAX_ENTRIES:
-            self.guard.stop("xml-limit", f"at most {MAX_ENTRIES} entries", "more")
+            self.guard.limit(f"at most {MAX_ENTRIES} entries", "more")
         self.entries.append(entry)
         if self.is_full:
             self._alternatives.append(alternative(self.values))
@@ -288,7 +284,10 @@ class FeedReader(ABC):
             entries = [e._replace(identity=i) for e, i in zip(entries, listed, strict=True)]
         elif self.is_full:
             entries = identified(entries, self._alternatives)
-        return FeedDocument(self.url, self.family, self.version, text, self.head(), tuple(entries), notes)
+        further = tuple(self.further_scopes)
+        return FeedDocument(
+            self.url, self.family, self.version, text, self.head(), tuple(entries), notes, further
+        )
 
     def check_listed(self) -> None:
         """See to it that the identities which the document lists are as many as its entries.

@@ -1,7 +1,8 @@
 """RSS 2.0 and its forebears 0.9x, but for those in RDF.
 
-All have an `rss` root. Some documents put it in a namespace of their own making; then its elements are those
-of that namespace. In RSS 0.90's manner items may also stand beside the channel.
+All have an `rss` root. Some documents put it in a default namespace of their own making; then its elements
+are those of that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a
+further one.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from typing import ClassVar, Final
 from proxy.core.dates import parse_rfc822, parse_rfc3339
 from proxy.core.model import Entry, Head
 from proxy.core.parse.attributes import attribute
+from proxy.core.parse.frames import Frame, Options, nothing
 from proxy.core.parse.guard import Guard
-from proxy.core.parse.identities import SPACES
-from proxy.core.parse.reader import FeedReader, Frame, Options, nothing
+from proxy.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
+from proxy.core.parse.reader import FeedReader
 from proxy.core.terms import ATOM_NS, DCTERMS_NS, Family
 
 _DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 
-# Of RSS's own people; prefixed items of theirs are known in every document.
-_KNOWN_NAMESPACES: Final = frozenset(
-    {"http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
+RSS_NAMESPACES: Final = frozenset(
+    {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
     | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
 )
+"""Of RSS's own people: items in these are known in every document, with a prefix too."""
+
 _HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
 _PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}
 _PLAIN_FULL: Final = {**_PLAIN, "link": "link", "title": "title", "description": "summary"}
@@ -57,7 +60,12 @@ class RssReader(FeedReader):
         self._namespaces: set[str] = set()
         self._head_slots: dict[str, str] = {}
         self._has_channel = False
-        self._accept({"", namespace, *_KNOWN_NAMESPACES})
+        self._place = 0
+        """`Entry.scope` of the items that come."""
+        self._around = self.scope
+        """What is in force for items that are not in the first channel, which is the feed."""
+        self._root_scope = self.scope
+        self._accept({namespace, *RSS_NAMESPACES})
 
     def _accept(self, namespaces: set[str]) -> None:
         """Take RSS's own elements from these namespaces too."""
@@ -74,6 +82,7 @@ class RssReader(FeedReader):
             :_MAX_VERSION_CHARACTERS
         ] or "2.0"
         self.enter(self._root_frame(), attributes)
+        self._root_scope = self._around = self.scope
 
     def _root_frame(self) -> Frame:
         return Frame(2, self._root_child, 1, nothing)
@@ -81,17 +90,27 @@ class RssReader(FeedReader):
     def _root_child(self, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
         if local == "channel" and namespace in self._namespaces:
-            frame = Frame(3, self._channel_child, 2, self._channel_ended)
-            if self._has_channel:  # the first one is the feed
-                self.contain(frame)
+            self._place = 0
+            if self._has_channel:
+                self._around = self.inner(self._root_scope, attributes)
+                self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
             else:
                 self._has_channel = True
-                self.enter(frame, attributes)
-        elif local == "item" and self._is_plain(namespace):
-            self.entry_began()
+                self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
+        else:
+            self._beside_child(name, attributes)
 
     def _channel_ended(self) -> None:
+        self._place = 0
+        self._around = self._root_scope
         self.contain(self._root_frame())
+
+    def _beside_child(self, name: str, _attributes: list[str]) -> None:
+        """Beside the first channel and in further ones only items count."""
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self._place = self._place or self.numbered(self._around)
+            self.entry_began()
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
         if name == "item":
@@ -104,13 +123,16 @@ class RssReader(FeedReader):
             self.head_child(name, attributes)
 
     def _is_plain(self, namespace: str) -> bool:
-        """An item without a prefix is one, whatever default namespace was put around it."""
-        if namespace in self._namespaces:
+        """An item without a prefix is one, whatever default namespace was put around it.
+
+        With a prefix only where every reader knows its namespace: the output's rss element is in none.
+        """
+        if namespace in RSS_NAMESPACES:
             return True
-        start = self.parser.CurrentByteIndex
-        if self.guard.text[start : start + 5] != b"<item":
+        if not self.guard.is_written("item"):
             return False
-        self._accept({namespace})
+        if namespace not in self._namespaces:
+            self._accept({namespace})
         return True
 
     def head_slot(self, name: str) -> str:
@@ -127,14 +149,14 @@ class RssReader(FeedReader):
         for slot in ("published", "pubDate", "date"):
             if order_at is None and slot in values:
                 order_at = parse_rfc822(values[slot])
-        return Entry(self.identity(), updated_at, order_at, start, end)
+        return Entry(self.identity(), updated_at, order_at, start, end, scope=self._place)
 
     def head(self) -> Head:
         values = self.head_values
         dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
         return Head(
-            site_id=values.get("link", ""),
-            title=values.get("title", ""),
+            site_id=site_id(values.get("link", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
             updated_at=next((date for date in dates if date is not None), None),
             links=tuple(self.links),
             history=tuple(self.history),

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.parse.documents import IDENTITIES_TARGET, parse
+from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
-from proxy.core.terms import Family
+from proxy.core.terms import IDENTITIES_TARGET, Family
 from tests.core.parse.makers import URL, atom, rss, slices
 
 

@@ -120,7 +120,7 @@ def test_a_document_full_of_invalid_bytes_is_windows_1252_throughout() -> None:
     """What looks like UTF-8 by chance in it is none."""
     body = a_document("é " * 3000 + "Ã©").encode("cp1252")
 
-    assert parse(body, URL).head.title == "é " * 3000 + "Ã©"
+    assert ("é " * 3000 + "Ã©").encode() in parse(body, URL).text
 
 
 def test_utf_16_that_its_declaration_claims_falsely_is_utf_8_and_noted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import tracemalloc
 
@@ -11,7 +12,8 @@ from proxy.core.parse import guard as limits
 from proxy.core.parse.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
-from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMESPACE_CHARACTERS
+from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMESPACE_CHARACTERS, UNLIMITED
+from proxy.core.parse.reader import MAX_HEAD_BYTES
 from tests.core.parse.makers import URL, atom, rss, slices
 
 FLAT_BYTES = 64 << 20
@@ -170,6 +172,75 @@ def test_the_numbers_of_entries_and_of_head_children_are_limited(monkeypatch: py
     assert len(parse(atom("<x/>" * 3 + an_entry("") * 3), URL).entries) == 3
     assert "3 entries" in refused(atom(an_entry("") * 4), "xml-limit")
     assert "beside the entries" in refused(atom("<x/>" * 4), "xml-limit")
+
+
+@pytest.mark.parametrize("is_atom", [True, False])
+def test_what_goes_out_with_every_answer_is_limited(is_atom: bool) -> None:
+    """All elements beside the entries, together; what the entries hold has no such limit."""
+    make, entry = (
+        (atom, an_entry("x" * MAX_HEAD_BYTES)) if is_atom else (rss, f"<item>{'x' * MAX_HEAD_BYTES}</item>")
+    )
+    half = "<x>" + "y" * (MAX_HEAD_BYTES // 2 - 7) + "</x>"
+
+    assert parse(make(half, entry, half), URL).entries
+    assert "bytes of elements beside the entries" in refused(make(half, entry, half, "<x/>"), "xml-limit")
+
+
+def gaining(kind: str, entries: int) -> bytes:
+    """Entries that would each gain about 2 KB, in one way or another."""
+    inside = "<id>1</id><updated>2003-12-13T18:30:02Z</updated>"
+    match kind:
+        case "base":
+            return atom(f"<entry>{inside}</entry>" * entries, attributes=f' xml:base="/{"x" * 2000}"')
+        case "prefixes":
+            attributes = "".join(f' xmlns:p{n}="u:{"x" * 50}"' for n in range(30))
+            used = "".join(f"p{n}:" for n in range(30))
+            return atom(f"<entry>{inside}<content>{used}</content></entry>" * entries, attributes=attributes)
+        case "authors":
+            people = "<author><name>a</name></author>" * 50
+            return atom(people, f"<entry>{inside}<rights/></entry>" * entries)
+        case "rights":
+            return atom(f"<rights>{'x' * 2000}</rights>", f"<entry>{inside}<author/></entry>" * entries)
+        case "items":
+            return rss("<item><link>a</link></item>" * entries, channel=f' xml:base="/{"x" * 2000}"')
+        case _:
+            return atom("<q z=''/>" * entries, attributes=f' xml:base="/{"x" * 2000}"')
+
+
+@pytest.mark.parametrize("kind", ["base", "prefixes", "authors", "rights", "items", "head"])
+def test_a_small_document_cannot_become_a_large_one(kind: str) -> None:
+    """What 20,000 entries repeat came to 160 MB, out of 70 KB on the wire."""
+    parse(gaining(kind, 500), URL)
+    assert "what the entries inherit" in refused(gaining(kind, 5000), "xml-limit")
+
+
+def test_what_is_in_scope_but_not_needed_counts_for_nothing() -> None:
+    """Only where the estimate is too high everything is made, and measured."""
+    attributes = "".join(f' xmlns:p{n}="u:{"x" * 50}"' for n in range(100))
+    item = "<item><link>http://example.org/</link></item>"
+
+    assert len(parse(rss(item * 20_000, attributes=attributes), URL).entries) == 20_000
+
+
+def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was within the limits when it was fetched; what entries gained since counts for nothing."""
+    attributes = "".join(f' a{n}=""' for n in range(MAX_ATTRIBUTES + 1))
+    declared = "".join(f' xmlns:p{n}="u{n}"' for n in range(MAX_ATTRIBUTES + 1))
+    bodies = [
+        atom(an_entry(f"<b{attributes}/>")),
+        atom(an_entry(f"<b{declared}/>")),
+        atom(an_entry(""), attributes=declared),
+        atom(an_entry("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)),
+        atom(an_entry(f"<b a='{'x' * (1 << 23)}'/>")),
+        atom(an_entry(""), f"<q>{'x' * MAX_HEAD_BYTES}</q>"),
+        gaining("base", 5000),
+    ]
+    for body in bodies:
+        refused(body, "xml-limit")
+        assert parse(body, URL, max_depth=sys.maxsize).entries
+    for name in ("MAX_ENTRIES", "MAX_ELEMENTS", "MAX_HEAD_CHILDREN"):
+        monkeypatch.setattr(f"proxy.core.parse.reader.{name}", 1)
+    assert len(parse(atom(an_entry("<a/>") * 4, "<x/>" * 4), URL, max_depth=UNLIMITED).entries) == 4
 
 
 @pytest.mark.parametrize("quoted", ['<b a="{}"/>', "<b{}/>", "<b {}='1'/>"])

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from proxy.core.model import EntryId, entry_id
 from proxy.core.parse.documents import parse
+from proxy.core.parse.identities import MAX_SITE_ID_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.core.parse.makers import URL, atom, rss
 
 
@@ -19,6 +22,22 @@ def item(guid: str | None = None, link: str | None = None, title: str = "", cont
         + (f"<description>{content}</description>" if content else "")
     )
     return f"<item>{inside}</item>"
+
+
+@pytest.mark.parametrize("written", ["<id>{}</id><title>{}</title>", "<link>{}</link><title>{}</title>"])
+def test_what_names_a_feed_is_kept_in_a_form_that_can_be_compared(written: str) -> None:
+    """R24: texts of a megabyte would be kept for each of thousands of documents."""
+    make = atom if "<id>" in written else rss
+    long = "é" * 100_000
+    digest = hashlib.sha256(long.encode()).hexdigest()
+    named = {
+        "é" * MAX_SITE_ID_CHARACTERS: "é" * MAX_SITE_ID_CHARACTERS,
+        long: f"sha256:{digest}",
+    }
+    for name, kept in named.items():
+        head = parse(make(written.format(name, name)), URL).head
+        assert (head.site_id, head.title) == (kept, "é" * MAX_TITLE_CHARACTERS)
+    assert parse(make(written.format(long[1:], "")), URL).head.site_id not in named.values()
 
 
 def test_the_guid_identifies_an_item() -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from proxy.core.model import entry_id
 from proxy.core.parse.documents import parse
+from proxy.core.parse.errors import ParseError
+from proxy.core.parse.reader import MAX_SCOPES
 from proxy.core.terms import ATOM_NS, Family
 from tests.core.parse.makers import URL, only, rss, slices
 
@@ -75,10 +77,34 @@ def test_every_rss_root_is_read(root: str, version: str) -> None:
     assert document.head.title == ("T" if is_plain else "")
 
 
-def test_a_prefixed_root_has_prefixed_items() -> None:
-    body = "<r:rss xmlns:r='urn:r'><r:channel><r:item><r:guid>1</r:guid></r:item></r:channel></r:rss>"
+PREFIXED = "<r:rss xmlns:r='{}'><r:channel><r:item><r:guid>1</r:guid></r:item></r:channel></r:rss>"
 
-    assert only(body.encode()).identity == entry_id("1")
+
+def test_a_root_with_a_prefix_is_read_in_the_namespaces_that_readers_know() -> None:
+    """Its items would be none in the output, whose rss element is in no namespace."""
+    assert only(PREFIXED.format("http://backend.userland.com/rss2").encode()).identity == entry_id("1")
+    for root in (PREFIXED.format("urn:r"), "<rss:rss xmlns:rss='urn:r'/>", PREFIXED.format(ATOM_NS)):
+        with pytest.raises(ParseError, match="an rss element with a prefix") as caught:
+            parse(root.encode(), URL)
+        assert caught.value.slug == "unsupported-format"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "<o:item><guid>2</guid></o:item>",
+        "<item:item xmlns:item='urn:own'><guid>2</guid></item:item>",
+        "<items:item xmlns:items='urn:x'/>",
+        "<atom:item/>",
+    ],
+)
+def test_an_item_with_a_prefix_is_none_in_a_namespace_that_the_document_made_up(item: str) -> None:
+    """Also where its root, or another item, is in that namespace."""
+    body = f"<rss xmlns='urn:own' xmlns:o='urn:own' xmlns:atom='{ATOM_NS}'><channel>{ITEM}{item}"
+    body += f"<item xmlns='{ATOM_NS}'><guid>3</guid></item>{item}</channel>{item}</rss>"
+
+    document = parse(body.encode(), URL)
+    assert [entry.identity for entry in document.entries] == [entry_id("1"), entry_id("3")]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +126,35 @@ def test_items_are_children_of_a_channel_or_of_the_root(body: str) -> None:
 
 def test_the_first_channel_is_the_feed() -> None:
     first = "<channel xml:lang='de'><title>a</title></channel>"
-    second = "<channel xml:lang='fr'><title>b</title></channel>"
-    head = parse(f"<rss>{first}{second}</rss>".encode(), URL).head
+    second = "<channel xml:lang='fr' xmlns:x='urn:x'><x:y/><title>b</title></channel>"
+    for body in (f"<rss>{first}{second}</rss>", f"<rss>{ITEM}{first}{second}</rss>"):
+        head = parse(body.encode(), URL).head
 
-    assert (head.title, head.scope.lang) == ("a", "de")
+        assert (head.title, head.scope.lang) == ("a", "de")
+        assert [child.name for child in head.children] == ["title"]
+
+
+def test_each_item_knows_what_is_in_scope_where_it_stands() -> None:
+    """R22: in the first channel, in a further one, beside them."""
+    channels = (
+        "<channel xml:lang='de' xmlns:x='urn:1'>{0}</channel>{0}<channel xml:lang='fr'>{0}{0}</channel>"
+    )
+    document = parse(f"<rss xml:lang='en'>{ITEM}{channels.format(ITEM)}{ITEM}</rss>".encode(), URL)
+
+    around = [document.scopes[entry.scope] for entry in document.entries]
+    assert [scope.lang for scope in around] == ["en", "de", "en", "fr", "fr", "en"]
+    assert [dict(scope.prefixes) for scope in around][1:3] == [{"x": "urn:1"}, {}]
+    assert len(document.scopes) == 3
+
+
+def test_items_cannot_have_any_number_of_surroundings() -> None:
+    """Each may be as large as one document's."""
+    channels = [f"<channel xml:lang='l{n}'>{ITEM}</channel>" for n in range(MAX_SCOPES + 2)]
+    body = f"<rss>{''.join(channels[:-1])}{channels[1] * 100}</rss>"
+
+    assert len(parse(body.encode(), URL).scopes) == MAX_SCOPES + 1
+    with pytest.raises(ParseError, match="different surroundings"):
+        parse(f"<rss>{''.join(channels)}</rss>".encode(), URL)
 
 
 def test_what_another_element_declares_is_not_in_scope_for_the_items() -> None:
