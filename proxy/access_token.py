@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from proxy.config import UNUSED_KEYS, Config, ServerConfig
+from proxy.config_rules import SHORTEST_TOKEN
 from proxy.errors import StoreError
 
 _TOKEN_BYTES: Final = 24
-_SHORTEST: Final = 16
 _MODE: Final = 0o600
 
 
@@ -56,6 +56,22 @@ def ensure_token(config: Config) -> TokenResult:
         return _create(path)
     except FileExistsError:
         return _read(path)
+
+
+def notice(found: TokenResult, base: str) -> str:
+    """What the operator is told of a new token, once; `base` is the URL that readers reach the proxy by."""
+    return (
+        "others can reach this address, so readers need a token. It was made now, is kept in\n"
+        f"{found.path}, and is not shown again. Subscribe to\n"
+        f"  {base}/feed?token={found.token}&url=FEED-URL"
+    )
+
+
+def forget_unseen(found: TokenResult) -> None:
+    """Remove the file of a new token that nobody was shown, so that the next start makes and shows one."""
+    if found.is_new and found.path is not None:
+        with suppress(OSError):
+            found.path.unlink()
 
 
 def needs_token(server: ServerConfig) -> bool:
@@ -105,13 +121,13 @@ def _read(path: Path) -> TokenResult:
         raise StoreError(f"cannot use the access token in {path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise _not_a_token(path) from exc
-    if len(token) < _SHORTEST or not all("!" <= character <= "~" for character in token):
+    if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):
         raise _not_a_token(path)
     return TokenResult(token=token, path=path, was_exposed=was_exposed)
 
 
 def _not_a_token(path: Path) -> StoreError:
     return StoreError(
-        f"expected an access token of at least {_SHORTEST} printable characters in {path}: "
+        f"expected an access token of at least {SHORTEST_TOKEN} printable characters in {path}: "
         "remove the file to have a new one made, or set server.access_token"
     )

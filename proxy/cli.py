@@ -4,7 +4,7 @@ Only what every command needs is imported here; the server and its libraries com
 that `--help` and `--version` answer at once. The only module that configures logging.
 
 Exit codes: 0 done; 1 an error, told in one line on standard error; 2 the command line or the configuration is
-wrong; 3 (`fetch`) the feed is partial or still loading.
+wrong; 3 (`fetch`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by Ctrl-C and by SIGTERM.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from proxy import __version__
+from proxy.cli_output import fail, give_up, show, tell
 from proxy.errors import ConfigError, InvalidUrlError, WholefeedError
 
 if TYPE_CHECKING:
@@ -41,21 +43,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(options)
     except (ConfigError, InvalidUrlError) as exc:
-        return _fail(str(exc), EXIT_USAGE)
+        return fail(str(exc), EXIT_USAGE)
     except WholefeedError as exc:
-        return _fail(str(exc), EXIT_ERROR)
-    except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the interpreter flushes and complains
+        return fail(str(exc), EXIT_ERROR)
+    except BrokenPipeError:  # whoever reads has seen enough
+        give_up(sys.stdout)
         return EXIT_ERROR
+    except OSError as exc:  # of the machine: no folder for temporary files, no memory
+        return fail(str(exc), EXIT_ERROR)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"wholefeed: {message}", file=sys.stderr)
-    return code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,22 +122,42 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 
 def _serve(options: argparse.Namespace) -> int:
     config = _load(options, server_host=options.host, server_port=options.port)
+    from dataclasses import replace
+
     import structlog
 
+    from proxy.access_token import ensure_token, forget_unseen, notice
     from proxy.app import serve
     from proxy.config import unused_keys
     from proxy.logs import configure_logging
 
     configure_logging(config.log)
+    log = structlog.get_logger()
     for key in unused_keys(config):
-        structlog.get_logger().warning("config.unused", key=key)
-    config = _with_token(config)
+        log.warning("config.unused", key=key)
+    token = ensure_token(config)
+    if token.was_exposed:
+        log.warning("token.tightened", path=str(token.path))
+    config = replace(config, server=replace(config.server, access_token=token.token))
+    has_started = False
+
+    def on_started(_host: str, port: int) -> None:
+        nonlocal has_started
+        has_started = True
+        if token.is_new:
+            log.info("token.created", path=str(token.path))
+            tell(notice(token, config.server.public_url or f"http://YOUR-HOST:{port}"))
+
     try:
-        _run(serve(config))
+        _run(serve(config, on_started=on_started))
     except OSError as exc:
-        return _fail(_start_problem(config, exc), EXIT_ERROR)
+        problem = f"the server ended: {exc}" if has_started else _start_problem(config, exc)
+        return fail(problem, EXIT_ERROR)
     except KeyboardInterrupt:  # before the server listens for it
         return EXIT_DONE
+    finally:
+        if not has_started:
+            forget_unseen(token)
     return EXIT_DONE
 
 
@@ -155,42 +172,28 @@ def _start_problem(config: Config, exc: OSError) -> str:
     return f"cannot start on {address}: {exc.strerror or exc}"
 
 
-def _with_token(config: Config) -> Config:
-    """The configuration with the token that FAULTS 81 wants; a new one is shown here, this once."""
-    from dataclasses import replace
-
-    import structlog
-
-    from proxy.access_token import ensure_token
-
-    found = ensure_token(config)
-    if found.was_exposed:
-        structlog.get_logger().warning("token.tightened", path=str(found.path))
-    if found.is_new:
-        structlog.get_logger().info("token.created", path=str(found.path))
-        base = config.server.public_url or f"http://YOUR-HOST:{config.server.port}"
-        print(
-            "wholefeed: others can reach this address, so readers need a token. It was made now, is kept in\n"
-            f"{found.path}, and is not shown again. Subscribe to\n"
-            f"  {base}/feed?token={found.token}&url=FEED-URL",
-            file=sys.stderr,
-            flush=True,
-        )
-    return replace(config, server=replace(config.server, access_token=found.token))
-
-
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", help="the feed's URL")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
+    parser.add_argument("url", metavar="URL", type=_some("the URL of a feed"), help="the feed's URL")
+    output, output_help = _some("the name of a file, or -"), "write to FILE instead of standard output"
+    parser.add_argument("-o", "--output", metavar="FILE", type=output, help=output_help)
     wait_help = "seconds to wait for the whole history (limits.walk_seconds)"
     parser.add_argument("--wait", metavar="S", type=_seconds, help=wait_help)
 
 
+def _some(what: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not text:
+            raise argparse.ArgumentTypeError(f"expected {what}, got nothing")
+        return text
+
+    return read
+
+
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(text)
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!r}")
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -198,20 +201,19 @@ def _fetch(options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from proxy.app import fetch_once
-    from proxy.cli_fetch import Progress, opened_output
+    from proxy.cli_fetch import Progress, Termination, opened_output
     from proxy.core.terms import State
     from proxy.logs import configure_logging
 
-    progress = Progress(sys.stderr) if sys.stderr.isatty() else None
-    level = (
-        "warning" if config.log.level == "info" else config.log.level
-    )  # the feed is the result, not the log
+    progress = Progress(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
+    # the feed is the result, not the log
+    level = "warning" if config.log.level == "info" else config.log.level
     configure_logging(replace(config.log, level=level), sys.stderr)
     path = None if options.output in (None, "-") else Path(options.output)
     try:
-        with opened_output(path) as output:
+        with Termination() as termination, opened_output(path) as output:
             work = fetch_once(config, options.url, output, wait_seconds=options.wait, progress=progress)
-            state = _run(work)
+            state = _run(termination.ending(work, output))
     finally:
         if progress is not None:
             progress.close()
@@ -225,7 +227,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _config(options: argparse.Namespace) -> int:
     from proxy.config_text import example, masked
 
-    sys.stdout.write(example() if options.example else masked(_load(options)))
+    show(example() if options.example else masked(_load(options)))
     return EXIT_DONE
 
 
@@ -234,10 +236,7 @@ def _migrate(options: argparse.Namespace) -> int:
     from proxy.migrate import migrate_file
 
     applied = _run(migrate_file(config.store.path))
-    for name in applied:
-        print(f"applied {name}")
-    if not applied:
-        print(f"{config.store.path} is up to date")
+    show("".join(f"applied {name}\n" for name in applied) or f"{config.store.path} is up to date\n")
     return EXIT_DONE
 
 
@@ -251,12 +250,12 @@ def _healthcheck(options: argparse.Namespace) -> int:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as exc:
-        return _fail(f"no answer from {host}, port {config.server.port}: {exc}", EXIT_ERROR)
+        return fail(f"no answer from {host}, port {config.server.port}: {exc}", EXIT_ERROR)
     finally:
         connection.close()
     if status != _OK:
-        return _fail(f"expected status 200 of /healthz, got {status}", EXIT_ERROR)
-    print("healthy")
+        return fail(f"expected status 200 of /healthz, got {status}", EXIT_ERROR)
+    show("healthy\n")
     return EXIT_DONE
 
 

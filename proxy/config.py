@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from proxy import __version__
 from proxy.config_rules import (
     Rule,
+    access_word,
     bind_host,
     choice,
     file_path,
@@ -73,8 +74,8 @@ class ServerConfig:
     )
     access_token: str = _key(
         "",
-        visible('a word of printable ASCII, or "" (none)', empty=True),
-        "what readers must know; empty on a public address: one is made at the first start",
+        access_word(),
+        "what readers must know, 16 characters or more; empty on a public address: made at the first start",
         secret=True,
     )
     signing_keys: tuple[str, ...] = _key(

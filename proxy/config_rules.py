@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+SHORTEST_TOKEN: Final = 16
+"""Characters of an access token that nobody finds by trying."""
+
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
     re.IGNORECASE,
@@ -105,19 +108,34 @@ def choice(*names: str) -> Rule:
     return Rule("one of " + ", ".join(names), check)
 
 
-def visible(allowed: str, *, spaces: bool = False, empty: bool = False) -> Rule:
-    """Printable ASCII text, as header fields take it; `spaces` allows blanks inside it."""
+def visible(allowed: str, *, spaces: bool = False) -> Rule:
+    """Printable ASCII text, not empty, as header fields take it; `spaces` allows blanks inside it."""
 
     def check(value: object) -> str:
         text = _text(value)
         lowest = " " if spaces else "!"
         if text != text.strip() or not all(lowest <= character <= "~" for character in text):
             raise ValueError("characters that are not allowed")
-        if not text and not empty:
+        if not text:
             raise ValueError("empty")
         return text
 
     return Rule(allowed, check)
+
+
+def access_word() -> Rule:
+    """A secret that lets readers in: visible ASCII, long enough; or nothing."""
+    word = visible("")
+
+    def check(value: object) -> str:
+        if value == "":
+            return ""
+        text = str(word.check(value))
+        if len(text) < SHORTEST_TOKEN:
+            raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
+        return text
+
+    return Rule(f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)', check)
 
 
 def file_path() -> Rule:

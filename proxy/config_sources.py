@@ -81,12 +81,20 @@ def _from_file(by_name: Mapping[str, Key], path: Path | None, environ: Mapping[s
         return
     sections = {key.section for key in by_name.values()}
     for section, table in _read_toml(file, asked_by).items():
+        if not isinstance(table, dict):
+            raise _no_section(by_name, sections, section, file)
         if section not in sections:
             raise ConfigError(f"unknown section [{section}] in {file}{_hint(section, sections)}")
-        if not isinstance(table, dict):
-            raise ConfigError(f"{section} in {file} must be a section, [{section}], not a value")
         for name, value in table.items():
             yield _known(by_name, f"{section}.{name}", f"in {file}"), value, f"in {file}"
+
+
+def _no_section(by_name: Mapping[str, Key], sections: set[str], name: str, file: Path) -> ConfigError:
+    if name in sections:
+        return ConfigError(f"{name} in {file} must be a section, [{name}], not a value")
+    places = [f"[{key.section}]" for key in by_name.values() if key.key == name]
+    hint = f"; {name} belongs below {places[0]}" if places else _hint(name, sections)
+    return ConfigError(f"{name} in {file} is a key outside a section{hint}")
 
 
 def _chosen_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:

@@ -1,6 +1,7 @@
 """The configuration as TOML text: the effective one with its secrets masked, and the commented example.
 
-For `wholefeed config` and `config.example.toml`; both can be read back by `proxy.config.load_config`.
+For `wholefeed config` and `config.example.toml`; both can be read back by `proxy.config.load_config`, but for
+a masked access token: that is refused, or a copied configuration would have a token that everybody knows.
 """
 
 from __future__ import annotations

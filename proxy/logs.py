@@ -17,6 +17,7 @@ Events
     request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
                         documents, entries; slug when it is an error; aborted when it was cut off
     request.failed      an error of the proxy's own, with its traceback
+    request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
     document.failed     the same, and slug
     document.unreadable feed, document, slug: a newer parser cannot read a stored body
@@ -25,9 +26,12 @@ Events
     refresh.failed      feed: an error of the proxy's own, with its traceback
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
+    feed.unkept         feed, slug: the store could not keep what a refresh brought
+    feed.unkept         feed, slug: what was fetched could not be kept; the stored feed is served
     feed.forgotten      feed
     connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging
+    log.lost            lines: how many could not be written before this one
 """
 
 from __future__ import annotations
@@ -36,9 +40,13 @@ import logging
 import os
 import re
 import sys
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TextIO
 
 import structlog
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import RequestPayloadError
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from proxy.config import LogConfig
@@ -55,22 +63,86 @@ def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
 
     Args:
         config: The format (`auto` is console on a terminal and JSON otherwise) and the least level.
-        stream: Where the lines go; None is standard output.
+        stream: Where the lines go; None is standard output. One that cannot be written costs lines and
+            nothing else: they are counted, and `log.lost` tells of them when it can be written again.
     """
     stream = sys.stdout if stream is None else stream
     level = logging.getLevelNamesMapping()[config.level.upper()]
-    is_console = config.format == "console" or (config.format == "auto" and stream.isatty())
+    is_terminal = stream is not None and stream.isatty()  # a closed standard output is None
+    is_console = config.format == "console" or (config.format == "auto" and is_terminal)
+    rendering = [structlog.processors.add_log_level, *(_console(is_terminal) if is_console else _json())]
+    lines = LineLogger(stream, lambda lost: _rendered(rendering, "warning", event="log.lost", lines=lost))
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            *(_console(stream) if is_console else _json()),
-        ],
+        processors=[structlog.contextvars.merge_contextvars, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=lambda *_names: lines,
         cache_logger_on_first_use=True,
     )
     _relay_standard_logging(level)
+
+
+def _rendered(rendering: Sequence[Processor], level: str, **event: object) -> str:
+    made: Any = event
+    for processor in rendering:
+        made = processor(None, level, made)
+    return str(made)
+
+
+class LineLogger:
+    """Writes rendered lines, and never raises: whoever logs has something else to do.
+
+    It writes past the stream's buffer where there is a descriptor. A buffer would keep what could not be
+    written, and with it the error, until the interpreter's end.
+
+    Args:
+        stream: Where the lines go; None is nowhere.
+        tell_lost: Makes the line that tells how many were lost.
+    """
+
+    def __init__(self, stream: TextIO | None, tell_lost: Callable[[int], str]) -> None:
+        self._stream = stream
+        self._tell_lost = tell_lost
+        self._lock = threading.Lock()
+        self._lost = 0
+        self._is_torn = False
+        try:
+            self._descriptor = -1 if stream is None else stream.fileno()
+        except (OSError, ValueError):
+            self._descriptor = -1
+
+    def msg(self, line: str) -> None:
+        """Write one line; when lines were lost before it, say so first."""
+        with self._lock:
+            if self._lost and self._write(self._tell_lost(self._lost)):
+                self._lost = 0
+            if self._lost or not self._write(line):
+                self._lost += 1
+
+    log = debug = info = warning = warn = error = critical = exception = fatal = msg
+
+    def _write(self, line: str) -> bool:
+        if self._stream is None:
+            return False
+        try:
+            if self._descriptor >= 0:
+                text = line.encode(self._stream.encoding or "utf-8", "backslashreplace")
+                self._write_bytes(b"\n" * self._is_torn + text + b"\n")
+            else:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _write_bytes(self, data: bytes) -> None:
+        """Write all of it, or remember that part of a line stands there, for the next not to continue it."""
+        sent = 0
+        try:
+            while sent < len(data):
+                sent += os.write(self._descriptor, data[sent:])
+        finally:
+            if sent:
+                self._is_torn = not data[:sent].endswith(b"\n")
 
 
 def _json() -> list[Processor]:
@@ -85,14 +157,14 @@ def _json() -> list[Processor]:
     ]
 
 
-def _console(stream: TextIO) -> list[Processor]:
+def _console(is_terminal: bool) -> list[Processor]:
     return [
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
         structlog.processors.format_exc_info,
         hide_credentials,
         escape_controls,
         structlog.dev.ConsoleRenderer(
-            colors=stream.isatty() and "NO_COLOR" not in os.environ,
+            colors=is_terminal and "NO_COLOR" not in os.environ,
             exception_formatter=structlog.dev.plain_traceback,
         ),
     ]
@@ -140,9 +212,18 @@ def _each_text(value: Any, change: Any) -> Any:
 
 
 class _Relay(logging.Handler):
-    """Hands the records of libraries to structlog, so that every line has one form."""
+    """Hands the records of libraries to structlog, so that every line has one form.
+
+    Of a request that is no HTTP only the kind of error is handed on: the message and the traceback quote the
+    request line, and with it the token and the publisher's query (FAULTS 15).
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if record.name == "aiohttp.server" and isinstance(error, HttpProcessingError | RequestPayloadError):
+            status = getattr(error, "code", 0) or None
+            structlog.get_logger().info("request.rejected", error=type(error).__name__, status=status)
+            return
         try:
             message = record.getMessage()
         except (TypeError, ValueError):

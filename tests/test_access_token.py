@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.access_token import ensure_token, is_loopback
+from proxy.access_token import ensure_token, forget_unseen, is_loopback, notice
 from proxy.config import UNUSED_KEYS, Config, ServerConfig, StoreConfig
 from proxy.errors import StoreError
 
@@ -46,6 +46,28 @@ def test_the_token_is_used_again_and_new_only_once(tmp_path: Path) -> None:
     assert again.token == first.token
     assert not again.is_new
     assert not again.was_exposed
+
+
+def test_a_new_token_that_nobody_was_shown_is_made_again(tmp_path: Path) -> None:
+    """FAULTS 81: printed once; a first start that failed has not printed it."""
+    first = ensure_token(a_config(tmp_path))
+    forget_unseen(first)
+    second = ensure_token(a_config(tmp_path))
+    assert second.is_new
+    assert second.token != first.token
+
+
+def test_a_token_that_was_shown_at_an_earlier_start_is_kept(tmp_path: Path) -> None:
+    first = ensure_token(a_config(tmp_path))
+    forget_unseen(ensure_token(a_config(tmp_path)))
+    assert ensure_token(a_config(tmp_path)).token == first.token
+
+
+def test_the_notice_has_the_url_to_use_and_the_file(tmp_path: Path) -> None:
+    found = ensure_token(a_config(tmp_path))
+    text = notice(found, "https://feeds.example.org")
+    assert f"https://feeds.example.org/feed?token={found.token}&url=" in text
+    assert str(found.path) in text
 
 
 def test_two_databases_have_two_tokens(tmp_path: Path) -> None:

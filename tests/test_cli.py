@@ -7,22 +7,35 @@ import errno
 import http.server
 import io
 import json
+import os
+import select
+import signal
+import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import pytest
 
+from demo.proxy_process import free_port
 from proxy import __version__
+from proxy.app import serve as real_serve
 from proxy.cli import COMMANDS, main
-from proxy.cli_fetch import Progress, opened_output
+from proxy.cli_fetch import Output, Progress, Termination, opened_output
+from proxy.cli_output import give_up
 from proxy.config import Config
 from proxy.core.terms import State
 from proxy.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import a_config
 
 ROOT = Path(__file__).parent.parent
 FEED = "http://a.example/feed"
@@ -42,11 +55,16 @@ class FakeApp:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.state = State.COMPLETE
+        self.port = 8080
+        self.is_listening = False
+        self.during: Callable[[], Awaitable[None]] | None = None
         self.configs: list[Config] = []
         self.asked: list[tuple[str, float | None, bool]] = []
 
-    async def serve(self, config: Config) -> None:
+    async def serve(self, config: Config, *, on_started: Callable[[str, int], None]) -> None:
         self.configs.append(config)
+        if self.error is None or self.is_listening:
+            on_started(config.server.host, config.server.port or self.port)
         if self.error:
             raise self.error
 
@@ -62,6 +80,8 @@ class FakeApp:
         self.configs.append(config)
         self.asked.append((url, wait_seconds, progress is not None))
         await asyncio.to_thread(output.write, b"<feed")
+        if self.during:
+            await self.during()
         if self.error:
             raise self.error
         await asyncio.to_thread(output.write, b"/>")
@@ -117,13 +137,27 @@ def test_each_command_has_help_with_examples(command: str, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["walk"], ["fetch"], ["serve", "--port", "many"], ["fetch", FEED, "--wait", "-1"]]
-)
-def test_a_wrong_command_line_is_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["walk"], "invalid choice: 'walk'"),
+        (["fetch"], "required: URL"),
+        (["fetch", ""], "argument URL: expected the URL of a feed, got nothing"),
+        (["fetch", FEED, "-o", ""], "argument -o/--output: expected the name of a file, or -, got nothing"),
+        (["serve", "--port", "many"], "argument --port: "),
+        *((["fetch", FEED, "--wait", wait], f"expected a number of seconds, 0 or more, got '{wait}'")
+          for wait in ("-1", "nan", "inf", "soon")),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    assert "usage: wholefeed" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "usage: wholefeed" in told
+    assert message in told
 
 
 @pytest.mark.parametrize("command", ["serve", "config", "migrate", "healthcheck"])
@@ -164,6 +198,53 @@ def test_a_server_that_cannot_start_is_exit_1_and_one_line(
     told = capsys.readouterr().err
     assert told.startswith(f"wholefeed: {line}")
     assert told.count("\n") == 1
+
+
+def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
+    app: FakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.is_listening = True
+    app.error = OSError(errno.EIO, "Input/output error")
+    assert main(["serve"]) == 1
+    assert capsys.readouterr().err == "wholefeed: the server ended: [Errno 5] Input/output error\n"
+
+
+def test_a_start_that_failed_shows_no_token_and_keeps_none(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FAULTS 81: it is printed once, so the first start that works must have one to print."""
+    app.error = OSError(errno.EADDRINUSE, "in use")
+    assert main(["serve", "--host", "0.0.0.0"]) == 1
+    failed = capsys.readouterr()
+    assert "token" not in failed.err + failed.out
+    assert list(tmp_path.glob("*.token")) == []
+
+    app.error = None
+    assert main(["serve", "--host", "0.0.0.0"]) == 0
+    assert "feed?token=" in capsys.readouterr().err
+
+
+def test_the_new_token_is_shown_with_the_port_that_was_taken(
+    app: FakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.port = 43210
+    assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 0
+    assert "http://YOUR-HOST:43210/feed?token=" in capsys.readouterr().err
+
+
+def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
+    told: list[tuple[str, int]] = []
+
+    def on_started(host: str, port: int) -> None:
+        told.append((host, port))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    config = a_config(tmp_path, server={"host": "127.0.0.1", "port": 0})
+    asyncio.run(real_serve(config, on_started=on_started))
+
+    ((host, port),) = told
+    assert host == "127.0.0.1"
+    assert port > 0
 
 
 def test_serve_warns_of_keys_that_nothing_acts_on_yet(
@@ -239,6 +320,227 @@ def test_fetch_writes_a_file_with_the_usual_mode(app: FakeApp, tmp_path: Path) -
     assert new.stat().st_mode == usual.stat().st_mode
 
 
+def test_fetch_writes_what_a_link_leads_to(app: FakeApp, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "target.atom"
+    (tmp_path / "link").symlink_to(target)
+    for _ in ("a link that leads nowhere yet", "one to a file"):
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert (tmp_path / "link").readlink() == target
+        assert target.read_bytes() == b"<feed/>"
+        target.write_bytes(b"old")
+
+
+def test_fetch_writes_a_pipe_as_it_is(app: FakeApp, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["fetch", FEED, "-o", str(pipe)]) == 0
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    reader.join(timeout=30)
+    assert read == [b"<feed/>"]
+
+
+def test_fetch_writes_a_terminal_as_it_is(app: FakeApp, tmp_path: Path) -> None:
+    """A device, by a link to it; the folder of terminals lets nobody replace one."""
+    ours, theirs = os.openpty()
+    try:
+        (tmp_path / "link").symlink_to(os.ttyname(theirs))
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert shown(ours, 7) == b"<feed/>"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def shown(terminal: int, size: int) -> bytes:
+    """So many bytes of a terminal, which hands them on as it likes."""
+    data = b""
+    while len(data) < size and select.select([terminal], [], [], 30)[0]:
+        data += os.read(terminal, size)
+    return data
+
+
+def test_the_path_of_standard_output_is_standard_output(
+    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Here it is a file, which must not be replaced by another one."""
+    assert main(["fetch", FEED, "-o", "/dev/stdout"]) == 0
+    assert main(["fetch", FEED, "-o", "-"]) == 0
+    assert capfdbinary.readouterr().out == b"<feed/><feed/>"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [(".", "Is a directory"), ("loop", "Too many levels of")],
+)
+def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["fetch", FEED, "-o", output]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"wholefeed: cannot write {output}: {reason}")
+    assert told.count("\n") == 1
+
+
+def test_a_full_volume_is_one_clear_error() -> None:
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    with (
+        Output(descriptor, "out.atom") as output,
+        pytest.raises(WholefeedError, match=r"^cannot write out\.atom: No space left on device$"),
+    ):
+        output.write(b"<feed/>")
+
+
+def run_with(tmp_path: Path, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command with standard streams of the test's choice."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
+    streams = {"stderr": subprocess.PIPE, **streams}
+    return subprocess.run(
+        [sys.executable, "-m", "proxy", *arguments],
+        cwd=tmp_path, env=environ, text=True, timeout=30, check=False, **streams,
+    )  # fmt: skip
+
+
+def test_a_result_that_cannot_be_written_is_exit_1_and_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run_with(tmp_path, "config", stdout=full)
+    told = "wholefeed: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+def test_a_message_that_cannot_be_written_changes_no_exit_code(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run_with(tmp_path, "config", "--config", "missing.toml", stderr=full, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+async def fetched_through(
+    origin: Origin, tmp_path: Path, *arguments: str, **streams: Any
+) -> asyncio.subprocess.Process:
+    """Start `wholefeed fetch` of the publisher's /feed; temporary files go below `tmp_path`."""
+    (tmp_path / "temporary").mkdir()
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(tmp_path / "temporary"),
+        "WHOLEFEED_FETCH_ALLOW_NETWORKS": "127.0.0.0/8",
+    }
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "proxy", "fetch", origin.url("/feed"), *arguments,
+        cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE, **streams,
+    )  # fmt: skip
+
+
+async def test_fetch_to_a_full_device_is_exit_1_and_one_line(origin: Origin, tmp_path: Path) -> None:
+    origin.publish("/feed", atom(an_item("one")))
+    with Path("/dev/full").open("wb") as full:
+        process = await fetched_through(origin, tmp_path, stdout=full)
+    _, told = await asyncio.wait_for(process.communicate(), 30)
+    assert told.decode().splitlines()[-1:] == [
+        "wholefeed: cannot write standard output: No space left on device"
+    ]
+    assert b"Traceback" not in told
+    assert process.returncode == 1
+
+
+async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
+    with origin.held("/feed") as gate:
+        process = await fetched_through(origin, tmp_path, "-o", "out.atom")
+        await asyncio.wait_for(gate.reached(), 30)
+        process.terminate()
+        _, told = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, told) == (143, b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_sigterm_cancels_the_work_and_removes_the_half_made_file(app: FakeApp, tmp_path: Path) -> None:
+    has_ended = False
+
+    async def terminated() -> None:
+        nonlocal has_ended
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.Event().wait()
+        finally:  # a supervisor that signals the process and its group comes twice
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            has_ended = True
+
+    app.during = terminated
+    with pytest.raises(SystemExit) as end:
+        main(["fetch", FEED, "-o", "out.atom"])
+    assert end.value.code == 143
+    assert has_ended
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_before_the_work_removes_the_half_made_file(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemExit) as end,
+        Termination(),
+        opened_output(tmp_path / "out.atom"),
+    ):
+        signal.raise_signal(signal.SIGTERM)
+    assert end.value.code == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_to_a_reader_that_stalls_can_be_abandoned() -> None:
+    """Otherwise SIGTERM would wait for the thread that writes."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), Output(writing, "the pipe") as output:
+        failures: list[str] = []
+
+        def write() -> None:
+            try:
+                output.write(b"x" * 1_000_000)
+            except WholefeedError as exc:
+                failures.append(str(exc))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        output.abandon()
+        thread.join(timeout=30)
+        assert failures == ["gave up writing the pipe"]
+
+
+def test_sigterm_does_not_wait_for_a_reader_that_stalls() -> None:
+    reading, writing = os.pipe()
+
+    async def work(output: Output) -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+        await asyncio.to_thread(output.write, b"x" * 1_000_000)
+
+    with (
+        os.fdopen(reading, "rb"),
+        pytest.raises(SystemExit) as end,
+        Output(writing, "the pipe") as output,
+        Termination() as termination,
+    ):
+        asyncio.run(termination.ending(work(output), output))
+    assert end.value.code == 143
+
+
+def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    read: list[bytes] = []
+    with os.fdopen(reading, "rb") as pipe:
+        reader = threading.Thread(target=lambda: read.append(pipe.read()))
+        reader.start()
+        with Output(writing, "the pipe") as output:
+            assert output.write(b"x" * 1_000_000) == 1_000_000
+        reader.join()
+    assert read == [b"x" * 1_000_000]
+
+
 def test_an_output_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
     with (
         pytest.raises(WholefeedError, match=r"cannot write .*out\.atom: No such file or directory"),
@@ -265,10 +567,54 @@ def test_progress_is_one_line_that_is_written_over() -> None:
     assert rest == ""
 
 
+def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
+        progress = Progress(gone)
+        progress({"state": "loading"})
+        progress.close()
+        give_up(gone)
+
+
+@pytest.mark.parametrize("output", ["full", "closed pipe"])
+def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
+    tmp_path: Path, output: str
+) -> None:
+    port = free_port(0)
+    if output == "full":
+        sink = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, sink = os.pipe()
+        os.close(reading)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "proxy", "serve", "--port", str(port)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=sink, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(sink)
+    with process:
+        try:
+            assert health(process, port) == 200
+        finally:
+            process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (0, b"")
+
+
+def health(process: subprocess.Popen[bytes], port: int) -> int:
+    """The status of /healthz once the process listens."""
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.URLError:
+            time.sleep(0.05)
+    pytest.fail(f"it does not listen; exit code {process.poll()}")
+
+
 def test_config_prints_what_is_in_force_with_secrets_masked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", "hidden")
+    monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", "hidden-but-long-enough")
     assert main(["config"]) == 0
     text = capsys.readouterr().out
     assert 'access_token = "***"' in text

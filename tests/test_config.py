@@ -91,6 +91,11 @@ def test_variables_become_values(variable: str, text: str, section: str, key: st
         ("[server", "expected TOML in .*some.toml"),
         ("[sever]", r"unknown section \[sever\] in .*some.toml; did you mean server\?"),
         ("server = 1", r"server in .*some.toml must be a section, \[server\], not a value"),
+        ("port = 1", r"port in .*some.toml is a key outside a section; port belongs below \[server\]"),
+        ("logs = 1", r"logs in .*some.toml is a key outside a section; did you mean log\?"),
+        ("[server]\naccess_token = 'fifteen-letters'", r"shorter than 16 characters.*a word of at least 16 "),
+        ("[server]\naccess_token = 'sixteen and more letters'", "characters that are not allowed"),
+        ("[server]\naccess_token = 1", r"server.access_token = \*\*\* in .* \(not a text\)"),
         ("[server]\nprot = 1", r"unknown key server.prot in .*some.toml; did you mean server.port\?"),
         ("[server]\ndocument_bytes = 1", r"did you mean limits.document_bytes\?"),
         ("[server]\nport = '80'", "server.port = '80' in .*some.toml is not allowed .*: expected a whole"),
@@ -187,7 +192,7 @@ def test_keys_that_nothing_acts_on_yet_are_named_only_when_set() -> None:
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
     config = Config(
-        server=ServerConfig(access_token="hidden-1", signing_keys=("hidden-2", "hidden-3")),
+        server=ServerConfig(signing_keys=("hidden-2", "hidden-3")),
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
     )
 
@@ -199,6 +204,20 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
     assert again.fetch.proxy == "http://***@p.example:3128"
     assert again.fetch.user_agent == config.fetch.user_agent
     assert again.limits == config.limits
+
+
+def test_a_masked_access_token_does_not_become_the_token(tmp_path: Path) -> None:
+    """A copied configuration must not let in whoever knows what a mask looks like."""
+    text = masked(Config(server=ServerConfig(access_token="hidden-but-long-enough")))
+    assert "hidden" not in text
+    with pytest.raises(ConfigError, match=r"server\.access_token = \*\*\* in .* is not allowed"):
+        load_config(a_file(tmp_path, text), {}, {})
+
+
+def test_an_access_token_of_sixteen_characters_is_long_enough() -> None:
+    config = load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": "sixteen-letters!"}, {})
+    assert config.server.access_token == "sixteen-letters!"
+    assert load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": ""}, {}).server.access_token == ""
 
 
 def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:

@@ -1,4 +1,4 @@
-"""Publishers that change their mind: formats, kinds, `current`; and a store that fails (R1, R3, R8, R23, R25)."""
+"""Publishers that change their mind: formats, kinds, `current`; a store that fails (R1, R3, R8, R25)."""
 
 from __future__ import annotations
 

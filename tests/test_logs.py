@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import io
 import json
 import logging
+import os
 import re
 import warnings
 from pathlib import Path
@@ -13,10 +15,13 @@ from typing import Any
 
 import pytest
 import structlog
+from aiohttp import http_exceptions
+from aiohttp.web import RequestPayloadError
 
 import proxy.logs
 from proxy.config import LogConfig
-from proxy.logs import _Relay, configure_logging
+from proxy.logs import LineLogger, _Relay, configure_logging
+from tests.running import Proxy
 
 
 class Terminal(io.StringIO):
@@ -131,6 +136,126 @@ def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
     assert [line["logger"] for line in lines] == ["aiohttp.server", "asyncio", "py.warnings"]
     assert [line["level"] for line in lines] == ["error", "warning", "warning"]
     assert lines[0]["message"] == "Error handling request from 127.0.0.1"
+
+
+async def raw_answer(proxy: Proxy, request: bytes) -> bytes:
+    """What the proxy answers to bytes that may be no HTTP, to the end of the connection."""
+    reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
+    writer.write(request)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET /feed?token=hidden&url=http://a.example/?hidden=1 HTTP/9\r\n\r\n",
+        b"GET /feed?token=hidden\x01 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /feed?token=hidden%s HTTP/1.1\r\nHost: a\r\n\r\n" % (b"x" * 9000),
+        b"GET /feed?token=hidden HTTP/1.1\r\nhidden hidden\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: hidden\r\n\r\n",
+        b"POST /refresh?token=hidden HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nhidden\r\n",
+    ],
+)
+async def test_of_a_request_that_is_no_http_only_the_kind_of_error_is_logged(
+    proxy: Proxy, stream: io.StringIO, request_bytes: bytes
+) -> None:
+    """FAULTS 80: the token is never logged, and a parser's message quotes the request line."""
+    await raw_answer(proxy, request_bytes)
+
+    lines = [line for line in json_lines(stream) if line["event"] != "request.answered"]
+
+    assert [line["event"] for line in lines] == ["request.rejected"]
+    assert lines[0]["error"] in parser_errors()
+    assert (lines[0]["level"], lines[0]["status"]) == ("info", 400)
+    assert lines[0].keys() == {"timestamp", "level", "event", "error", "status"}
+    assert "hidden" not in stream.getvalue()
+
+
+def test_a_body_that_breaks_off_is_no_error_of_the_proxy_s_own(stream: io.StringIO) -> None:
+    logging.getLogger("aiohttp.server").error("Unhandled", exc_info=RequestPayloadError("hidden"))
+    (line,) = json_lines(stream)
+    assert (line["event"], line["error"], line["status"]) == ("request.rejected", "RequestPayloadError", None)
+    assert "hidden" not in stream.getvalue()
+
+
+def parser_errors() -> set[str]:
+    return {name for name, kind in vars(http_exceptions).items() if isinstance(kind, type)}
+
+
+class Full(io.StringIO):
+    """A stream that can be full for a while."""
+
+    is_full = False
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("chosen", ["json", "console"])
+def test_lines_that_could_not_be_written_are_counted_and_told(chosen: str) -> None:
+    stream = Full()
+    configure_logging(LogConfig(format=chosen, level="error"), stream)
+    log = structlog.get_logger()
+
+    stream.is_full = True
+    log.error("document.failed")
+    log.error("document.failed")
+    stream.is_full = False
+    log.error("store.failed")
+    log.error("store.full")
+
+    events = [line.split() for line in stream.getvalue().splitlines()]
+    if chosen == "json":
+        lines = json_lines(stream)
+        assert [line["event"] for line in lines] == ["log.lost", "store.failed", "store.full"]
+        assert (lines[0]["lines"], lines[0]["level"]) == (2, "warning")
+    else:
+        assert [("log.lost" in words, "lines=2" in words) for words in events] == [
+            (True, True),
+            (False, False),
+            (False, False),
+        ]
+
+
+def test_a_full_device_costs_lines_and_nothing_else() -> None:
+    """Nothing stays in the stream's buffer either: the interpreter would fail at its end."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        configure_logging(LogConfig(), full)
+        structlog.get_logger().info("server.started")
+        logging.getLogger("asyncio").error("x" * 100_000)
+
+
+def test_a_closed_standard_output_costs_lines_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    configure_logging(LogConfig())
+    structlog.get_logger().info("server.started")
+
+
+def test_a_line_that_was_torn_is_not_continued() -> None:
+    """A pipe that nobody reads for a while takes a part of a line."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w", encoding="utf-8") as writer:
+        log = LineLogger(writer, lambda lost: f"lost {lost}")
+        log.info("x" * 1_000_000)
+        os.set_blocking(reading, False)
+        torn = reader.read()
+        log.info("whole")
+        rest = reader.read()
+    assert set(torn) == {ord("x")}
+    assert rest == b"\nlost 1\nwhole\n"
+
+
+def test_text_that_the_stream_cannot_encode_is_escaped() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "w", encoding="ascii") as writer:
+        LineLogger(writer, str).info("\ud800 é")
+        assert reader.readline() == rb"\ud800 \xe9" + b"\n"
 
 
 def test_level_debug_is_for_our_own_lines() -> None:
