@@ -1,0 +1,1 @@
+"""What README and docs quote, each runnable by one command."""

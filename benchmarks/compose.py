@@ -1,0 +1,228 @@
+"""What one new entry costs a large feed: `python -m benchmarks.compose`.
+
+1,000 archive documents and a subscription document of 100 entries each, about 1 KB an entry, no network.
+From nothing: every document is parsed and put through the store, then the feed is assembled (bodies read
+back and parsed, entries made self-contained, segments deflated, published). One entry added: the new
+subscription document is parsed and put, with a memory of the entry that fell out of it, then the feed is
+assembled; the median of several, one after the other. The target is 5 % of composing from nothing.
+
+The last two rows are the same through the service, as a request or a refresh runs it, with a publisher
+that answers at once from memory: the walk, its decisions, and the publications for readers that do not
+wait are in them.
+
+In the end the feed is inflated as it would be sent, and its entries are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from benchmarks.support.feeds import Chain
+from benchmarks.support.in_memory import BASE, URL, InMemoryFetcher, obtain, source_of
+from benchmarks.support.report import Table, begin, expect, seconds
+from proxy.config import Config
+from proxy.core.deflate import inflate
+from proxy.core.terms import Kind, Role, State
+from proxy.migrate import migrate_file
+from proxy.service.arrivals import new_document
+from proxy.service.assemble import assemble
+from proxy.service.memory import documents_to_remember
+from proxy.service.refresh import Refresh
+from proxy.service.service import FeedService
+from proxy.service.workshop import Wish, Workshop
+from proxy.sites import site_of
+from proxy.source import Source
+from proxy.store.rows import FeedRow
+from proxy.store.store import Store
+
+TARGET: Final = 0.05
+_WAIT_SECONDS: Final = 600.0
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds of one composition."""
+
+    put: float
+    assemble: float
+
+    @property
+    def both(self) -> float:
+        """The whole."""
+        return self.put + self.assemble
+
+
+async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[FeedRow, Cost]:
+    """Put every document, then assemble."""
+    urls = [URL, *(f"{BASE}/archive/{number}" for number in range(chain.archives, 0, -1))]
+    began = time.perf_counter()
+    feed: FeedRow | None = None
+    for place, url in enumerate(urls):
+        obtained = await obtain(source, url)
+        if feed is None:
+            feed = await store.create_feed(
+                URL, fetch_url=URL, family=obtained.document.family, kind=Kind.ARCHIVED, now=time.time()
+            )
+        role = Role.ARCHIVE if place else Role.SUBSCRIPTION
+        document = new_document(url, obtained, role=role, rank=place, is_settled=place > 1)
+        await store.put_documents(feed.id, [document], now=time.time())
+    assert feed is not None
+    put_seconds = time.perf_counter() - began
+    published, assemble_seconds = await assembled(store, feed)
+    return published, Cost(put_seconds, assemble_seconds)
+
+
+async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRow, Cost]:
+    """Put the subscription document, which has one more entry, then assemble."""
+    began = time.perf_counter()
+    obtained = await obtain(source, URL)
+    rows = await store.documents(feed.id)
+    documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
+    documents += await documents_to_remember(store, rows, rows[0], obtained.document, time.time())
+    await store.put_documents(feed.id, documents, now=time.time())
+    put_seconds = time.perf_counter() - began
+    published, assemble_seconds = await assembled(store, feed)
+    return published, Cost(put_seconds, assemble_seconds)
+
+
+async def assembled(store: Store, feed: FeedRow) -> tuple[FeedRow, float]:
+    """Assemble, and return the feed as published with the seconds it took."""
+    began = time.perf_counter()
+    published = await assemble(store, feed.id, state=State.COMPLETE, notes="[]", now=time.time())
+    took = time.perf_counter() - began
+    assert published is not None
+    return published, took
+
+
+async def sent_entries(store: Store, feed: FeedRow) -> int:
+    """Count the entries of the feed as it would be sent."""
+    count = 0
+    async with store.snapshot(feed.id) as snapshot:
+        for segment in snapshot.segments:
+            text = inflate(await store.block(segment.id), segment.length, segment.crc32)
+            count += text.count(b"<entry ") + text.count(b"<entry>")
+    return count
+
+
+def as_shown(times: list[float]) -> str:
+    """Return the median of durations in milliseconds."""
+    return f"{statistics.median(times) * 1000:.1f}"
+
+
+async def measure_composing(path: Path, chain: Chain, runs: int, table: Table) -> None:
+    """Measure the two steps by themselves."""
+    fetcher = InMemoryFetcher(chain)
+    source = source_of(fetcher)
+    await migrate_file(path)
+    async with Store.open(path) as store:
+        feed, whole = await from_nothing(store, source, chain)
+        expect("entries", feed.entries, chain.total_entries)
+        table.row("from nothing", as_shown([whole.put]), as_shown([whole.assemble]), as_shown([whole.both]))
+        costs: list[Cost] = []
+        for _ in range(runs):
+            fetcher.add_entry()
+            feed, cost = await one_added(store, source, feed)
+            costs.append(cost)
+        expect("entries", feed.entries, chain.total_entries + runs)
+        expect("entries sent", await sent_entries(store, feed), feed.entries)
+    both = [cost.both for cost in costs]
+    assembling = [cost.assemble for cost in costs]
+    table.row(
+        f"one entry added, {runs} times",
+        as_shown([cost.put for cost in costs]),
+        as_shown(assembling),
+        as_shown(both),
+        f"{statistics.median(both) / whole.both:.2%}",
+        seconds(both),
+    )
+    print(f"  of assembling alone: {statistics.median(assembling) / whole.assemble:.2%}")
+
+
+async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> None:
+    """Measure what a request for an unknown feed takes, and what a refresh does."""
+    await migrate_file(path)
+    async with Store.open(path) as store:
+        fetcher = InMemoryFetcher(chain)
+        shop = Workshop(
+            store=store,
+            source=source_of(fetcher),
+            config=Config(),
+            site_of=site_of,
+            now=time.time,
+            walks=asyncio.Semaphore(1),
+        )
+        feed, first_seconds = await first_request(shop, chain)
+        table.row("service: first request", "", "", as_shown([first_seconds]))
+        times: list[float] = []
+        for _ in range(runs):
+            fetcher.add_entry()
+            began = time.perf_counter()
+            await Refresh(shop, feed, Wish(is_forced=True)).run()
+            times.append(time.perf_counter() - began)
+            feed = await stored(store, feed)
+        expect("entries", feed.entries, chain.total_entries + runs)
+        expect("entries sent", await sent_entries(store, feed), feed.entries)
+    ratio = f"{statistics.median(times) / first_seconds:.2%}"
+    table.row(f"service: refresh, {runs} times", "", "", as_shown(times), ratio, seconds(times))
+
+
+async def first_request(shop: Workshop, chain: Chain) -> tuple[FeedRow, float]:
+    """Ask for the feed, which nothing is known of; return it with the seconds it took."""
+    service = FeedService(shop)
+    began = time.perf_counter()
+    async with service.answer(URL, wait_seconds=_WAIT_SECONDS) as reconstruction:
+        took = time.perf_counter() - began
+        expect("state", str(reconstruction.state), str(State.COMPLETE))
+        expect("entries", reconstruction.feed.entries, chain.total_entries)
+    await service.close()
+    return await stored(shop.store, reconstruction.feed), took
+
+
+async def stored(store: Store, feed: FeedRow) -> FeedRow:
+    """Return the feed as it is stored now."""
+    found = await store.feed(feed.id)
+    assert found is not None
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Measure what one new entry costs a large feed.")
+    parser.add_argument("--archives", type=int, default=1000, help="archive documents (default 1000)")
+    parser.add_argument("--entries", type=int, default=100, help="entries in each document (default 100)")
+    parser.add_argument("--entry-bytes", type=int, default=1000, help="size of an entry (default 1000)")
+    parser.add_argument("--runs", type=int, default=9, help="entries added, one by one (default 9)")
+    return parser.parse_args()
+
+
+async def measure(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
+    size = chain.documents * len(chain.archive(BASE, 1)) / 1e6
+    print(f"{chain.documents} documents, {chain.total_entries} entries, {size:.0f} MB; target {TARGET:.0%}")
+    table = Table("", "put ms", "assemble ms", "both ms", "ratio", "min-max s")
+    with tempfile.TemporaryDirectory(prefix="wholefeed-compose-") as folder:
+        await measure_composing(Path(folder) / "composing.db", chain, options.runs, table)
+        await measure_service(Path(folder) / "service.db", chain, options.runs, table)
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments()
+    begin()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    asyncio.run(measure(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Peak memory of the server while it serves a feed of 300 MB: `python -m benchmarks.memory`.
+
+The feed (300 archive documents of about 1 MB, entries of about 3 KB) is reconstructed once through the
+server, from a publisher in a process of its own. Then the server is started again on that store and asked
+for the feed: gzip and identity, one reader and four at once. Readers discard what they get, but check it
+first: the length that was announced, every entry, and that gzip holds the same text as identity.
+
+`peak` is the most memory that was ever resident in the server's process (VmHWM), as it stands after the
+row; the target is under 150 MB. `first byte` is of the body, the slowest reader's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import http.client
+import tempfile
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.support.feeds import Chain
+from benchmarks.support.publisher import running_publisher
+from benchmarks.support.report import Table, begin, expect
+from benchmarks.support.server import Server, running_server
+
+TARGET_BYTES: Final = 150_000_000
+READERS: Final = 4
+_CHUNK_BYTES: Final = 1 << 18
+_READ_SECONDS: Final = 120
+_MARK: Final = b"<entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One answer, read to its end and discarded."""
+
+    first_byte_seconds: float
+    seconds: float
+    wire_bytes: int
+    text_bytes: int
+    entries: int
+    digest: bytes
+
+
+class _Counting:
+    """Sums up a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.bytes = 0
+        self.entries = 0
+        self._tail = b""
+
+    def take(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self.digest.update(piece)
+        self.bytes += len(piece)
+        window = self._tail + piece
+        self.entries += window.count(_MARK)
+        self._tail = window[1 - len(_MARK) :]  # shorter than the mark: nothing is counted twice
+
+
+def read(server: Server, url: str, coding: str) -> Reading:
+    """Ask for the feed and read it."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_READ_SECONDS)
+    with contextlib.closing(connection):
+        began = time.perf_counter()
+        connection.request("GET", server.feed_target(url), headers={"Accept-Encoding": coding})
+        response = connection.getresponse()
+        expect("coding", response.headers.get("Content-Encoding", "identity"), coding)
+        text = _Counting()
+        inflater = zlib.decompressobj(16 + zlib.MAX_WBITS) if coding == "gzip" else None
+        first_byte_seconds, wire_bytes = 0.0, 0
+        while piece := response.read1(_CHUNK_BYTES):
+            first_byte_seconds = first_byte_seconds or time.perf_counter() - began
+            wire_bytes += len(piece)
+            text.take(inflater.decompress(piece) if inflater else piece)
+        took = time.perf_counter() - began
+        expect("end of the coding", inflater is None or inflater.eof, expected=True)
+        expect("length", wire_bytes, int(response.headers["Content-Length"]))
+        return Reading(first_byte_seconds, took, wire_bytes, text.bytes, text.entries, text.digest.digest())
+
+
+def build(folder: Path, chain: Chain, table: Table) -> str:
+    """Reconstruct the feed into the store; return its URL."""
+    with running_publisher(chain) as publisher, running_server(folder) as server:
+        began = time.perf_counter()
+        answer = server.whole(publisher.url())
+        took = time.perf_counter() - began
+        expect("state", answer.state, "complete")
+        expect("entries", answer.entries, chain.total_entries)
+        table.row(
+            "first reconstruction, then gzip",
+            "",
+            f"{took:.2f}",
+            f"{answer.wire_bytes / 1e6:.0f}",
+            "",
+            f"{server.peak_bytes() / 1e6:.0f}",
+        )
+        return publisher.url()
+
+
+def serve(server: Server, url: str, coding: str, readers: int, table: Table) -> list[Reading]:
+    """Let several readers ask at once; print the row."""
+    with ThreadPoolExecutor(readers) as threads:
+        began = time.perf_counter()
+        readings = list(threads.map(lambda _: read(server, url, coding), range(readers)))
+        took = time.perf_counter() - began
+    sent_bytes = sum(reading.wire_bytes for reading in readings)
+    table.row(
+        f"{coding}, {readers} at once" if readers > 1 else coding,
+        f"{max(reading.first_byte_seconds for reading in readings) * 1000:.0f}",
+        f"{took:.2f}",
+        f"{sent_bytes / 1e6:.0f}",
+        f"{sum(reading.text_bytes for reading in readings) / took / 1e6:.0f}",
+        f"{server.peak_bytes() / 1e6:.0f}",
+    )
+    return readings
+
+
+def check(readings: list[Reading], chain: Chain) -> None:
+    """Every answer holds the same text, with every entry."""
+    for reading in readings:
+        expect("entries", reading.entries, chain.total_entries)
+        expect("text", reading.digest, readings[0].digest)
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Measure the server's peak memory while it serves.")
+    parser.add_argument("--archives", type=int, default=299, help="archive documents (default 299)")
+    parser.add_argument("--entries", type=int, default=340, help="entries in each document (default 340)")
+    parser.add_argument("--entry-bytes", type=int, default=3000, help="size of an entry (default 3000)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments()
+    begin()
+    chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
+    print(f"{chain.documents} documents, {chain.total_entries} entries; target {TARGET_BYTES / 1e6:.0f} MB")
+    table = Table("", "first byte ms", "total s", "MB sent", "MB/s of text", "peak MB")
+    with tempfile.TemporaryDirectory(prefix="wholefeed-memory-") as name:
+        folder = Path(name)
+        url = build(folder, chain, table)
+        with running_server(folder) as server:
+            table.row("started again", "", "", "", "", f"{server.peak_bytes() / 1e6:.0f}")
+            readings = [
+                reading
+                for readers in (1, READERS)
+                for coding in ("gzip", "identity")
+                for reading in serve(server, url, coding, readers, table)
+            ]
+            peak_bytes = server.peak_bytes()
+    check(readings, chain)
+    print(
+        f"{len(readings)} answers of {readings[0].text_bytes / 1e6:.1f} MB,"
+        f" {readings[0].entries} entries each"
+    )
+    verdict = "under" if peak_bytes < TARGET_BYTES else "OVER"
+    print(f"peak memory while serving: {peak_bytes / 1e6:.0f} MB, {verdict} the target")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A publisher without a network: what its generated feed costs is the service alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from benchmarks.support.feeds import Chain
+from proxy.config import LimitsConfig
+from proxy.errors import PublisherError
+from proxy.fetch import Fetched, Fetcher
+from proxy.source import Obtained, Source
+from proxy.validators import Validators
+
+BASE: Final = "http://generated.test"
+URL: Final = f"{BASE}/feed"
+
+
+class InMemoryFetcher(Fetcher):
+    """Answers at once with what it made before."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._added = 0
+        self._bodies = {
+            f"{BASE}/archive/{number}": chain.archive(BASE, number) for number in range(1, chain.archives + 1)
+        }
+        self._bodies[URL] = chain.subscription(BASE)
+
+    def add_entry(self) -> None:
+        """Add an entry to the subscription document; its oldest one falls out."""
+        self._added += 1
+        self._bodies[URL] = self._chain.subscription(BASE, added=self._added)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_chunk: Callable[[str, bytes], None] | None = None,
+    ) -> Fetched:
+        """Return a document of the chain; a guess beyond its end finds none."""
+        body = self._bodies.get(url)
+        if body is None:
+            raise PublisherError("expected a document, got status 404", url=url, publisher_status=404)
+        if on_chunk is not None:
+            on_chunk(url, body)
+        return Fetched(
+            url=url,
+            final_url=url,
+            hops=(),
+            permanent_url=None,
+            not_modified=False,
+            body=body,
+            media_type="application/atom+xml",
+            headers={},
+            links=(),
+            wire_bytes=len(body),
+            fetched_at=time.time(),
+            duration_seconds=0.0,
+            status=200,
+        )
+
+
+def source_of(fetcher: Fetcher) -> Source:
+    """Return what parses the documents that the fetcher gives."""
+    return Source(fetcher, xml_depth=LimitsConfig().xml_depth)
+
+
+async def obtain(source: Source, url: str) -> Obtained:
+    """Fetch and parse a document."""
+    obtained = await source.obtain(url)
+    assert isinstance(obtained, Obtained), "nothing is conditional here"
+    return obtained

@@ -1,0 +1,177 @@
+"""The publisher of a generated feed, in a process of its own so that it shares no loop with what is measured.
+
+    with running_publisher(chain, latency_seconds=0.05) as publisher:
+        publisher.url("/feed")
+        publisher.counts()            # Counts(requests=101, connections=4)
+
+It listens on loopback, keeps connections alive, and ends when whoever started it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.support.feeds import Chain
+
+_ROOT: Final = Path(__file__).parent.parent.parent
+_PIECES: Final = 8
+"""A body that takes its time comes in so many."""
+_STOP_SECONDS: Final = 10
+_COUNTS: Final = "/-/counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a publisher was asked since it was last asked this."""
+
+    requests: int
+    connections: int
+
+
+class Publisher:
+    """A running publisher, as the process that started it sees it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def url(self, path: str = "/feed") -> str:
+        """Return the URL of a path."""
+        return f"http://127.0.0.1:{self._port}{path}"
+
+    def counts(self) -> Counts:
+        """Return what it was asked since the last call, this one not counted."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_STOP_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", _COUNTS)
+            return Counts(**json.loads(connection.getresponse().read()))
+
+
+@contextlib.contextmanager
+def running_publisher(
+    chain: Chain, *, latency_seconds: float = 0.0, body_seconds: float = 0.0
+) -> Iterator[Publisher]:
+    """Start a publisher of that chain, and stop it at the end.
+
+    Args:
+        chain: What it publishes.
+        latency_seconds: Before the head of each answer.
+        body_seconds: How long each body takes from its first piece to its last.
+    """
+    options = {**dataclasses.asdict(chain), "latency_seconds": latency_seconds, "body_seconds": body_seconds}
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, json.dumps(options)],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        port = process.stdout.readline().decode().strip()
+        if not port:
+            raise RuntimeError(f"the publisher did not start: exit code {process.wait(_STOP_SECONDS)}")
+        yield Publisher(int(port))
+    finally:
+        process.stdin.close()  # what it ends by
+        process.stdout.close()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class _Server:
+    """The publisher itself."""
+
+    def __init__(self, chain: Chain, latency_seconds: float, body_seconds: float) -> None:
+        self._chain = chain
+        self._latency_seconds = latency_seconds
+        self._body_seconds = body_seconds
+        self._base = ""
+        self._requests = 0
+        self._connections = 0
+
+    async def run(self) -> None:
+        """Listen, say where, and serve until the standard input ends."""
+        server = await asyncio.start_server(self._converse, "127.0.0.1", 0, backlog=256)
+        port = server.sockets[0].getsockname()[1]
+        self._base = f"http://127.0.0.1:{port}"
+        self._document("/feed")  # the first one makes the text that the others are cut from
+        print(port, flush=True)
+        over = asyncio.Event()
+        asyncio.get_running_loop().add_reader(sys.stdin, over.set)
+        await over.wait()
+        server.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_counted = False
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                path = head.split(b" ", 2)[1].decode()
+                if path == _COUNTS:
+                    self._answer(writer, 200, self._counts())
+                    continue
+                self._requests += 1
+                self._connections += not is_counted
+                is_counted = True
+                await asyncio.sleep(self._latency_seconds)
+                await self._send(writer, self._document(path))
+        writer.close()
+
+    async def _send(self, writer: asyncio.StreamWriter, body: bytes | None) -> None:
+        if body is None or not self._body_seconds:
+            self._answer(writer, 404 if body is None else 200, body or b"")
+            await writer.drain()
+            return
+        size = -(-len(body) // _PIECES)
+        self._answer(writer, 200, body[:size], length=len(body))
+        for at in range(size, len(body), size):
+            await asyncio.sleep(self._body_seconds / (_PIECES - 1))
+            writer.write(body[at : at + size])
+            await writer.drain()
+
+    def _answer(
+        self, writer: asyncio.StreamWriter, status: int, body: bytes, *, length: int | None = None
+    ) -> None:
+        size = len(body) if length is None else length
+        head = f"HTTP/1.1 {status} .\r\nContent-Type: application/atom+xml\r\nContent-Length: {size}\r\n\r\n"
+        writer.write(head.encode() + body)
+
+    def _document(self, path: str) -> bytes | None:
+        if path == "/feed":
+            return self._chain.subscription(self._base)
+        number = path.removeprefix("/archive/")
+        if not number.isdecimal() or not 1 <= int(number) <= self._chain.archives:
+            return None
+        return self._chain.archive(self._base, int(number))
+
+    def _counts(self) -> bytes:
+        counts = Counts(self._requests, self._connections)
+        self._requests = self._connections = 0
+        return json.dumps(dataclasses.asdict(counts)).encode()
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("options", help="of running_publisher, as JSON")
+    options = json.loads(parser.parse_args().options)
+    latency_seconds, body_seconds = options.pop("latency_seconds"), options.pop("body_seconds")
+    with contextlib.suppress(KeyboardInterrupt):  # it goes to the whole group; the benchmark says it
+        asyncio.run(_Server(Chain(**options), latency_seconds, body_seconds).run())
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,172 @@
+"""The server as an operator runs it, `python -m proxy serve`, in a process of its own.
+
+with running_server(folder) as server:
+    answer = server.whole(publisher.url())       # asked until it is not loading any more
+    server.peak_bytes()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+_ROOT: Final = Path(__file__).parent.parent.parent
+_START_SECONDS: Final = 30
+_STOP_SECONDS: Final = 20
+_ANSWER_SECONDS: Final = 120
+_WHOLE_SECONDS: Final = 900
+_LOG_LINES: Final = 15
+
+
+class ServerFailedError(Exception):
+    """The server did not start, or did not give the feed; the message ends with the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A feed as it came."""
+
+    state: str
+    etag: str
+    wire_bytes: int
+    body: bytes
+    """Without content coding."""
+
+    @property
+    def entries(self) -> int:
+        """How many entries the body has."""
+        return self.body.count(b"<entry>") + self.body.count(b"<entry ")
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self.port = port
+
+    def feed_target(self, url: str) -> str:
+        """Return what to ask it for."""
+        return f"/feed?url={quote(url, safe='')}"
+
+    def whole(self, url: str) -> Answer:
+        """Ask for a feed as a reader does, gzip, until it is not loading any more.
+
+        Raises:
+            ServerFailedError: There was no feed, or it was still loading after 15 minutes.
+        """
+        until = time.monotonic() + _WHOLE_SECONDS
+        while True:
+            answer = self._get(url)
+            if answer.state != "loading":
+                return answer
+            if time.monotonic() > until:
+                raise ServerFailedError(self.with_log("still loading"))
+            time.sleep(0.01)
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that was resident so far (VmHWM); Linux only."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
+        found = re.search(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def with_log(self, problem: str) -> str:
+        """Return the problem with the last lines of the log."""
+        return "\n".join([f"{problem}; the end of the server's log:", *_lines(self._log)[-_LOG_LINES:]])
+
+    def _get(self, url: str) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", self.feed_target(url), headers={"Accept-Encoding": "gzip"})
+            response = connection.getresponse()
+            status, headers, body = response.status, response.headers, response.read()
+        if status != http.HTTPStatus.OK:
+            raise ServerFailedError(self.with_log(f"expected status 200, got {status}: {body[:300]!r}"))
+        return Answer(
+            state=headers["Feed-Reconstruction"].partition(";")[0],
+            etag=headers["ETag"],
+            wire_bytes=len(body),
+            body=gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else body,
+        )
+
+
+@contextlib.contextmanager
+def running_server(folder: Path, **settings: object) -> Iterator[Server]:
+    """Start the server on any free port of loopback, wait until it listens, and stop it at the end.
+
+    Args:
+        folder: For its database, which stays there, and its log.
+        settings: Configuration keys, `history_look_ahead=False` for `history.look_ahead`.
+
+    Raises:
+        ServerFailedError: It did not start.
+    """
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "proxy", "serve", "--port", "0"],
+            cwd=folder,
+            env=_environment(folder, settings),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        server = Server(process, _port(process, log), log)
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _environment(folder: Path, settings: dict[str, object]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+    own = {
+        "store_path": folder / "wholefeed.db",
+        "fetch_allow_networks": "127.0.0.0/8",
+        "log_format": "json",
+        **settings,
+    }
+    return {
+        **kept,
+        "PYTHONPATH": str(_ROOT),
+        **{
+            f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in own.items()
+        },
+    }
+
+
+def _port(process: subprocess.Popen[bytes], log: Path) -> int:
+    """Wait until the log says where the server listens."""
+    until = time.monotonic() + _START_SECONDS
+    while True:
+        for line in _lines(log):
+            if '"server.started"' in line:
+                return int(json.loads(line)["port"])
+        if process.poll() is not None or time.monotonic() > until:
+            raise ServerFailedError("\n".join(["the server did not start:", *_lines(log)[-_LOG_LINES:]]))
+        time.sleep(0.02)
+
+
+def _lines(log: Path) -> list[str]:
+    """Return the lines that are complete."""
+    return log.read_text("utf-8", "replace").rpartition("\n")[0].splitlines()
