@@ -58,7 +58,9 @@ _UNDATED: Final = float("-inf")
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
 
-def _precedence(copy: Copy, subscription_updated_at: float | None) -> tuple[float, float, int, int, int]:
+def _precedence(
+    copy: Copy, subscription_updated_at: float | None
+) -> tuple[float, float, int, int, int, bool]:
     instant = counted_instant(copy.updated_at, copy.fetched_at)
     if instant is None:
         instant = _UNDATED
@@ -67,4 +69,5 @@ def _precedence(copy: Copy, subscription_updated_at: float | None) -> tuple[floa
         document = _UNDATED
     elif copy.role is Role.ARCHIVE and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
-    return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal)
+    is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
+    return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)

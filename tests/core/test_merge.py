@@ -74,6 +74,12 @@ def test_at_a_tie_the_copy_nearer_the_subscription_document_stays() -> None:
         del copies[0]
 
 
+def test_an_archive_document_comes_before_a_page_in_the_same_place() -> None:
+    """R10: what was decided does not depend on the order of arrival."""
+    archive, page = a_copy(1, role=Role.ARCHIVE), a_copy(2, role=Role.PAGE)
+    assert chosen(archive, page) == chosen(page, archive) == 1
+
+
 def test_a_correction_in_an_earlier_subscription_document_outlives_its_leaving() -> None:
     """R8; RFC 5005, 4.1: publishers may correct an entry there instead of in the archive."""
     correction = a_copy(1, updated_at=9, role=Role.MEMORY)
