@@ -70,7 +70,7 @@ class StorageFullError(StoreError):
 
 
 class RequestError(WholefeedError):
-    """The reader's request cannot be understood."""
+    """Something is wrong with the request itself; the message says what was expected."""
 
     status: ClassVar[int] = 400
     default_slug: ClassVar[str] = "bad-request"

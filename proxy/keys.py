@@ -1,4 +1,4 @@
-"""Typed keys of what the application carries. A leaf: imports no handler."""
+"""By what keys handlers find the parts of the application. No handler is imported here."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _BUSY_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file of migrations/; `version` is what user_version becomes."""
+    """A numbered SQL file. When it has been applied, user_version is its number."""
 
     version: int
     name: str

@@ -1,4 +1,4 @@
-"""Small makers of domain values. Each argument has a default; name what matters."""
+"""Domain values for tests; a test names what it is about, the rest has defaults."""
 
 from __future__ import annotations
 

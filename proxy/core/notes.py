@@ -42,7 +42,7 @@ class DocumentUnavailable(Note):
     """The slug of the error that the fetch ended with."""
 
     def __str__(self) -> str:
-        return f"archive document unavailable ({self.reason}): {self.url}"
+        return f"expected an archive document, got none ({self.reason}): {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ChainLoop(Note):
     slug: ClassVar[str] = "loop"
 
     def __str__(self) -> str:
-        return f"the chain leads back to {self.url}"
+        return f"going on would lead back to {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
