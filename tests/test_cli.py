@@ -518,13 +518,18 @@ def test_sigterm_does_not_wait_for_a_reader_that_stalls() -> None:
         asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
         await asyncio.to_thread(output.write, b"x" * 1_000_000)
 
+    pipe = os.fdopen(reading, "rb")
+    patience = threading.Timer(15, pipe.close)  # the writer would end then, too late
+    patience.start()
     with (
-        os.fdopen(reading, "rb"),
         pytest.raises(SystemExit) as end,
         Output(writing, "the pipe") as output,
         Termination() as termination,
     ):
         asyncio.run(termination.ending(work(output), output))
+    assert patience.is_alive()
+    patience.cancel()
+    pipe.close()
     assert end.value.code == 143
 
 
