@@ -31,7 +31,7 @@ from proxy.service.workshop import Workshop
 from proxy.sites import site_of
 from proxy.source import Source
 from proxy.store.store import Store
-from proxy.web.answer import prepare, slices
+from proxy.web.answer import Request, prepare, slices
 from proxy.web.routes import routes
 from proxy.web.status import status_object
 
@@ -169,9 +169,7 @@ async def fetch_once(
                 async with service.answer(canonical, wait_seconds=wait) as reconstruction:
                     answer = prepare(
                         reconstruction,
-                        self_url=canonical,
-                        is_gzip=False,
-                        warns=config.history.warn_entry,
+                        Request(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
                     )
                     async for piece in slices(answer, store):
                         await asyncio.to_thread(output.write, piece)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
+from proxy.core.dates import parse_rfc3339
 from proxy.core.urls import UrlError, canonical_url
+from proxy.core.views import View
 from proxy.errors import InvalidUrlError, RequestError
 
 OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "full"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
+_COUNT: Final = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
 _PREFIX: Final = re.compile(r"/{1,2}(https?)(:/{1,2}|%3A%2F%2F)(?=[^/])", re.IGNORECASE)
 
 
@@ -100,3 +106,35 @@ def read_wait(options: dict[str, str], at_most: float) -> float:
     if not 0 <= seconds < float("inf"):
         raise RequestError(f"expected wait in seconds, 0 or more, got {given[:40]!r}")
     return min(seconds, at_most)
+
+
+def read_view(options: dict[str, str], max_bytes: int) -> View:
+    """Return which part of the feed is asked for.
+
+    Args:
+        options: Of the request.
+        max_bytes: What an answer may come to at most; 0: any number of bytes.
+
+    Raises:
+        RequestError: `limit` or `since` is not what it should be.
+    """
+    limit, since = None, None
+    if "limit" in options:
+        given = options["limit"]
+        if not _COUNT.fullmatch(given):
+            raise RequestError(f"expected limit as a whole number, 1 or more, got {given[:40]!r}")
+        limit = int(given)
+    if "since" in options:
+        given = options["since"]
+        since = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
+        if since is None:
+            expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
+            raise RequestError(f"expected {expected}, got {given[:40]!r}")
+    return View(limit, since, max_bytes or None)
+
+
+def view_query(options: dict[str, str]) -> str:
+    """Return the part of a URL's query that names the view, as given."""
+    return "".join(
+        f"&{name}={quote(options[name], safe='')}" for name in ("limit", "since") if name in options
+    )

@@ -252,8 +252,6 @@ UNUSED_KEYS: Final = frozenset(
         "server.trusted_proxies",
         "server.client_requests_per_minute",
         "store.max_bytes",
-        "limits.answer_bytes",
-        "history.paged",
         "history.poll_seconds",
     }
 )

@@ -50,12 +50,14 @@ DOCUMENT_STATUSES: Final = frozenset({200, 203})
 KEPT_HEADERS: Final = (
     "age",
     "cache-control",
+    "content-length",
     "content-type",
     "date",
     "etag",
     "expires",
     "last-modified",
     "retry-after",
+    "transfer-encoding",
     "vary",
 )
 _LIST_HEADERS: Final = frozenset({"cache-control", "vary"})

@@ -15,10 +15,11 @@ from typing import Final
 from proxy.core.classify import Navigation, classify, older_target
 from proxy.core.discovery import is_html
 from proxy.core.model import FeedDocument
+from proxy.core.notes import DocumentTruncated
 from proxy.core.parse.documents import parse
 from proxy.core.parse.early import EarlyHead
 from proxy.core.parse.errors import ParseError
-from proxy.errors import UnreadableError
+from proxy.errors import PublisherError, UnreadableError
 from proxy.fetch import Fetched, Fetcher
 from proxy.validators import Validators
 
@@ -87,8 +88,18 @@ def _parse(fetched: Fetched, xml_depth: int) -> Obtained:
         if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
             raise PageError(exc, fetched) from exc
         raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+    if _broke_off_on_the_way(document, fetched):
+        raise PublisherError(
+            "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
+        )
     navigation = classify(document, fetched.links)
     return Obtained(fetched, document, navigation, hashlib.sha256(fetched.body).digest())
+
+
+def _broke_off_on_the_way(document: FeedDocument, fetched: Fetched) -> bool:
+    """Whether the end is missing of a body that only its end delimits (FAULTS 32; RFC 9112, 6.3)."""
+    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in document.notes)
+    return is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}
 
 
 def _early_reader(on_older: Callable[[str], None], relation: str) -> Callable[[str, bytes], None]:

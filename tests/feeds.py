@@ -6,6 +6,7 @@ publish_chain(origin, archives=3, entries=2)
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +15,9 @@ from typing import Any
 
 import feedparser
 
+from proxy.core.terms import ATOM_03_NS, ATOM_NS, DC_NS, DCTERMS_NS, RDF_NS, RSS_10_NS
 from tests.origin import Origin
 
-ATOM_NS = "http://www.w3.org/2005/Atom"
 FH_NS = "http://purl.org/syndication/history/1.0"
 BASE_AT = 1_700_000_000
 """Instant of update 0; each further one is an hour later."""
@@ -93,6 +94,70 @@ def rss(
         f"<title>A channel</title><link>http://site.test/</link><description>About</description>{built}"
         f"{_links('atom:', relations)}{flags}{extra}\n{entries}</channel></rss>"
     ).encode()
+
+
+def atom_03(
+    *items: Item,
+    updated: int = 0,
+    feed_id: str = "urn:feed",
+    archive: bool = False,
+    complete: bool = False,
+    extra: str = "",
+    **relations: str | None,
+) -> bytes:
+    """An Atom 0.3 document; keyword arguments name link relations."""
+    flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
+    entries = "".join(
+        f"<entry><id>urn:{item.name}</id><title>{item.name}</title>"
+        + (f"<modified>{stamp(item.updated)}</modified>" if item.updated is not None else "")
+        + f'<link rel="alternate" type="text/html" href="http://site.test/{item.name}"/>'
+        f'<content type="text/plain">{item.text}</content></entry>\n'
+        for item in items
+    )
+    return (
+        f'<?xml version="1.0"?>\n<feed version="0.3" xmlns="{ATOM_03_NS}" xmlns:fh="{FH_NS}">'
+        f"<title>A feed</title><id>{feed_id}</id><modified>{stamp(updated)}</modified>"
+        f"<author><name>Ann</name></author>{_links('', relations)}{flags}{extra}\n{entries}</feed>"
+    ).encode()
+
+
+def rdf(
+    *items: Item,
+    updated: int | None = None,
+    archive: bool = False,
+    complete: bool = False,
+    extra: str = "",
+    **relations: str | None,
+) -> bytes:
+    """An RSS 1.0 document; keyword arguments name link relations."""
+    flags = ("<fh:archive/>" if archive else "") + ("<fh:complete/>" if complete else "")
+    date = f"<dc:date>{stamp(updated)}</dc:date>" if updated is not None else ""
+    listed = "".join(f'<rdf:li resource="urn:{item.name}"/>' for item in items)
+    entries = "".join(
+        f'<item rdf:about="urn:{item.name}"><title>{item.name}</title>'
+        f"<link>http://site.test/{item.name}</link>"
+        + (f"<dcterms:modified>{stamp(item.updated)}</dcterms:modified>" if item.updated is not None else "")
+        + f"<description>{item.text}</description></item>\n"
+        for item in items
+    )
+    return (
+        f'<?xml version="1.0"?>\n<rdf:RDF xmlns="{RSS_10_NS}" xmlns:rdf="{RDF_NS}" xmlns:atom="{ATOM_NS}"'
+        f' xmlns:fh="{FH_NS}" xmlns:dc="{DC_NS}" xmlns:dcterms="{DCTERMS_NS}">'
+        f'<channel rdf:about="http://site.test/rdf"><title>A channel</title><link>http://site.test/</link>'
+        f"<description>About</description>{date}<items><rdf:Seq>{listed}</rdf:Seq></items>"
+        f"{_links('atom:', relations)}{flags}{extra}</channel>\n{entries}</rdf:RDF>"
+    ).encode()
+
+
+def json_feed(*items: Item, version: str = "1.1", **head: object) -> bytes:
+    """A JSON Feed; keyword arguments are members of its head."""
+    entries = [
+        {"id": f"urn:{item.name}", "title": item.name, "content_text": item.text}
+        | ({"date_modified": stamp(item.updated)} if item.updated is not None else {})
+        for item in items
+    ]
+    named = {"version": f"https://jsonfeed.org/version/{version}", "title": "A feed"}
+    return json.dumps(named | head | {"items": entries}).encode()
 
 
 def publish_chain(

@@ -63,6 +63,7 @@ async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None
     assert (fetched.status, fetched.media_type) == (200, "application/atom+xml; charset=utf-8")
     assert fetched.headers == {
         "cache-control": "max-age=60, public",
+        "content-length": str(len(FEED)),
         "content-type": "application/atom+xml; charset=utf-8",
         "etag": '"1"',
         "last-modified": email.utils.formatdate(1_700_000_000, usegmt=True),

@@ -55,7 +55,7 @@ def another_site(origin: Origin) -> None:
 
 
 def bad_link(origin: Origin) -> None:
-    origin.publish("/feed", atom(an_item("a"), next="mailto:x@o.test"))
+    origin.publish("/feed", atom(an_item("a"), next_archive="mailto:x@o.test"))
 
 
 def dead_chain_link(origin: Origin) -> None:
@@ -79,8 +79,35 @@ def encoding_retried(origin: Origin) -> None:
     )
 
 
+def repaired(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", 0, "caf&eacute;")))
+
+
+def truncated(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a"), an_item("b"))[:-30])
+
+
 def current_unavailable(origin: Origin) -> None:
     origin.publish("/feed", atom(an_item("a"), archive=True, current="/gone"))
+
+
+def newer_not_older(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", 1), prev="/2"))
+    origin.publish("/2", atom(an_item("b", 2)))
+
+
+def pages_ascend(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", 1), next="/2"))
+    origin.publish("/2", atom(an_item("b", 2)))
+
+
+def pages_repeat(origin: Origin) -> None:
+    for path, number in (("/feed", 2), ("/2", 3), ("/3", 4)):
+        origin.publish(path, atom(an_item("a"), next=f"/{number}"))
+
+
+def page_gone(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a"), next="/gone"))
 
 
 def archive_that_will_change(origin: Origin) -> None:
@@ -101,7 +128,13 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.ExtraLink: (extra_link,),
     notes.ArchiveChanged: (archive_that_will_change, archive_changed),
     notes.EncodingRetried: (encoding_retried,),
+    notes.DocumentRepaired: (repaired,),
+    notes.DocumentTruncated: (truncated,),
     notes.CurrentUnavailable: (current_unavailable,),
+    notes.NewerNotOlder: (newer_not_older,),
+    notes.PagesAscend: (pages_ascend,),
+    notes.PagesRepeat: (pages_repeat,),
+    notes.PageGone: (page_gone,),
 }
 
 
@@ -113,18 +146,26 @@ def test_every_note_is_raised_by_a_test() -> None:
     assert {note.__name__ for note in RAISED} == defined
 
 
-@pytest.mark.parametrize("note", RAISED)
+def name_of(note: type[Note]) -> str:
+    return note.__name__
+
+
+NOTES: list[type[Note]] = sorted(RAISED, key=name_of)
+
+
+@pytest.mark.parametrize("note", NOTES, ids=name_of)
 async def test_a_note_is_shown_with_what_it_rests_on(
     note: type[Note], tmp_path: Path, origin: Origin
 ) -> None:
     """R16: it travels with the reconstruction; what may lack entries makes the feed partial."""
     url = origin.url("/feed")
     async with running(a_config(tmp_path, limits={"documents_per_feed": 62})) as proxy:
+        reply = None
         for publish in RAISED[note]:
             publish(origin)
             proxy.clock.advance(90_000)
-            await proxy.whole(url)
-        reply = await proxy.get(url)
+            reply = await proxy.whole(url)
+        assert reply is not None
         shown = {each["code"]: each for each in (await proxy.status(url))["notes"]}
     assert note.__name__ in shown
     assert shown[note.__name__]["url"] in shown[note.__name__]["text"]

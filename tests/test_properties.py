@@ -20,12 +20,14 @@ from proxy.core.chain import Arrival
 from proxy.core.classify import classify
 from proxy.core.compose import EPILOGUE, Address, compose_head, compose_prologue, newest_first
 from proxy.core.fragments import Fragments, prefixes_in
+from proxy.core.limits import WalkLimits
 from proxy.core.merge import DAY_SECONDS, Copy, choose
 from proxy.core.model import EntryId, FeedDocument
 from proxy.core.notes import DocumentUnavailable
 from proxy.core.parse.documents import parse
 from proxy.core.terms import ATOM_NS, DCTERMS_NS, Family, Role
-from proxy.core.walk import Walk, WalkLimits
+from proxy.core.trails import Trail
+from proxy.core.walk import Walk
 from tests.core.parse.makers import slices
 
 SITE: Final = "http://site.test"
@@ -216,7 +218,7 @@ def walked(
     limits = WalkLimits(documents=50, bytes=10**9, entries=10**6)
     walk = Walk(
         arrival(first, documents[first]),
-        relation="prev-archive",
+        trail=Trail(relation="prev-archive"),
         limits=limits,
         site_of=lambda _url: SITE,
         look_ahead=look_ahead,

@@ -16,8 +16,9 @@ from typing import Any, Final
 import feedparser
 import pytest
 
+from proxy.core.terms import ATOM_NS
 from tests.chains import differences, seen
-from tests.feeds import ATOM_NS, FH_NS
+from tests.feeds import FH_NS
 from tests.origin import Origin
 from tests.running import Proxy, Reply
 

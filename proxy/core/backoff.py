@@ -27,6 +27,7 @@ LASTING_REASONS: Final = frozenset(
         "empty",
         "format",
         "loop-detected",
+        "malformed-json",
         "malformed-xml",
         "not-a-feed",
         "origin-forbidden",

@@ -1,7 +1,6 @@
 """What kind of feed a document belongs to, and where its links lead (rules R0 to R7, R11, R12).
 
-Every dialect ends in one answer, the `Navigation`. A dialect is one recogniser in `_RECOGNISERS`; the order
-of that table is rule R0.
+Every dialect ends in one answer, the `Navigation`; `proxy.core.dialects` recognises them.
 
     navigation = classify(document, http_links)
     match subscription_hint(asked_url, document.url, navigation):
@@ -12,15 +11,24 @@ of that table is rule R0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
+from proxy.core.dialects import (
+    DEAD,
+    FH_INCREMENTAL,
+    FH_PREV,
+    Evidence,
+    Finding,
+    incremental_flag,
+    recognise,
+)
 from proxy.core.http_links import header_links
 from proxy.core.model import FeedDocument, Link
 from proxy.core.notes import BadLink, DeadChainLink, ExtraLink, Note
 from proxy.core.terms import Family, Kind, Relation
-from proxy.core.urls import is_fetchable, redacted, same_document
+from proxy.core.urls import is_fetchable, redacted, resolve, same_document
 
 MAX_LINKS_PER_RELATION: Final = 20
 """Links of one relation that are looked at; a hostile head can hold any number of them."""
@@ -28,10 +36,8 @@ MAX_LINKS_PER_RELATION: Final = 20
 MAX_LINK_NOTES: Final = 20
 """Notes on the links of one document."""
 
-_DEAD: Final = "dead:"
-"""Before the relation, in `Navigation.links`: a target that is not to be followed."""
-
-_NOTED_RELATIONS: Final = frozenset(Relation) - {Relation.SELF, Relation.THIS}
+_LINKS: Final = (*Relation, FH_PREV)
+_NOTED_RELATIONS: Final = frozenset(_LINKS) - {Relation.SELF, Relation.THIS}
 
 _XML_TYPES: Final = frozenset({"application/xml", "text/xml"})
 _FITTING_TYPES: Final = {
@@ -50,11 +56,13 @@ class Navigation:
     """The document's own, after redirects."""
     kind: Kind
     links: Mapping[str, str]
-    """The usable http(s) target per relation. `older_target` and `dead_link` read it, also when stored."""
+    """The usable http(s) target per relation, and what `recall` needs. Read it by the functions below."""
     is_archive: bool
     """Whether it is marked as an archive document (fh:archive; RFC 5005, section 4)."""
     older_relation: str
-    """The relation that leads to the older documents; empty when none does."""
+    """The relation that leads to the older documents of a chain; empty when none does."""
+    is_tentative: bool = False
+    """Whether that is a chain only if the document it leads to is not newer (R4)."""
     notes: tuple[Note, ...] = ()
 
     @property
@@ -107,27 +115,48 @@ class Forward:
 
 
 def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigation:
-    """Return what a document says about its feed (rules R0 to R2, R11, R12).
+    """Return what a document says about its feed (rules R0 to R7, R11, R12).
 
     Args:
         document: Any document of a feed; `kind` is meant for the subscription document alone (R0).
         http_links: Raw values of its HTTP Link header fields (RFC 8288).
     """
     links, notes = _usable_links(document, header_links(http_links, document.url))
-    evidence = _Evidence(
+    flag = incremental_flag(document.head.history)
+    if flag is not None:
+        links[FH_INCREMENTAL] = "true" if flag else "false"
+    names = {element.name for element in document.head.history}
+    evidence = Evidence(
         links=links,
-        history={element.name: element.text for element in document.head.history},
+        is_archive="archive" in names,
+        is_complete="complete" in names,
         is_whole=not any(note.partial for note in document.notes),
     )
-    finding = next(filter(None, (recognise(evidence) for recognise in _RECOGNISERS)), _Finding(Kind.PLAIN))
+    finding = recognise(evidence)
     return Navigation(
         url=document.url,
         kind=finding.kind,
         links=links,
         is_archive=evidence.is_archive,
-        older_relation=finding.older_relation,
+        older_relation=finding.relation,
+        is_tentative=finding.is_tentative,
         notes=notes,
     )
+
+
+def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
+    """Return what a stored document said about its feed, except that it is complete (R1, R5).
+
+    Args:
+        links: As in `Navigation.links`, stored.
+        is_archive: As in `Navigation.is_archive`, stored.
+    """
+    return recognise(Evidence(links=links, is_archive=is_archive, is_whole=False))
+
+
+def says_incremental(links: Mapping[str, str]) -> bool:
+    """Return whether a flag says that earlier entries are part of the feed (-00, section 3; rule R15)."""
+    return links.get(FH_INCREMENTAL) == "true"
 
 
 def older_target(links: Mapping[str, str], relation: str) -> str | None:
@@ -148,7 +177,7 @@ def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
         relation: The chain's.
         url: The document's.
     """
-    href = links.get(f"{_DEAD}{relation}")
+    href = links.get(f"{DEAD}{relation}")
     return None if href is None else DeadChainLink(url, href)
 
 
@@ -171,70 +200,40 @@ def subscription_hint(asked_url: str, final_url: str, navigation: Navigation) ->
     return Forward(navigation.newer_url) if navigation.is_archive else Serve()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Evidence:
-    """What the recognisers look at."""
-
-    links: Mapping[str, str]
-    history: Mapping[str, str]
-    is_whole: bool
-
-    @property
-    def is_archive(self) -> bool:
-        return "archive" in self.history
-
-    def has(self, relation: Relation) -> bool:
-        """Whether the document bears the relation, be it with a target that cannot be followed."""
-        return relation in self.links or f"{_DEAD}{relation}" in self.links
-
-
-class _Finding(NamedTuple):
-    kind: Kind
-    older_relation: str = ""
-
-
-def _complete(evidence: _Evidence) -> _Finding | None:
-    """R1; RFC 5005, section 2: fh:complete, which means nothing on an archive document."""
-    if "complete" in evidence.history and evidence.is_whole and not evidence.is_archive:
-        return _Finding(Kind.COMPLETE)
-    return None
-
-
-def _archived(evidence: _Evidence) -> _Finding | None:
-    """R2; RFC 5005, section 4.2: prev-archive, also beside paging links."""
-    if evidence.has(Relation.PREV_ARCHIVE):
-        return _Finding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
-    return None
-
-
-_RECOGNISERS: Final[tuple[Callable[[_Evidence], _Finding | None], ...]] = (
-    _complete,  # R1; R5 belongs beside it
-    _archived,  # R2
-    # R4 (legacy chains) and R6 (paged feeds) belong here, in this order; what nobody knows is R7's.
-)
-
-
 def _usable_links(
     document: FeedDocument, from_header: Sequence[Link]
 ) -> tuple[dict[str, str], tuple[Note, ...]]:
     """Choose one target per relation; the document's own links before those of the header (R12)."""
-    own, beside = _by_relation(document.head.links), _by_relation(from_header)
+    own, beside = _by_relation(_head_links(document)), _by_relation(from_header)
     links: dict[str, str] = {}
     notes: list[Note] = []
-    for relation in Relation:
+    for relation in _LINKS:
         mine, others = own[relation], beside[relation]
         chosen = _chosen(mine, document.family) or _chosen(others, document.family)
         if chosen is not None:
             links[relation] = chosen.target.partition("#")[0]
         elif (dead := next((link for link in mine + others if link.href.strip()), None)) is not None:
-            links[f"{_DEAD}{relation}"] = redacted(dead.href)
+            links[f"{DEAD}{relation}"] = redacted(dead.href)
         if relation in _NOTED_RELATIONS:
             notes += _link_notes(mine or others, chosen, document.url)
     return links, tuple(notes[:MAX_LINK_NOTES])
 
 
+def _head_links(document: FeedDocument) -> list[Link]:
+    """Return the links of a head; the content of fh:prev is one too, relative to the base (-03, -04)."""
+    links = [link for link in document.head.links if link.relation != FH_PREV]
+    for element in document.head.history:
+        if element.name == "prev":
+            try:
+                target = resolve(document.head.scope.base, element.text) if element.text else ""
+            except ValueError:
+                target = ""
+            links.append(Link(FH_PREV, target, "", element.text))
+    return links
+
+
 def _by_relation(links: Sequence[Link]) -> dict[str, list[Link]]:
-    grouped: dict[str, list[Link]] = {relation: [] for relation in Relation}
+    grouped: dict[str, list[Link]] = {relation: [] for relation in _LINKS}
     for link in links:
         group = grouped.get(link.relation)
         if group is not None and len(group) < MAX_LINKS_PER_RELATION:

@@ -23,7 +23,6 @@ FEED_TYPES: Final = {
 }
 """Media types of feeds and their order of preference."""
 
-SUPPORTED_TYPES: Final = ("application/atom+xml", "application/rss+xml")
 _SEARCHED_BYTES: Final = 512 * 1024
 
 
@@ -49,9 +48,8 @@ def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
 
 
 def preferred(found: Sequence[Alternate]) -> Alternate | None:
-    """Return the one to take: Atom before RSS, the first listed of its type; None when there is none."""
-    usable = [alternate for alternate in found if alternate.media_type in SUPPORTED_TYPES]
-    return min(usable, key=lambda alternate: FEED_TYPES[alternate.media_type], default=None)
+    """Return the one to take: by `FEED_TYPES`, the first listed of its type; None when there is none."""
+    return min(found, key=lambda alternate: FEED_TYPES[alternate.media_type], default=None)
 
 
 def is_html(body: bytes, media_type: str) -> bool:

@@ -11,15 +11,17 @@ feed's. Nothing else is touched, and what is self-contained already is left as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from proxy.core.model import Entry, EntryId, FeedDocument, HeadChild
+from proxy.core.context import HeadContext
+from proxy.core.formats import default_namespace
+from proxy.core.model import Channel, Entry, FeedDocument, HeadChild
 from proxy.core.references import has_relative_reference
-from proxy.core.start_tags import Attribute, attribute, extended, is_simple, with_children
+from proxy.core.start_tags import attribute, extended, is_simple, with_children
 from proxy.core.surroundings import Surroundings, binding
-from proxy.core.terms import ATOM_NS, IDENTITIES_TARGET, WELL_KNOWN_PREFIXES, Family
+from proxy.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, WELL_KNOWN_PREFIXES, Family
 from proxy.core.urls import MAX_URL_CHARACTERS, resolve
 
 ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
@@ -29,33 +31,38 @@ MAX_CONTEXT_BYTES: Final = 4096
 _BITS: Final = tuple((b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES))
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
-_WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category"})
+_WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
 _PERHAPS_REFERENCE: Final = frozenset(
-    {"title", "subtitle", "rights", "author", "contributor", "id", "icon", "logo"}
+    {"title", "subtitle", "rights", "author", "contributor", "id", "icon", "logo", "tagline", "copyright"}
 )
 _WITHOUT_LANGUAGE: Final = frozenset(
     {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
-    | {"skipHours", "skipDays"}
+    | {"skipHours", "skipDays", "modified"}
 )
-
-
-class HeadContext(NamedTuple):
-    """What Atom entries take from their feed (RFC 4287, 4.2.1 and 4.2.10), self-contained."""
-
-    authors: tuple[bytes, ...] = ()
-    rights: tuple[bytes, ...] = ()
+_INHERITED: Final = (
+    frozenset({f"{ATOM_NS}}}author", f"{ATOM_03_NS}}}author"}),
+    frozenset({f"{ATOM_NS}}}rights", f"{ATOM_03_NS}}}copyright"}),
+)
+"""What entries take from their feed: authors, and rights."""
 
 
 class Fragments:
-    """The self-contained slices of one document."""
+    """The self-contained slices of one document in XML.
 
-    def __init__(self, document: FeedDocument) -> None:
+    Args:
+        document: The document.
+        namespace: The default namespace around them in the output; the family's usual one when None.
+    """
+
+    def __init__(self, document: FeedDocument, namespace: str | None = None) -> None:
         self.document = document
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
+        expected = default_namespace(document.family) if namespace is None else namespace
         entries_at = min((entry.start for entry in document.entries), default=len(document.text))
         self._around = [
-            Surroundings(scope, document.family, document.text, entries_at) for scope in document.scopes
+            Surroundings(scope, document.family, expected, document.text, entries_at)
+            for scope in document.scopes
         ]
         self._tag = b"<entry" if self._is_atom else b"<item"
         self._bare = self._tag + b">"
@@ -71,7 +78,7 @@ class Fragments:
     @cached_property
     def needs_context(self) -> bool:
         """Whether any entry takes something from its feed, so that `entry` depends on its context."""
-        authors, rights = self._context
+        authors, rights = self._context.authors, self._context.rights
         entries = self.document.entries
         return bool(
             (authors and not all(entry.has_author for entry in entries))
@@ -117,14 +124,23 @@ class Fragments:
         text, start, end, around = self._text, child.start, child.end, self._around[0]
         rebase = partial(_absolute, around.scope.base)
         wanted = around.foreign.wanted(text, start, end) + around.default
-        if self._is_atom and child.namespace != ATOM_NS and is_simple(text[start:end]):
+        if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(text[start:end]):
             return extended(text[start:end], wanted, rebase)
-        is_rss_link = child.name == "link" and child.namespace != ATOM_NS
+        is_rss_link = child.name == "link" and child.namespace not in ATOM_NAMESPACES
         if not is_rss_link and child.name not in _WITHOUT_LANGUAGE:
             wanted += around.lang
         if self._needs_base(child):
             wanted.append(around.base)
         return extended(text[start:end], wanted, rebase)
+
+    def channel(self, channel: Channel) -> bytes:
+        """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
+        text, (start, end), around = self._text, channel.tag, self._around[0]
+        wanted = around.foreign.wanted(text, start, channel.end) + around.default + around.lang
+        if has_relative_reference(text, start, channel.end):
+            wanted.append(around.base)
+        tag = extended(text[start:end], wanted, partial(_absolute, around.scope.base))
+        return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
 
     def gain_at_most(self, limit_bytes: int) -> bool:
         """Return whether all that is added to entries and head together is no more than that.
@@ -151,7 +167,7 @@ class Fragments:
         return True
 
     def _needs_base(self, child: HeadChild) -> bool:
-        is_atom = self._is_atom and child.namespace == ATOM_NS
+        is_atom = self._is_atom and child.namespace in ATOM_NAMESPACES
         if is_atom and child.name in _WITHOUT_REFERENCE:
             return False
         if self._is_atom and not (is_atom and child.name in _PERHAPS_REFERENCE):
@@ -171,11 +187,12 @@ class Fragments:
     def _made_context(self, made: Callable[[HeadChild], bytes]) -> HeadContext:
         if not self._is_atom:
             return HeadContext()
-        return HeadContext(*(tuple(map(made, self._inheritable(name))) for name in ("author", "rights")))
+        authors, rights = (tuple(map(made, self._inheritable(names))) for names in _INHERITED)
+        return HeadContext(authors, rights)
 
-    def _inheritable(self, name: str) -> list[HeadChild]:
+    def _inheritable(self, names: frozenset[str]) -> list[HeadChild]:
         children = self.document.head.children
-        named = [child for child in children if child.name == name and child.namespace == ATOM_NS]
+        named = [child for child in children if f"{child.namespace}}}{child.name}" in names]
         return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else []
 
     def _explicit(self, child: HeadChild) -> bytes:
@@ -211,43 +228,6 @@ def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
         if among & bit and needle in text:
             mask |= bit
     return mask
-
-
-def synthesize(
-    family: Family, version: str, fragments: Sequence[bytes], identities: Sequence[EntryId] = ()
-) -> bytes:
-    """Return a minimal feed document of self-contained entries, which parses back to the same ones.
-
-    Args:
-        family: Atom or RSS.
-        version: Of RSS.
-        fragments: From `Fragments.entry`, without a context.
-        identities: Of the entries, in their order. Needed where entries have no id of their own: whether a
-            link identifies one depends on the document that it stood in first (R9).
-    """
-    assert not identities or len(identities) == len(fragments), "every entry has an identity"
-    used = 0
-    for fragment in fragments:
-        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
-    declared = _declared(
-        attribute(f"xmlns:{prefix}", uri)
-        for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
-        if used & 1 << bit
-    )
-    listed = " ".join(identity.hex() for identity in identities)
-    beginning = b'<?xml version="1.0" encoding="utf-8"?>\n'
-    if listed:
-        beginning += f"<?{IDENTITIES_TARGET} {listed}?>\n".encode()
-    entries = b"".join(fragment + b"\n" for fragment in fragments)
-    if family is Family.ATOM:
-        root = _declared([attribute("xmlns", ATOM_NS)]) + declared
-        return b"%s<feed%s>\n%s</feed>\n" % (beginning, root, entries)
-    root = _declared([attribute("version", version)]) + declared
-    return b"%s<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (beginning, root, entries)
-
-
-def _declared(attributes: Iterable[Attribute]) -> bytes:
-    return b"".join(each.written for each in attributes)
 
 
 def _absolute(base: str, reference: str) -> str:

@@ -67,6 +67,11 @@ def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
     return ()
 
 
+def is_counted(url: str, other: str) -> bool:
+    """Return whether counting can lead from one URL to the other: they differ in one number or date."""
+    return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))
+
+
 class Guesses:
     """What was guessed on one walk, and whether guessing has paid.
 

@@ -1,4 +1,4 @@
-"""Which copy of an entry is live (rules R8 to R10).
+"""Which copy of an entry is live (rules R8 to R10, R19).
 
 The same entry can stand in many documents of a chain, and as a remembered copy of an earlier
 subscription document. Each copy is judged by itself, so the outcome depends on what the copies are
@@ -9,10 +9,11 @@ and never on the order in which their documents arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from proxy.core.terms import Role
+from proxy.core.tombstones import Burial, is_buried, place_of
 
 DAY_SECONDS: Final = 86400.0
 
@@ -33,8 +34,14 @@ class Copy(NamedTuple):
     fetched_at: float
 
 
-def choose(copies: Iterable[Copy], *, subscription_updated_at: float | None, settled: bool) -> Copy | None:
-    """Return the copy that stays (R10; RFC 5005, 4.2), or None when none does (R8).
+def choose(
+    copies: Iterable[Copy],
+    *,
+    subscription_updated_at: float | None,
+    settled: bool,
+    burials: Sequence[Burial] = (),
+) -> Copy | None:
+    """Return the copy that stays (R10; RFC 5005, 4.2), or None when none does (R8, R19).
 
     Args:
         copies: The copies of one identity in attached documents.
@@ -42,11 +49,19 @@ def choose(copies: Iterable[Copy], *, subscription_updated_at: float | None, set
             at most this, because some generators date every archive "now".
         settled: Whether the identity was ever seen in an archive document. When no attached archive
             holds it any more, its remembered copies leave with it (R8).
+        burials: The tombstones of the identity (R19).
     """
     held = list(copies)
     if settled and all(copy.role is Role.MEMORY for copy in held):
         return None
+    if burials:
+        held = [copy for copy in held if not _is_buried(copy, burials)]
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
+
+
+def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    return is_buried(instant, place_of(copy.role, copy.position), burials)
 
 
 def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:

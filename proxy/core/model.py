@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     start: int
     end: int
     has_author: bool = True
-    """Whether an atom:author stands in it or in its atom:source. True where the format has none."""
+    """Whether an author stands in it or in its atom:source. True where entries inherit none."""
     has_rights: bool = True
     """The same for atom:rights."""
     scope: int = 0
@@ -62,6 +62,32 @@ class HistoryElement(NamedTuple):
     """Its character content, trimmed."""
 
 
+class Tombstone(NamedTuple):
+    """An at:deleted-entry of the head: the publisher has deleted an entry (RFC 6721, 3; rule R19)."""
+
+    identity: EntryId
+    when_at: float
+    """The instant of the deletion: copies that were updated later live."""
+    ref: str
+    """The id of the entry as written; empty where it is too long to be repeated."""
+
+
+class Span(NamedTuple):
+    """A piece of the text."""
+
+    start: int
+    end: int
+
+
+class Channel(NamedTuple):
+    """The channel element of an RDF document, beside which its entries stand."""
+
+    tag: Span
+    """Its start tag."""
+    end: int
+    """Behind its end tag."""
+
+
 class HeadChild(NamedTuple):
     """An element beside the entries, where it stands in the text."""
 
@@ -70,7 +96,7 @@ class HeadChild(NamedTuple):
     start: int
     end: int
     relation: str
-    """Of an atom:link, as in `Link`; empty otherwise."""
+    """Of an atom:link, or of a JSON Feed's member that is a link, as in `Link`; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +124,9 @@ class Head:
     history: tuple[HistoryElement, ...]
     children: tuple[HeadChild, ...]
     scope: Scope
+    tombstones: tuple[Tombstone, ...] = ()
+    channel: Channel | None = None
+    """Of RDF; its children stand among `children`, with those of the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +137,7 @@ class FeedDocument:
     """After redirects."""
     family: Family
     version: str
-    """As in the format's own words: "1.0", "2.0", "0.91"."""
+    """As in the format's own words: "1.0", "2.0", "0.91"; of JSON Feed "1", "1.1"."""
     text: bytes
     head: Head
     entries: tuple[Entry, ...]

@@ -143,16 +143,16 @@ class BadLink(Note):
 
 @dataclass(frozen=True, slots=True)
 class DeadChainLink(Note):
-    """The only link to the older documents cannot be followed; the chain ends there unfinished."""
+    """The only link to the next document cannot be followed; the walk ends there unfinished."""
 
-    reference: ClassVar[str] = "RFC 5005, section 4; rule R2"
+    reference: ClassVar[str] = "RFC 5005, sections 3 and 4; rules R2, R6"
     partial: ClassVar[bool] = True
     slug: ClassVar[str] = "bad-link"
 
     href: str
 
     def __str__(self) -> str:
-        return f"the older-archive link is no http(s) URL: {self.href!r} in {self.url}"
+        return f"the link to the next document is no http(s) URL: {self.href!r} in {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +209,87 @@ class CurrentUnavailable(Note):
 
     def __str__(self) -> str:
         return f"the subscription document could not be had ({self.reason}): {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewerNotOlder(Note):
+    """A `prev` or `previous` link leads to newer entries: it is a page's, not a chain's (rule R4)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 3; rules R4, R6"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "newer-not-older"
+
+    def __str__(self) -> str:
+        return f"expected older entries, got newer ones; the feed is taken for a paged one: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class PagesAscend(Note):
+    """The page behind a `next` link holds newer entries (rule R6); all are collected nevertheless."""
+
+    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "pages-ascend"
+
+    def __str__(self) -> str:
+        return f"the next page holds newer entries: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class PagesRepeat(Note):
+    """Pages in a row brought no new entry: the paged feed ends there (rule R17)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "pages-repeat"
+
+    documents: int
+
+    def __str__(self) -> str:
+        return f"{self.documents} pages in a row brought no new entry, the last: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class PageGone(Note):
+    """A page links to one that is not there, and nothing says that it should be: the end (rule R6)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "page-gone"
+
+    reason: str
+    """The slug of the error that the fetch ended with."""
+
+    def __str__(self) -> str:
+        return f"the last page links to one that is not there: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRepaired(Note):
+    """The document was not well-formed and was made so before it was read (FAULTS row 45)."""
+
+    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "repaired"
+
+    repairs: tuple[str, ...]
+    """What was done, in the words of docs/repair.md."""
+
+    def __str__(self) -> str:
+        return f"not well-formed, repaired ({', '.join(self.repairs)}): {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTruncated(Note):
+    """The document breaks off, or goes on behind its end; its whole entries count (FAULTS row 49)."""
+
+    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "truncated"
+
+    breaks_off: bool = True
+    """Whether its end is missing, rather than that something stands behind it."""
+
+    def __str__(self) -> str:
+        found = "breaks off before its end" if self.breaks_off else "goes on behind its end"
+        return f"{found}, so only its whole entries count: {self.url}"

@@ -13,7 +13,18 @@ from typing import Final
 # RFC 3986, section 3.1: what begins with a scheme is absolute.
 _SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*:"
 _QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
-_NAMES: Final = (b"href", b"src", b"url", b"uri", b"srcset", b"poster", b"HREF", b"SRC")
+_NAMES: Final = (
+    b"href",
+    b"src",
+    b"url",
+    b"uri",
+    b"srcset",
+    b"poster",
+    b"HREF",
+    b"SRC",
+    b"about",
+    b"resource",
+)
 
 # Each search begins at one literal character and drops the usual case first, which makes it fast; white
 # space is never tried in two ways, which keeps it linear.
@@ -21,7 +32,7 @@ _ATTRIBUTE: Final = re.compile(
     rb"=(?!\"http)(?:%s|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
     % (b"|".join(rb"(?<=%s=)" % name for name in _NAMES), _QUOTE, _SCHEME)
 )
-_NAMED: Final = re.compile(rb"[\s\-](?:%s)\s*=\Z" % b"|".join(_NAMES))
+_NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES))
 _LONGEST_NAME: Final = 16
 _CONTENT: Final = rb"(?:\s[^<>]*)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _SCHEME
 _ELEMENT: Final = re.compile(

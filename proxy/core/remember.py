@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from proxy.core.fragments import Fragments, synthesize
 from proxy.core.merge import counted_instant
 from proxy.core.model import EntryId, FeedDocument
+from proxy.core.synthesize import fragments_of, synthesize
 
 SEALED_ENTRIES: Final = 256
 
@@ -72,7 +72,7 @@ def remember(
     Returns:
         The documents to write, the oldest first; empty when no entry left.
     """
-    fragments = Fragments(old)
+    fragments = fragments_of(old)
     left = [n for n, entry in enumerate(old.entries) if entry.identity not in present]
     if not left:
         return []
@@ -88,7 +88,7 @@ def remember(
     number = next_number
     if memory is not None:
         number = memory.number
-        held = Fragments(memory.document)
+        held = fragments_of(memory.document)
         copies += [
             _Copy(held.entry(n), entry.identity, memory.dates[n])
             for n, entry in enumerate(memory.document.entries)

@@ -8,7 +8,7 @@ new, so a single mistake changes nothing.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from proxy.core.model import EntryId
@@ -25,8 +25,23 @@ _SPREAD: Final = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio
 _HALVES: Final = struct.Struct("<QQ")
 _INSTANT: Final = struct.Struct("<d")
 
+_EVER: Final = float("-inf")
+
 Key = tuple[EntryId, float | None]
 """Identity and update instant: an update is something new (rule R17)."""
+
+
+def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
+    """Return whether one of the keys is an entry, or an update of one, that is not known.
+
+    Args:
+        keys: Of a document's entries.
+        known: The latest update instant of each known identity among them; None where it has none.
+    """
+    return any(
+        identity not in known or (instant is not None and instant > (known[identity] or _EVER))
+        for identity, instant in keys
+    )
 
 
 class SeenKeys:

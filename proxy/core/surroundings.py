@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from proxy.core.model import Scope
 from proxy.core.start_tags import Attribute, attribute
-from proxy.core.terms import ATOM_NS, WELL_KNOWN_PREFIXES, Family
+from proxy.core.terms import ATOM_NAMESPACES, WELL_KNOWN_PREFIXES, Family
 
 _NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 _MAX_LOOKS: Final = 20
@@ -85,16 +85,17 @@ class Surroundings:
     Args:
         scope: What holds inside of it.
         family: Of its document.
+        namespace: The default namespace around the entries in the output.
         text: The whole document.
         entries_at: Where the first entry begins.
     """
 
-    def __init__(self, scope: Scope, family: Family, text: bytes, entries_at: int) -> None:
+    def __init__(self, scope: Scope, family: Family, namespace: str, text: bytes, entries_at: int) -> None:
         self._text = text
         self._entries_at = entries_at
         self._is_atom = family is Family.ATOM
         self.scope = scope
-        self.default = _default_namespace(scope.prefixes.get("", ""), family)
+        self.default = _default_namespace(scope.prefixes.get("", ""), family, namespace)
         self.lang = [attribute("xml:lang", scope.lang)] if scope.lang else []
         self.base = attribute("xml:base", scope.base)
         self.foreign = Bindings(
@@ -125,13 +126,12 @@ class Surroundings:
         return sum(len(each.written) for each in attributes)
 
 
-def _default_namespace(default: str, family: Family) -> list[Attribute]:
+def _default_namespace(default: str, family: Family, namespace: str) -> list[Attribute]:
     """Return the declaration of a default namespace that differs from the output's.
 
     Around RSS items the default namespace is RSS's own, however it is called: some documents invent one for
     what the output writes without. Only Atom's keeps its meaning there.
     """
-    expected = ATOM_NS if family is Family.ATOM else ""
-    if default == expected or (family is not Family.ATOM and default != ATOM_NS):
+    if default == namespace or (family is Family.RSS and default not in ATOM_NAMESPACES):
         return []
     return [attribute("xmlns", default)]

@@ -9,6 +9,12 @@ from enum import StrEnum
 from typing import Final
 
 ATOM_NS: Final = "http://www.w3.org/2005/Atom"
+ATOM_03_NS: Final = "http://purl.org/atom/ns#"
+ATOM_NAMESPACES: Final = frozenset({ATOM_NS, ATOM_03_NS})
+RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RSS_10_NS: Final = "http://purl.org/rss/1.0/"
+RSS_090_NS: Final = "http://my.netscape.com/rdf/simple/0.9/"
+DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 FH_NS: Final = "http://purl.org/syndication/history/1.0"
 TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"
 DCTERMS_NS: Final = "http://purl.org/dc/terms/"
@@ -22,7 +28,7 @@ IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
 WELL_KNOWN_PREFIXES: Final = {
     "atom": ATOM_NS,
     "content": "http://purl.org/rss/1.0/modules/content/",
-    "dc": "http://purl.org/dc/elements/1.1/",
+    "dc": DC_NS,
     "dcterms": DCTERMS_NS,
     "itunes": "http://www.itunes.com/dtds/podcast-1.0.dtd",
     "media": "http://search.yahoo.com/mrss/",
@@ -45,6 +51,7 @@ WELL_KNOWN_PREFIXES: Final = {
     "cc": "http://web.resource.org/cc/",
     "activity": "http://activitystrea.ms/spec/1.0/",
     "xhtml": "http://www.w3.org/1999/xhtml",
+    "rdf": RDF_NS,
 }
 """Prefixes that the output root declares when a fragment uses them (design, section 5).
 

@@ -2,7 +2,7 @@
 
 The walk is told what arrived and says what to fetch. It does no I/O and knows no clock.
 
-    walk = Walk(subscription, relation="prev-archive", limits=limits, site_of=site_of)
+    walk = Walk(subscription, trail=Trail(relation="prev-archive"), limits=limits, site_of=site_of)
     while walk.ending is None:
         start fetching every want of walk.wanted that is not being fetched; wait for one to be answered
         walk.arrived(url, arrival)    or    walk.failed(url, note)
@@ -21,6 +21,10 @@ set, nothing is wanted). There is no way back. Transitions to ENDED:
     the document could not be had                                   the note that `failed` was given
     `stop`                                                          the note that it was given
 
+Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that is
+not there, where no `last` link says that it should be; and, on a trail that closes, the first page that
+brought nothing new.
+
 Behind the path's next document, `wanted` lists what will probably be next: the early links of documents that
 still arrive, then guesses. Their answers are kept by URL until the chain links to them, and play no part
 in how the walk ends: path and ending are the same with look-ahead and without.
@@ -28,31 +32,20 @@ in how the walk ends: path and ending are the same with look-ahead and without.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple
 
 from proxy.core.chain import Arrival, Chain, SameDocument
-from proxy.core.classify import dead_link, older_target
-from proxy.core.lookahead import Guesses
-from proxy.core.notes import LimitReached, NoProgress, Note
+from proxy.core.limits import WalkLimits, exhaustion
+from proxy.core.lookahead import Guesses, is_counted
+from proxy.core.notes import ChainLoop, DocumentUnavailable, LimitReached, Note, PageGone
+from proxy.core.terms import Relation
+from proxy.core.trails import Trail
 from proxy.core.urls import document_key
-
-NO_PROGRESS_DOCUMENTS: Final = 50
-"""Archive documents in a row without a new (identity, instant) that end a chain (rule R17)."""
 
 MAX_WINDOW: Final = 8
 """Documents ahead of the path at most, unless the driver says otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkLimits:
-    """Rule R18; RFC 5005, section 6: each counts the subscription document."""
-
-    documents: int
-    bytes: int
-    """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
-    entries: int
 
 
 class Want(NamedTuple):
@@ -77,30 +70,33 @@ class Walk:
 
     Args:
         subscription: The subscription document.
-        relation: The relation that leads to the older document, as `Navigation.older_relation`.
+        trail: Which links are followed.
         limits: Where to stop.
         site_of: The site that a URL belongs to (rule R24).
         look_ahead: Whether to guess. Early links are used in any case.
         known: Whether a URL's document is stored already and so not worth guessing.
         max_window: Documents wanted ahead of the path at most.
+        passed: Documents that another trail from the subscription document has collected: they are on the
+            path from the start, behind it.
     """
 
     def __init__(
         self,
         subscription: Arrival,
         *,
-        relation: str,
+        trail: Trail,
         limits: WalkLimits,
         site_of: Callable[[str], str],
         look_ahead: bool = True,
         known: Callable[[str], bool] = lambda _url: False,
         max_window: int = MAX_WINDOW,
+        passed: Iterable[Arrival] = (),
     ) -> None:
-        self._relation = relation
+        self._trail = trail
         self._limits = limits
         self._known = known
         self._max_window = max_window
-        self._chain = Chain(subscription, relation=relation, site_of=site_of)
+        self._chain = Chain(subscription, trail=trail, site_of=site_of, passed=passed)
         self._guesses = Guesses(max_window=max_window if look_ahead else 0)
         self._steps: list[str] = []
         self._next: str | None = None
@@ -119,6 +115,11 @@ class Walk:
     def path(self) -> tuple[Arrival, ...]:
         """What has joined so far, newest first, the subscription document first; without their keys."""
         return tuple(self._chain.path)
+
+    @property
+    def tip(self) -> Arrival:
+        """The last document of the trail so far."""
+        return self._chain.tip
 
     @property
     def wanted(self) -> tuple[Want, ...]:
@@ -185,7 +186,9 @@ class Walk:
             if answer is None:
                 self._choose_wanted()
                 return
-            if isinstance(answer, Note):
+            if isinstance(answer, PageGone) and self._is_needed(answer.url):
+                self._end(DocumentUnavailable(answer.url, answer.reason))
+            elif isinstance(answer, Note):
                 self._end(answer)
             else:
                 self._take(answer)
@@ -194,51 +197,43 @@ class Walk:
         objection = self._chain.objection(arrival)
         if objection is None:
             self._joined[document_key(arrival.url)] = self._chain.join(arrival)
-            self._aim()
-        elif isinstance(objection, SameDocument):
-            self._end()
+            if self._trail.is_closing and not arrival.news:
+                self._end()
+            else:
+                self._aim()
         else:
-            self._end(objection)
+            self._end_at(objection)
+
+    def _end_at(self, objection: SameDocument | Note) -> None:
+        is_circle = isinstance(objection, ChainLoop) and self._trail.is_paged
+        self._end(None if is_circle or isinstance(objection, SameDocument) else objection)
+
+    def _is_needed(self, url: str) -> bool:
+        """Return whether something lies behind a page that is not there, by what the page before it says."""
+        is_start = self._chain.tip is self._chain.path[0] and bool(self._trail.first_relation)
+        return is_start or self._chain.leads_past(url)
 
     def _aim(self) -> None:
         """Set the path's next document, or end the walk. Once for each document that joins."""
         tip, target = self._chain.tip, self._chain.target
-        dead = dead_link(tip.links, self._relation, tip.final_url)
         if target is None:
-            self._end(dead)
+            self._end(self._chain.dead_end)
             return
-        match self._chain.repetition(target):
-            case SameDocument():
-                self._end()
-            case Note() as loop:
-                self._end(loop)
-            case None:
-                note = self._exhaustion(target)
-                if note is not None:
-                    self._end(note)
-                    return
-                self._guesses.check(tip.url, target)
-                self._steps.append(target)
-                self._next = target
-            case never:
-                assert_never(never)
-
-    def _exhaustion(self, target: str) -> Note | None:
-        """Return why the chain is followed no further, though it goes on (R17, R18)."""
-        chain, limits = self._chain, self._limits
-        if chain.without_news >= NO_PROGRESS_DOCUMENTS:
-            return NoProgress(chain.tip.url, chain.without_news)
-        for reached, limit, key in (
-            (len(chain.path), limits.documents, "limits.documents_per_feed"),
-            (chain.body_bytes, limits.bytes, "limits.feed_bytes"),
-            (chain.entries, limits.entries, "limits.entries_per_feed"),
-        ):
-            if reached >= limit:
-                return LimitReached(target, key, limit)
-        return None
+        verdict = self._chain.repetition(target)
+        if verdict is not None:
+            self._end_at(verdict)
+            return
+        note = exhaustion(self._chain, self._limits, target)
+        if note is not None:
+            self._end(note)
+            return
+        self._guesses.check(tip.url, target)
+        self._steps.append(target)
+        self._next = target
 
     def _end(self, note: Note | None = None) -> None:
-        self._ending = Ending(is_true_end=note is None, notes=() if note is None else (note,))
+        is_true_end = note is None or not note.partial
+        self._ending = Ending(is_true_end=is_true_end, notes=() if note is None else (note,))
         self._next = None
         self._wanted = ()
         self._answers.clear()
@@ -269,20 +264,21 @@ class Walk:
             line.append(older)
         is_stored = self._known(line[-1])  # then the older link costs no wait
         for guess in () if is_stored else self._guesses.after([*self._steps[-3:-1], *line]):
-            if len(line) > room or self._chain.repetition(guess):
+            if len(line) > room or self._chain.repetition(guess) or not self._allows(line[-1]):
                 break
             line.append(guess)
         return line[1:]
+
+    def _allows(self, url: str) -> bool:
+        """Return whether counting may go on behind a page: towards `last`, and no further."""
+        last = self._chain.tip.links.get(Relation.LAST)
+        return not self._trail.is_paged or (last is not None and is_counted(url, last))
 
     def _likely_older(self, url: str) -> str | None:
         """Return the older link of a document that was fetched ahead or is still arriving."""
         key = document_key(url)
         answer = self._answers.get(key)
-        return (
-            older_target(answer.links, self._relation)
-            if isinstance(answer, Arrival)
-            else self._early.get(key)
-        )
+        return self._trail.target(answer.links) if isinstance(answer, Arrival) else self._early.get(key)
 
     def _as_asked(self, url: str) -> str:
         """Return the spelling by which a document was first wanted, so that it is not fetched by two."""

@@ -6,16 +6,24 @@ import sys
 
 from proxy.core.chain import Arrival
 from proxy.core.freshness import is_uncacheable
+from proxy.core.merge import counted_instant
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.terms import Role
+from proxy.core.trails import Span
 from proxy.source import Obtained
 from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 
 
-def arrival_of(url: str, obtained: Obtained) -> Arrival:
-    """Describe a document that has just been fetched to the walk."""
+def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
+    """Describe a document that has just been fetched to the walk.
+
+    Args:
+        url: As asked.
+        obtained: The document.
+        news: Whether it brought anything that was not stored; asked of pages only.
+    """
     fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
     return Arrival(
         url=url,
@@ -28,7 +36,15 @@ def arrival_of(url: str, obtained: Obtained) -> Arrival:
         body_bytes=len(fetched.body),
         entries=len(document.entries),
         keys=[(entry.identity, entry.updated_at) for entry in document.entries],
+        news=news,
+        span=_span(document, fetched.fetched_at),
     )
+
+
+def _span(document: FeedDocument, fetched_at: float) -> Span | None:
+    dates = [counted_instant(entry.order_at, fetched_at) for entry in document.entries]
+    counted = [at for at in dates if at is not None]
+    return Span(min(counted), max(counted)) if counted else None
 
 
 def arrival_from(row: DocumentRow) -> Arrival:
@@ -91,4 +107,5 @@ def new_document(
             NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start)
             for entry in document.entries
         ],
+        tombstones=document.head.tombstones,
     )

@@ -15,11 +15,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy.core.compose import ComposedHead, compose_head, newest_first
+from proxy.core.context import HeadContext
 from proxy.core.deflate import seal
-from proxy.core.fragments import Fragments, HeadContext, prefixes_in
+from proxy.core.formats import SEPARATOR, default_namespace, segment_end
+from proxy.core.fragments import prefixes_in
+from proxy.core.model import Tombstone
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.segmenting import Build, Keep, Placed, plan
-from proxy.core.terms import Role, State
+from proxy.core.synthesize import fragments_of
+from proxy.core.terms import Family, Role, State
 from proxy.service.arrivals import document_from
 from proxy.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
 from proxy.store.store import Store
@@ -35,7 +39,7 @@ class _Part(NamedTuple):
 
 @dataclass(slots=True)
 class _Rendered:
-    text: bytearray = field(default_factory=bytearray)
+    fragments: list[bytes] = field(default_factory=list)
     entries: int = 0
     dates: list[float] = field(default_factory=list)
     prefixes: int = 0
@@ -64,44 +68,67 @@ async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now:
     if feed is None or not documents or documents[0].role is not Role.SUBSCRIPTION:
         return None
     subscription = documents[0]
-    head, context = await asyncio.to_thread(_head, subscription, await store.body(subscription.id))
-    context_digest = _context_digest(context)
+    deleted = await store.tombstones(feed_id)
+    body = await store.body(subscription.id)
+    head, style = await asyncio.to_thread(_head, subscription, body, deleted)
     async with store.snapshot(feed_id) as snapshot:
-        published = {segment.id: segment for segment in snapshot.segments}
+        is_alike = style.serves(snapshot.feed)
+        published = {segment.id: segment for segment in snapshot.segments if is_alike}
     segments: list[SegmentRow | NewSegment] = []
-    for step in plan([_checked(place, published, context_digest) for place in places]):
+    for step in plan([_checked(place, published, style.digest) for place in places]):
         match step:
             case Keep(segment):
                 segments.append(published[segment])
             case Build(members):
                 parts = await _parts(store, [rows[member] for member in members])
-                segments.append(await asyncio.to_thread(_render_segment, parts, context, context_digest))
+                segments.append(await asyncio.to_thread(_render_segment, parts, style))
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
         head=head.text,
         head_prefixes=head.prefixes,
-        context=context_digest,
+        context=style.digest,
         digest=_digest(head, segments, said=[state, feed.fetch_url, *map(_shown, attempts)]),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
         notes=notes,
         parser_version=PARSER_VERSION,
+        version=style.version,
     )
     published_feed = await store.publish(feed_id, publication, revision=revision, now=now)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
     return published_feed
 
 
-def _head(subscription: DocumentRow, body: bytes) -> tuple[ComposedHead, HeadContext]:
+class _Style(NamedTuple):
+    """What segments are rendered for: the subscription document's format, and what its entries inherit."""
+
+    family: Family
+    version: str
+    context: HeadContext
+
+    @property
+    def namespace(self) -> str:
+        return default_namespace(self.family, self.version)
+
+    @property
+    def digest(self) -> bytes:
+        parts = [*self.context.authors, b"", *self.context.rights, b"", self.context.language]
+        return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+
+    def serves(self, feed: FeedRow) -> bool:
+        """Whether what was published of the feed was rendered for the same format (R23)."""
+        return self.namespace == default_namespace(feed.family, feed.version)
+
+
+def _head(
+    subscription: DocumentRow, body: bytes, deleted: Sequence[Tombstone]
+) -> tuple[ComposedHead, _Style]:
     document = document_from(subscription, body)
-    return compose_head(document), Fragments(document).context()
-
-
-def _context_digest(context: HeadContext) -> bytes:
-    parts = [*context.authors, b"", *context.rights]
-    return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+    style = _Style(document.family, document.version, HeadContext())
+    context = fragments_of(document, style.namespace).context()
+    return compose_head(document, deleted), style._replace(context=context)
 
 
 def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: bytes) -> Placed:
@@ -120,11 +147,12 @@ async def _parts(store: Store, rows: Sequence[DocumentRow]) -> list[_Part]:
     return [_Part(row, await store.body(row.id), live.get(row.id, ())) for row in rows]
 
 
-def _render_segment(parts: Sequence[_Part], context: HeadContext, context_digest: bytes) -> NewSegment:
+def _render_segment(parts: Sequence[_Part], style: _Style) -> NewSegment:
     rendered = _Rendered()
     for part in parts:
-        _render(part, context, rendered)
-    text = bytes(rendered.text)
+        _render(part, style, rendered)
+    text = SEPARATOR[style.family].join(rendered.fragments)
+    text += segment_end(style.family) if text else b""
     return NewSegment(
         documents=tuple(part.document.id for part in parts),
         sealed=seal(text),
@@ -133,19 +161,18 @@ def _render_segment(parts: Sequence[_Part], context: HeadContext, context_digest
         oldest_at=min(rendered.dates, default=None),
         entries=rendered.entries,
         parser_version=PARSER_VERSION,
-        context=context_digest if rendered.needs_context else None,
+        context=style.digest if rendered.needs_context else None,
     )
 
 
-def _render(part: _Part, context: HeadContext, rendered: _Rendered) -> None:
+def _render(part: _Part, style: _Style, rendered: _Rendered) -> None:
     """Append the live entries of a document in output order (R20)."""
     document = document_from(part.document, part.body)
-    fragments = Fragments(document)
+    fragments = fragments_of(document, style.namespace)
     live = [ordinal for ordinal in part.live if ordinal < len(document.entries)]
     order_at = [document.entries[ordinal].order_at for ordinal in live]
     for place in newest_first(order_at):
-        rendered.text += fragments.entry(live[place], context)
-        rendered.text += b"\n"
+        rendered.fragments.append(fragments.entry(live[place], style.context))
     rendered.entries += len(live)
     rendered.prefixes |= fragments.prefixes
     rendered.dates += [at for at in order_at if at is not None]

@@ -7,6 +7,7 @@ import hashlib
 import sys
 from typing import Final
 
+from proxy.core.formats import MEDIA_TYPE
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
@@ -17,13 +18,19 @@ from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 from proxy.store.store import Store
 
 _URL: Final = "urn:wholefeed:memory:"
-_MEDIA_TYPE: Final = "application/xml; charset=utf-8"
+_XML_TYPE: Final = "application/xml; charset=utf-8"
 
 
 async def documents_to_remember(
-    store: Store, rows: list[DocumentRow], old: DocumentRow, new: FeedDocument, now: float
+    store: Store,
+    rows: list[DocumentRow],
+    old: DocumentRow,
+    new: FeedDocument,
+    now: float,
+    *,
+    is_page: bool = False,
 ) -> list[NewDocument]:
-    """Return the memory documents to store together with a new subscription document.
+    """Return the memory documents to store together with a new subscription document or page.
 
     They are detached where the new one is of another family: then every entry has left, and waits for the
     family to come back (R23).
@@ -31,9 +38,10 @@ async def documents_to_remember(
     Args:
         store: Where the bodies are.
         rows: All documents of the feed.
-        old: The stored subscription document.
+        old: The stored document.
         new: What replaces it.
         now: Epoch seconds.
+        is_page: What leaves a page has mostly moved to another one: remember what no other document holds.
     """
     is_attached = new.family is old.family
     body = await store.body(old.id)
@@ -43,14 +51,17 @@ async def documents_to_remember(
     next_number = 1 + max((_number(row) for row in memories), default=0)
     memory_body = await store.body(memory_row.id) if memory_row else b""
     dates = await store.copy_dates(memory_row.id) if memory_row else ()
+    outgoing = await asyncio.to_thread(document_from, old, body)
     present = {entry.identity for entry in new.entries} if is_attached else set()
+    if is_page and is_attached:
+        left = [entry.identity for entry in outgoing.entries if entry.identity not in present]
+        present |= (await store.known(old.feed, left, but=old.id)).keys()
 
     def work() -> list[NewDocument]:
         memory = None
         if memory_row is not None:
             document = document_from(memory_row, memory_body)
             memory = OpenMemory(_number(memory_row), document, dates)
-        outgoing = document_from(old, body)
         written = remember(outgoing, present, memory, fetched_at=old.fetched_at, next_number=next_number)
         return [_stored(each, outgoing, now, is_attached=is_attached) for each in written]
 
@@ -73,7 +84,8 @@ def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
 
 def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> NewDocument:
     url = f"{_URL}{memory.number}"
-    document = parse(memory.text, url, _MEDIA_TYPE, max_depth=sys.maxsize)
+    media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
+    document = parse(memory.text, url, media_type, max_depth=sys.maxsize)
     return NewDocument(
         url=url,
         final_url=url,
@@ -87,7 +99,7 @@ def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attach
         is_uncacheable=False,
         brought_news=True,
         body=memory.text,
-        media_type=_MEDIA_TYPE,
+        media_type=media_type,
         digest=hashlib.sha256(memory.text).digest(),
         etag=None,
         last_modified=None,

@@ -11,10 +11,13 @@ from typing import Final
 
 from proxy.core.backoff import next_attempt_at
 from proxy.core.chain import Arrival
+from proxy.core.classify import Navigation, recall
 from proxy.core.freshness import freshness_seconds, is_private
 from proxy.core.moves import Move, is_believed, note_move
-from proxy.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
-from proxy.core.terms import Kind, Relation, Role
+from proxy.core.notes import CurrentUnavailable, DocumentTruncated, LimitReached, NoSubscriptionDocument, Note
+from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.seen import has_news
+from proxy.core.terms import Kind, Role
 from proxy.core.urls import canonical_url
 from proxy.errors import DocumentError
 from proxy.fetch import Fetched
@@ -37,7 +40,12 @@ class Current:
     arrival: Arrival
     kind: Kind
     relation: str
+    """Leads to the older documents of a chain."""
+    is_tentative: bool
+    """Whether that is a chain only if the document it leads to is not newer (R4)."""
     has_changed: bool
+    has_news: bool
+    """Of a paged feed: whether it brought anything that was not stored."""
     notes: tuple[Note, ...]
 
 
@@ -69,7 +77,7 @@ class Refetch:
             await self._note_failure(exc)
             raise
         if isinstance(found, Subscription):
-            current = await self._put(found)
+            current = await self._put(found, wish)
             await self._confirm(found.obtained.fetched, wish)
             return current
         await self._confirm(found, wish)
@@ -79,7 +87,8 @@ class Refetch:
         row, url = self._row, self._feed.fetch_url
         if not self._has_attempt(CurrentUnavailable) and not self._has_attempt(NoSubscriptionDocument):
             validators = None
-            if row is not None and row.url == url:
+            is_read = row is not None and row.parser_version == PARSER_VERSION  # else its links may read new
+            if row is not None and is_read and row.url == url and not self._is_truncated(row):
                 validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
             obtained = await self._shop.source.obtain(url, validators=validators)
             # R3 was applied when the feed was opened: `current` is dereferenced once
@@ -89,6 +98,11 @@ class Refetch:
         obtained = await self._shop.source.obtain(url)
         assert isinstance(obtained, Obtained), "no validators were sent"
         return await settle_subscription(self._shop.source, url, obtained)
+
+    def _is_truncated(self, row: DocumentRow) -> bool:
+        """Whether the document that is stored broke off: then it is asked for whole."""
+        url, slug = row.final_url, DocumentTruncated.slug
+        return any(each.reason == slug and each.url == url for each in self._attempts.values())
 
     def _has_attempt(self, note: type[Note]) -> bool:
         return any(attempt.reason == note.slug for attempt in self._attempts.values())
@@ -150,9 +164,9 @@ class Refetch:
                 feed.id, moved_to=move.target, moved_since=move.since, moved_times=move.times
             )
 
-    async def _put(self, found: Subscription) -> Current:
+    async def _put(self, found: Subscription, wish: Wish) -> Current:
         obtained, row = found.obtained, self._row
-        kind = obtained.navigation.kind
+        kind = self._kind_of(obtained.navigation, wish)
         has_changed = (
             row is None
             or row.digest != obtained.digest
@@ -161,26 +175,40 @@ class Refetch:
             or kind is not self._feed.kind
         )
         notes = (*found.notes, *obtained.document.notes, *obtained.navigation.notes)
+        brings_news = has_changed and (kind is not Kind.PAGED or await self._brings_news(obtained))
         if has_changed:
-            notes += await self._store_subscription(found)
+            notes += await self._store_subscription(found, kind)
         if not found.notes and found.url != self._feed.fetch_url:  # an archive was asked for (R3)
             await self._store.update_feed(self._feed.id, fetch_url=canonical_url(found.url))
         return Current(
             arrival=arrival_of(found.document_url, obtained),
             kind=kind,
             relation=obtained.navigation.older_relation,
+            is_tentative=obtained.navigation.is_tentative,
             has_changed=has_changed,
+            has_news=brings_news,
             notes=notes,
         )
 
-    async def _store_subscription(self, found: Subscription) -> tuple[Note, ...]:
+    def _kind_of(self, navigation: Navigation, wish: Wish) -> Kind:
+        """What turned out to be a paged feed stays one, though its link looks like a chain's (R4)."""
+        is_settled = navigation.is_tentative and self._feed.kind is Kind.PAGED and not wish.is_full
+        return Kind.PAGED if is_settled else navigation.kind
+
+    async def _brings_news(self, obtained: Obtained) -> bool:
+        keys = [(entry.identity, entry.updated_at) for entry in obtained.document.entries]
+        return has_news(keys, await self._store.known(self._feed.id, [identity for identity, _ in keys]))
+
+    async def _store_subscription(self, found: Subscription, kind: Kind) -> tuple[Note, ...]:
         """Put it together with what left it and with what no longer fits it, all at once (R8, R23)."""
         now = self._shop.now()
         obtained, row = found.obtained, self._row
-        kind, family = obtained.navigation.kind, obtained.document.family
+        family = obtained.document.family
         documents = [new_document(found.document_url, obtained, role=Role.SUBSCRIPTION, rank=0)]
         notes: tuple[Note, ...] = ()
-        if row is not None and self._shop.config.history.remember and kind is not Kind.COMPLETE:
+        is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
+        is_kept = kind is not Kind.COMPLETE and (self._shop.config.history.remember or is_paged)
+        if row is not None and is_kept:
             notes = self._memory_limit(row)
             if not notes:
                 documents += await documents_to_remember(self._store, self._rows, row, obtained.document, now)
@@ -215,11 +243,14 @@ class Refetch:
 
     def _stored(self) -> Current:
         assert self._row is not None, "nothing is confirmed that is not stored"
+        finding = recall(self._row.links, is_archive=self._row.is_marked)
         return Current(
             arrival=arrival_from(self._row),
             kind=self._feed.kind,
-            relation=Relation.PREV_ARCHIVE,
+            relation=finding.relation,
+            is_tentative=finding.is_tentative,
             has_changed=False,
+            has_news=False,
             notes=(),
         )
 

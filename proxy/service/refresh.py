@@ -1,7 +1,7 @@
 """One refresh of one feed: the algorithm of the design, section 6.
 
 REFETCH   the subscription document, conditionally     failed  -> stale, what is stored serves
-WALK      the chain behind it                          R1 -> detach everything else; no chain -> R7
+WALK      the chain behind it, or the other pages      R1 -> detach everything else; neither -> R7
 SETTLE    drift, attempts, state                       publish
 """
 
@@ -16,23 +16,20 @@ from typing import Final
 
 import structlog
 
+from proxy.core.classify import says_incremental
 from proxy.core.drift import settle_path
-from proxy.core.notes import Note
-from proxy.core.revalidation import is_due
+from proxy.core.notes import DocumentTruncated, Note
 from proxy.core.terms import Kind, Role, State
-from proxy.core.urls import document_key
-from proxy.core.walk import Walk, WalkLimits
 from proxy.service.assemble import assemble
+from proxy.service.following import Following, is_followed
+from proxy.service.grounds import Progress, Walked
 from proxy.service.refetch import Current, Refetch, next_attempt
 from proxy.service.reparse import reparse
-from proxy.service.walking import Grounds, Progress, WalkDriver, Walked
 from proxy.service.workshop import Wish, Workshop
 from proxy.store.rows import Attempt, DocumentRow, FeedRow
 
 log = structlog.get_logger()
 
-_RANKS_PER_WALK: Final = 1 << 20
-"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
 
@@ -48,6 +45,7 @@ class Refresh:
         self._rows: list[DocumentRow] = []
         self._attempts: dict[str, Attempt] = {}
         self._writing = asyncio.Lock()
+        self._has_turn = False
         self.progress = Progress()
         self.is_confirmed = False
         """Whether the publisher has been heard of the subscription document."""
@@ -89,94 +87,55 @@ class Refresh:
             keep = [row.id for row in self._rows if row.role is Role.SUBSCRIPTION and row.rank is not None]
             await self._store.detach_all_but(self._feed.id, keep, now=self._shop.now())
             await self._settle(current, Walked(is_true_end=True), State.COMPLETE)
-        elif current.kind is not Kind.ARCHIVED:
+        elif not is_followed(current.kind, self._shop.config):
             await self._settle(current, Walked(is_true_end=True), State.REMEMBERED)
         elif not self._wish.may_walk:
             await self._publish(State.LOADING, current.notes)
         else:
             if not self._feed.digest:
                 await self._publish(State.LOADING, current.notes)
-            await self._settle(current, await self._walk(current), State.COMPLETE)
+            await self._settle(current, *await self._walk(current))
 
     # WALK
 
-    async def _walk(self, current: Current) -> Walked:
+    async def _walk(self, current: Current) -> tuple[Walked, State]:
         started = self._shop.now()
-        stored = {document_key(row.url): row for row in self._rows if row.role is Role.ARCHIVE}
-        driver = WalkDriver(
-            self._new_walk(current, stored),
-            self._shop.source,
-            self._store,
-            self._grounds(current, stored),
-            on_network=self._begin,
-        )
-        self.progress = driver.progress
         try:
             async with self._meanwhile(current.notes):
-                walked = await driver.run()
+                walked, state = await Following(
+                    self._shop,
+                    self._feed,
+                    self._wish,
+                    self._rows,
+                    self._attempts,
+                    writing=self._writing,
+                    on_network=self._begin,
+                    progress=self.progress,
+                ).run(current)
         finally:
-            if self.is_walking:
+            if self._has_turn:
                 self._shop.walks.release()
+                self._has_turn = False
         log.info(
             "walk.ended",
             feed=self._feed.id,
-            ending="end" if walked.is_true_end else walked.notes[-1].slug,
+            ending=next((note.slug for note in walked.notes if note.partial), "end"),
             documents=1 + len(walked.path),
-            fetched=driver.progress.fetched,
+            fetched=self.progress.fetched,
             duration_s=round(self._shop.now() - started, 3),
         )
-        return walked
-
-    def _new_walk(self, current: Current, stored: dict[str, DocumentRow]) -> Walk:
-        config = self._shop.config
-        return Walk(
-            current.arrival,
-            relation=current.relation,
-            limits=WalkLimits(
-                documents=config.limits.documents_per_feed,
-                bytes=config.limits.feed_bytes,
-                entries=config.limits.entries_per_feed,
-            ),
-            site_of=self._shop.site_of,
-            look_ahead=config.history.look_ahead,
-            known=lambda url: document_key(url) in stored,
-            max_window=config.fetch.concurrency_per_host,
-        )
-
-    def _grounds(self, current: Current, stored: dict[str, DocumentRow]) -> Grounds:
-        ranks = [row.rank for row in stored.values() if row.rank is not None]
-
-        def due(row: DocumentRow, place: int) -> bool:
-            return self._wish.is_full or is_due(
-                is_settled=row.is_settled,
-                is_newest=place == 1,
-                is_marked=row.is_marked,
-                is_uncacheable=row.is_uncacheable,
-                subscription_changed=current.has_changed,
-                checked_at=row.checked_at,
-                now=self._shop.now(),
-            )
-
-        return Grounds(
-            feed_id=self._feed.id,
-            stored=stored,
-            attempts=self._attempts,
-            is_due=due,
-            is_forced=self._wish.is_forced or self._wish.is_full,
-            relation=current.relation,
-            walk_seconds=self._shop.config.limits.walk_seconds,
-            first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
-            now=self._shop.now,
-            writing=self._writing,
-        )
+        return walked, state
 
     async def _begin(self) -> None:
         """The walk needs the network: from here on documents may be added, also after a restart."""
+        if self._has_turn:
+            return
         self.is_waiting = True
         try:
             await self._shop.walks.acquire()
         finally:
             self.is_waiting = False
+        self._has_turn = True
         self.is_walking = True
         await self._store.update_feed(self._feed.id, is_walking=True)
         log.info("walk.started", feed=self._feed.id)
@@ -204,7 +163,7 @@ class Refresh:
 
     async def _settle(self, current: Current, walked: Walked, state: State) -> None:
         notes = (*current.notes, *walked.notes)
-        await self._take_drift(walked)
+        await self._take_drift(current, walked, state)
         await self._record_attempts(notes, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
@@ -212,23 +171,37 @@ class Refresh:
         await self._store.update_feed(self._feed.id, is_walking=False)
         self.is_walking = False
 
-    async def _take_drift(self, walked: Walked) -> None:
-        """R15: what the publisher replaced in the chain leaves; the order is the path's."""
+    async def _take_drift(self, current: Current, walked: Walked, state: State) -> None:
+        """R15: what the publisher replaced in the chain leaves; the order is the path's.
+
+        Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
+        """
         if not walked.path:
             return
-        chain = [row.id for row in self._rows if row.role is Role.ARCHIVE and row.rank is not None]
-        drift = settle_path(chain, walked.path, is_true_end=walked.is_true_end, is_full=self._wish.is_full)
+        role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+        chain = [row.id for row in self._rows if row.role is role and row.rank is not None]
+        stays = role is Role.PAGE or says_incremental(current.arrival.links)
+        is_true_end = walked.is_true_end and not stays
+        drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=self._wish.is_full)
         if drift.detached:
             await self._store.detach(self._feed.id, drift.detached, now=self._shop.now())
-        if drift.is_reordered:
+        if drift.is_reordered or (role is Role.PAGE and await self._is_disordered(drift.order)):
             ranks = {each: rank for rank, each in enumerate(drift.order)}
             await self._store.reorder(self._feed.id, ranks, now=self._shop.now())
+
+    async def _is_disordered(self, pages: Sequence[int]) -> bool:
+        """Pages are not always met in the order that they are to stand in."""
+        rows = await self._store.documents(self._feed.id)
+        listed = set(pages)
+        return [row.id for row in rows if row.id in listed] != list(pages)
 
     async def _record_attempts(self, notes: Sequence[Note], walked: Walked) -> None:
         """Keep what makes the feed partial, each with the time of its next attempt (R14)."""
         now = self._shop.now()
         missing = {note.url: note for note in notes if note.partial}
         for url in self._attempts.keys() - missing.keys():
+            if self._attempts[url].reason == DocumentTruncated.slug and not walked.is_true_end:
+                continue  # the walk may not have come by: it is as it was
             await self._store.clear_attempt(self._feed.id, url)
         for url, note in missing.items():
             earlier = self._attempts.get(url)

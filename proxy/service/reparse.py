@@ -75,4 +75,5 @@ def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> Ne
             )
             for entry, at in zip(document.entries, dates, strict=True)
         ],
+        tombstones=document.head.tombstones,
     )

@@ -94,10 +94,8 @@ async def _fetched(source: Source, url: str) -> Obtained:
 
 def _announced_feed(page: PageError) -> str:
     fetched = page.fetched
-    found = discover(fetched.body, fetched.final_url, fetched.media_type)
-    best = preferred(found)
+    best = preferred(discover(fetched.body, fetched.final_url, fetched.media_type))
     if best is not None:
         return best.url
-    listed = ", ".join(f"{each.media_type} {each.url}" for each in found[:10])
-    what = f"an HTML page that announces only {listed}" if found else "an HTML page that announces no feed"
+    what = "an HTML page that announces no feed"
     raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed") from page

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from proxy.core.chain import Arrival
 from proxy.core.freshness import is_uncacheable
-from proxy.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
+from proxy.core.notes import ArchiveChanged, DocumentTruncated, DocumentUnavailable, LimitReached, Note
 from proxy.core.revalidation import settles
 from proxy.core.terms import Role
-from proxy.core.urls import document_key
 from proxy.core.walk import Walk
 from proxy.errors import DocumentError
 from proxy.fetch import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
+from proxy.service.grounds import Grounds, Progress, Walked
 from proxy.source import Obtained, Source
-from proxy.store.rows import Attempt, DocumentRow
+from proxy.store.rows import DocumentRow
 from proxy.store.store import Store
 from proxy.validators import Validators
 
@@ -34,55 +34,6 @@ log = structlog.get_logger()
 Outcome = Obtained | Fetched | DocumentError
 _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
-
-
-@dataclass(slots=True)
-class Progress:
-    """What whoever waits can be told while the walk runs."""
-
-    documents: int = 1
-    entries: int = 0
-    fetched: int = 0
-    last_url: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
-    """What a walk starts from, beside the subscription document."""
-
-    feed_id: int
-    stored: Mapping[str, DocumentRow]
-    """The archive documents that are stored, attached or not, by `document_key` of their URL."""
-    attempts: Mapping[str, Attempt]
-    """What failed before; not tried again before its time."""
-    is_due: Callable[[DocumentRow, int], bool]
-    """Whether a stored document is to be revalidated; told its place on the path, 1 the newest archive."""
-    is_forced: bool
-    """Try again at once what failed before."""
-    relation: str
-    walk_seconds: float
-    """How long the walk may use the network (R18)."""
-    first_rank: int
-    """Rank of the first new document; the others follow."""
-    now: Callable[[], float]
-    writing: asyncio.Lock
-    """Held while documents change, and by whoever must not see them change."""
-
-    def stored_as(self, url: str) -> DocumentRow | None:
-        """Return the stored document of a URL, however it is spelled."""
-        return self.stored.get(document_key(url))
-
-
-@dataclass(slots=True)
-class Walked:
-    """What a walk found."""
-
-    path: list[int] = field(default_factory=list)
-    """Ids of the stored documents, newest first, the subscription document excluded."""
-    notes: list[Note] = field(default_factory=list)
-    failures: dict[str, DocumentError] = field(default_factory=dict)
-    """Why the documents that the notes name could not be had, by URL."""
-    is_true_end: bool = False
 
 
 class WalkDriver:
@@ -96,6 +47,7 @@ class WalkDriver:
         grounds: Grounds,
         *,
         on_network: Callable[[], Awaitable[None]],
+        progress: Progress | None = None,
     ) -> None:
         self._walk = walk
         self._source = source
@@ -105,11 +57,11 @@ class WalkDriver:
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._revalidated: set[str] = set()
-        self._joined = 1
+        self._joined = len(walk.path)
         self._walked = Walked()
         self._has_touched_network = False
         self._deadline = time.monotonic() + grounds.walk_seconds
-        self.progress = Progress()
+        self.progress = progress or Progress()
 
     async def run(self) -> Walked:
         """Walk to the end. The notes say how it ended; never raises for what a publisher does.
@@ -155,16 +107,25 @@ class WalkDriver:
             return False
         url = wanted[0]
         row = self._grounds.stored_as(url)
-        if row is not None:
-            if url in self._revalidated or not self._grounds.is_due(row, len(self._walk.path)):
+        if row is not None and (url in self._revalidated or not self._is_gap(url)):
+            if url in self._revalidated or not self._is_due(url, row):
                 self._walk.arrived(url, arrival_from(row))
                 return True
             return False
-        attempt = self._grounds.attempts.get(url)
-        if attempt is None or self._grounds.is_forced or attempt.next_at <= self._grounds.now():
+        if not self._grounds.waits(url):
             return False
-        self._walk.failed(url, DocumentUnavailable(url, attempt.reason))
+        self._walk.failed(url, DocumentUnavailable(url, self._grounds.attempts[url].reason))
         return True
+
+    def _is_due(self, url: str, row: DocumentRow) -> bool:
+        """Return whether a stored document is to be revalidated."""
+        if self._grounds.is_truncated(url):
+            return not self._grounds.waits(url)
+        return self._grounds.is_due(row, len(self._walk.path))
+
+    def _is_gap(self, url: str) -> bool:
+        """Return whether a stored document counts as missing."""
+        return False
 
     async def _start_wanted(self) -> None:
         for want in self._walk.wanted:
@@ -203,19 +164,36 @@ class WalkDriver:
         row = self._grounds.stored_as(url)
         self.progress.fetched += 1
         self.progress.last_url = url
-        if isinstance(outcome, Obtained):
+        if isinstance(outcome, Obtained) and (row is None or self._may_replace(url, outcome)):
             self._obtained[url] = outcome
-            self._walk.arrived(url, arrival_of(url, outcome))
+            self._walk.arrived(url, await self._arrival(url, outcome))
             return
-        if row is not None:  # a stored copy serves, whatever the revalidation brought (FAULTS 53)
+        if row is not None and self._serves(outcome):
             self._revalidated.add(url)
             if isinstance(outcome, Fetched):
                 await self._confirm(row)
-            self._walk.arrived(url, arrival_from(row))
+            self._walk.arrived(url, self._confirmed(row))
             return
         assert isinstance(outcome, DocumentError), "a document without a stored copy is fetched whole"
         self._walked.failures[url] = outcome
-        self._walk.failed(url, DocumentUnavailable(url, outcome.slug))
+        self._walk.failed(url, self._failure(url, outcome))
+
+    async def _arrival(self, url: str, obtained: Obtained) -> Arrival:
+        return arrival_of(url, obtained)
+
+    def _serves(self, outcome: Outcome) -> bool:
+        """Return whether a stored copy serves; of an archive in any case (FAULTS 53)."""
+        return True
+
+    def _confirmed(self, row: DocumentRow) -> Arrival:
+        return arrival_from(row)
+
+    def _failure(self, url: str, error: DocumentError) -> Note:
+        return DocumentUnavailable(url, error.slug)
+
+    def _may_replace(self, url: str, outcome: Obtained) -> bool:
+        """Whether a stored document gives way to what came now: a whole one not to one that broke off."""
+        return not _is_truncated(outcome) or self._grounds.is_truncated(url)
 
     async def _confirm(self, row: DocumentRow) -> None:
         """An archive document has not changed; behind the newest one it is final now (R13)."""
@@ -230,15 +208,26 @@ class WalkDriver:
         while self._joined < len(path):
             arrival = path[self._joined]
             async with self._grounds.writing:
-                self._walked.path.append(await self._keep(arrival, self._joined))
+                kept = await self._keep(arrival, self._joined)
+            if kept is not None:
+                self._walked.path.append(kept)
             self._joined += 1
             self.progress.documents += 1
             self.progress.entries += arrival.entries
 
-    async def _keep(self, arrival: Arrival, place: int) -> int:
+    def _tell(self, url: str, obtained: Obtained | None) -> None:
+        """Note what is wrong with a document that has joined; that a stored one broke off is remembered."""
+        if obtained is not None:
+            self._walked.notes += [replace(note, url=url) for note in obtained.document.notes]
+        elif self._grounds.is_truncated(url):
+            self._walked.notes.append(DocumentTruncated(url))
+
+    async def _keep(self, arrival: Arrival, place: int) -> int | None:
+        """Store a document that has joined; return its id, None when it is not worth keeping."""
         row = self._grounds.stored_as(arrival.url)
         obtained = self._obtained.get(arrival.url)
         rank = row.rank if row is not None and row.rank is not None else self._grounds.first_rank + place
+        self._tell(arrival.url, obtained)
         if obtained is None:
             assert row is not None, "what joins without a fetch is stored"
             if row.rank is None:
@@ -271,3 +260,7 @@ class WalkDriver:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_truncated(obtained: Obtained) -> bool:
+    return any(isinstance(note, DocumentTruncated) for note in obtained.document.notes)

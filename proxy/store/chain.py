@@ -9,7 +9,7 @@ import aiosqlite
 
 from proxy.core.terms import Role
 from proxy.errors import StoreError
-from proxy.store import documents, feeds
+from proxy.store import documents, feeds, tombstones
 from proxy.store.connections import fetch_all, run
 from proxy.store.documents import unlink
 from proxy.store.feeds import require
@@ -54,6 +54,8 @@ async def arrange(
     change = await Change.begin(db, feed)
     for document in leaving:
         await _detach(db, change, document, before[document].segment, now)
+        if before[document].role is Role.SUBSCRIPTION:
+            await tombstones.release(db, feed, document)
     for document in coming:
         await _attach(db, change, document, ranks[document])
     await db.executemany(_RANK, moving)

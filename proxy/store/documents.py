@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import aiosqlite
 
+from proxy.core.model import EntryId
 from proxy.core.remember import CopyDates
 from proxy.core.terms import Role
 from proxy.errors import StoreError
+from proxy.store import tombstones
 from proxy.store.connections import fetch_all, fetch_made, fetch_one, json_ids, run
 from proxy.store.feeds import require
 from proxy.store.live import Change
@@ -35,6 +37,12 @@ _LIVE_ORDINALS: Final = """
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
     ORDER BY document, ordinal
 """
+_ASKED_AT_ONCE: Final = 256
+_KNOWN: Final = f"""
+    SELECT identity, max(updated_at) AS updated_at FROM entry
+    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    GROUP BY identity
+"""  # noqa: S608 - question marks
 _PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
 _PUT: Final = """
     INSERT INTO document (
@@ -108,6 +116,19 @@ async def copy_dates(db: aiosqlite.Connection, document: int) -> tuple[CopyDates
     return tuple(CopyDates(*row) for row in await fetch_all(db, _COPY_DATES, {"document": document}))
 
 
+async def known(
+    db: aiosqlite.Connection, feed: int, identities: Sequence[EntryId], but: int | None
+) -> dict[EntryId, float | None]:
+    """Return the latest update instant of each identity that stands in an attached document."""
+    found: dict[EntryId, float | None] = {}
+    for start in range(0, len(identities), _ASKED_AT_ONCE):
+        asked = identities[start : start + _ASKED_AT_ONCE]
+        padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
+        rows = await db.execute_fetchall(_KNOWN, (feed, but, *asked, *padding))
+        found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
+    return found
+
+
 async def put(
     db: aiosqlite.Connection, feed: int, documents: Sequence[tuple[NewDocument, bytes]], now: float
 ) -> list[int]:
@@ -161,6 +182,7 @@ async def _put_one(
         for ordinal, e in enumerate(document.entries)
     )
     await db.executemany(_PUT_ENTRY, rows)
+    await tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     await change.concern(number)
     if document.rank is not None:
         await change.mark(number)

@@ -1,6 +1,6 @@
 """Which copies of the entries are live, kept true while documents come, go and trade places.
 
-`proxy.core.merge.choose` decides (rules R8 to R10); this module finds what it has to be asked. A change
+`proxy.core.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be asked. A change
 to the documents of a feed is made between `begin` and `finish`:
 
     change = await Change.begin(db, feed)
@@ -17,7 +17,7 @@ the comparison rests on has moved: ranks, or the date of the subscription docume
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Self
@@ -26,6 +26,8 @@ import aiosqlite
 
 from proxy.core.merge import Copy, choose
 from proxy.core.terms import Role
+from proxy.core.tombstones import Burial
+from proxy.store import tombstones
 from proxy.store.connections import fetch_value, json_ids, run
 
 TEMPORARY_TABLES: Final = """
@@ -48,6 +50,15 @@ _CHUNK: Final = 512
 _CONCERN: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 0 FROM entry WHERE document = :document
     ON CONFLICT DO NOTHING
+"""
+_CONCERN_BURIED: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+# An undated copy is deleted by a tombstone in its own or a newer document: the order of documents counts.
+_CONCERN_ALL_BURIED: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE feed = :feed
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
 _CONCERN_MOVED: Final = """
     INSERT INTO concerned
@@ -77,7 +88,9 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
 _CONTEST: Final = """
     INSERT INTO contested
     SELECT c.identity,
-        c.is_full OR NOT EXISTS (
+        c.is_full OR EXISTS (
+            SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
+        ) OR NOT EXISTS (
             SELECT 1 FROM entry AS e
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live = 1
                 AND e.document NOT IN (SELECT document FROM changed)
@@ -102,6 +115,8 @@ _CONTEST: Final = """
         SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
         WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0
             AND (e.is_live = 0 OR d.role = 'memory')
+    ) OR EXISTS (
+        SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
 """
 _COPIES: Final = """
@@ -148,10 +163,12 @@ class Change:
     async def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
         await run(self._db, _CONCERN, {"document": document})
+        await run(self._db, _CONCERN_BURIED, {"document": document})
 
     async def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""
         await run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
+        await run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
     async def mark(self, document: int) -> None:
         """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
@@ -171,7 +188,7 @@ class Change:
         await run(self._db, _COUNT, parameters)
 
     async def _decide(self, subscription_updated_at: float | None) -> None:
-        contest = _Contest(subscription_updated_at)
+        contest = _Contest(subscription_updated_at, await tombstones.burials(self._db, self._feed))
         async with self._db.execute(_COPIES, {"feed": self._feed}) as cursor:
             while rows := list(await cursor.fetchmany(_CHUNK)):
                 await self._db.executemany(_DECIDE, list(contest.take(rows)))
@@ -183,6 +200,7 @@ class _Contest:
     """Chooses among copies that arrive in chunks, sorted by identity."""
 
     subscription_updated_at: float | None
+    burials: Mapping[bytes, Sequence[Burial]]
     identity: bytes | None = None
     best: Copy | None = None
     place: tuple[int, int] = (0, 0)
@@ -213,7 +231,10 @@ class _Contest:
         if self.best is not None:
             copies.insert(0, self.best._replace(key=-1))
         best = choose(
-            copies, subscription_updated_at=self.subscription_updated_at, settled=bool(rows[0]["is_gone"])
+            copies,
+            subscription_updated_at=self.subscription_updated_at,
+            settled=bool(rows[0]["is_gone"]),
+            burials=self.burials.get(rows[0]["identity"], ()),
         )
         key = -1 if best is None else best.key
         self.fallen.extend(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
 
 from proxy.core.deflate import Sealed
-from proxy.core.model import EntryId
+from proxy.core.model import EntryId, Tombstone
 from proxy.core.terms import Family, Kind, Role, State
 
 
@@ -26,6 +26,8 @@ class FeedRow:
     moved_since: float | None
     moved_times: int
     family: Family
+    version: str
+    """Of the format, as published; empty for the family's usual one."""
     kind: Kind
     state: State
     is_walking: bool
@@ -159,6 +161,7 @@ class NewDocument:
     brought_news: bool = True
     etag: str | None = None
     last_modified: str | None = None
+    tombstones: Sequence[Tombstone] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,7 @@ class Publication:
     text_bytes: int
     notes: str
     parser_version: int
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

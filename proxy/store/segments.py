@@ -62,7 +62,7 @@ _PUBLISH: Final = """
     UPDATE feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
-        parser_version = :parser_version, published_revision = revision,
+        parser_version = :parser_version, version = :version, published_revision = revision,
         modified_at = CASE
             WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
             WHEN digest IS NOT :digest THEN max(:now, modified_at + 1)
@@ -138,6 +138,7 @@ async def publish(
         "entries",
         "text_bytes",
         "notes",
+        "version",
     )
     values = {name: getattr(publication, name) for name in (*names, "parser_version")}
     await run(db, _PUBLISH, {**values, "feed": feed, "now": now})

@@ -4,34 +4,34 @@
         feed = await store.create_feed(url, fetch_url=url, family=..., kind=..., now=now)
         await store.put_documents(feed.id, [NewDocument(...)], now=now)
         revision, documents = await store.placed(feed.id)
-        ...                                  # plan(documents); compose; seal
         await store.publish(feed.id, Publication(...), revision=revision, now=now)
         async with store.snapshot(feed.id) as snapshot:
             for segment in snapshot.segments:
                 await store.block(segment.id)
 
-Every method that changes something is one transaction, and whoever leaves while it runs does not stop
-it. All raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when
-the database stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
+Every method that changes something is one transaction, and whoever leaves does not stop it. All raise
+`StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when the database
+stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
 import aiosqlite
 
+from proxy.core.model import EntryId, Tombstone
 from proxy.core.remember import CopyDates
 from proxy.core.segmenting import Placed
 from proxy.core.terms import Family, Kind, Role
 from proxy.errors import StorageFullError
 from proxy.migrate import check_current, locked
-from proxy.store import bodies, chain, documents, feeds, segments
-from proxy.store.connections import fetch_value, open_reader, open_writer, run
+from proxy.store import bodies, chain, documents, feeds, segments, tombstones
+from proxy.store.connections import fetch_value, open_reader, open_writer, run, to_the_end
 from proxy.store.live import TEMPORARY_TABLES
 from proxy.store.pins import Pins
 from proxy.store.readers import Readers
@@ -74,9 +74,9 @@ class Store:
             stack.push(lock.__exit__)
             await asyncio.to_thread(check_current, path)
             writer = Writer(await open_writer(path, TEMPORARY_TABLES))
-            stack.push_async_callback(_to_the_end, writer.close)
+            stack.push_async_callback(to_the_end, writer.close)
             pool = Readers()
-            stack.push_async_callback(_to_the_end, pool.close)
+            stack.push_async_callback(to_the_end, pool.close)
             for _ in range(readers):
                 pool.add(await open_reader(path))
             store = cls(writer, pool)
@@ -184,6 +184,16 @@ class Store:
         """Return the dates of a document's copies, from the top, as they were put."""
         return await self._readers.run(lambda db: documents.copy_dates(db, document_id))
 
+    async def known(
+        self, feed_id: int, identities: Sequence[EntryId], *, but: int | None = None
+    ) -> dict[EntryId, float | None]:
+        """Return the latest instant of those that stand in attached documents, `but` this one."""
+        return await self._readers.run(lambda db: documents.known(db, feed_id, identities, but))
+
+    async def tombstones(self, feed_id: int) -> list[Tombstone]:
+        """Return what the publisher has deleted, as far as it counts (R19)."""
+        return await self._readers.run(lambda db: tombstones.counting(db, feed_id))
+
     async def put_documents(
         self,
         feed_id: int,
@@ -284,17 +294,3 @@ class Store:
 
     async def _sweep(self) -> None:
         await self._writer.run(lambda db: segments.sweep(db, self._pins))
-
-
-async def _to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Close, also when cancelled meanwhile: what stays open hangs the process (FAULTS, finding 9)."""
-    task = asyncio.create_task(close())
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-    task.result()
-    if cancelled is not None:
-        raise cancelled

@@ -11,16 +11,22 @@ from functools import cached_property
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
-from proxy.core.compose import EPILOGUE, Address, Missing, compose_prologue, compose_warning
+from proxy.core.compose import EPILOGUE, Address, compose_prologue
 from proxy.core.deflate import FINAL_BLOCK, GZIP_HEADER, Sealed, combine, gzip_trailer, inflate, seal
-from proxy.core.terms import State
+from proxy.core.formats import segment_separator
+from proxy.core.fragments import ALL_PREFIXES
+from proxy.core.terms import Family, State
+from proxy.core.views import WHOLE, Cut, View
+from proxy.core.warning import Missing, compose_warning
 from proxy.service.answers import Reconstruction
 from proxy.store.rows import SegmentRow
 from proxy.store.store import Store
+from proxy.web.views import Part, block_of, cut_parts
 
 _WARNED_DOCUMENTS: Final = 20
 """Missing documents that the pseudo-entry names; /status lists them all."""
 _SLICE_BYTES: Final = 1 << 16
+_SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 
@@ -31,7 +37,11 @@ class Answer:
     prologue: bytes
     epilogue: bytes
     sealed_epilogue: Sealed
-    segments: tuple[SegmentRow, ...]
+    segments: tuple[Part, ...]
+    separator: Sealed
+    """Stands between two segments."""
+    is_cut: bool
+    """Whether entries were left out for a reader with a cap."""
     is_gzip: bool
     etag: str
 
@@ -43,46 +53,95 @@ class Answer:
     @property
     def length(self) -> int:
         """Content-Length."""
+        gaps = max(len(self.segments) - 1, 0)
         if not self.is_gzip:
-            return len(self.prologue) + sum(each.length for each in self.segments) + len(self.epilogue)
+            segments = sum(each.length for each in self.segments) + gaps * self.separator.length
+            return len(self.prologue) + segments + len(self.epilogue)
         ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
-        blocks = sum(segment.deflated_bytes for segment in self.segments)
+        blocks = sum(segment.deflated_bytes for segment in self.segments) + gaps * len(self.separator.block)
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
-def prepare(reconstruction: Reconstruction, *, self_url: str, is_gzip: bool, warns: bool) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What an answer depends on beside the feed."""
+
+    self_url: str
+    """The proxy's URL of what is asked for."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, where that is another."""
+    is_gzip: bool
+    """The content coding."""
+    warns: bool
+    """Whether a partial feed carries the pseudo-entry (R16)."""
+    view: View = WHOLE
+
+
+async def viewed(reconstruction: Reconstruction, request: Request, store: Store) -> Answer:
+    """Return the answer in the view that is asked for."""
+    view, feed = request.view, reconstruction.feed
+    if view.is_whole:
+        return prepare(reconstruction, request)
+    room = None
+    if view.max_bytes is not None:
+        prologue = _prologue(reconstruction, request, ALL_PREFIXES, is_cut=True, has_entries=True)
+        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.family])
+    cut = Cut(view, room=room, joint=len(segment_separator(feed.family)))
+    parts = await cut_parts(_segments(reconstruction), feed, cut, store)
+    return prepare(reconstruction, request, parts if cut.is_cut else None)
+
+
+def prepare(
+    reconstruction: Reconstruction, request: Request, parts: tuple[Part, ...] | None = None
+) -> Answer:
     """Compose what depends on the request.
 
     Args:
         reconstruction: What to send.
-        self_url: The proxy's URL of the feed.
-        is_gzip: The content coding.
-        warns: Whether a partial feed carries the pseudo-entry (R16).
+        request: What is asked for.
+        parts: What is left of the segments, where that is not all.
     """
-    feed = reconstruction.feed
-    segments = reconstruction.snapshot.segments
-    prefixes = feed.head_prefixes
+    family, is_cut = reconstruction.feed.family, parts is not None
+    segments = _segments(reconstruction) if parts is None else parts
+    prefixes = reconstruction.feed.head_prefixes
     for segment in segments:
         prefixes |= segment.prefixes
+    prologue = _prologue(reconstruction, request, prefixes, is_cut=is_cut, has_entries=bool(segments))
+    return Answer(
+        prologue=prologue,
+        epilogue=EPILOGUE[family],
+        sealed_epilogue=_EPILOGUE[family],
+        segments=segments,
+        separator=_SEPARATOR[family],
+        is_cut=is_cut,
+        is_gzip=request.is_gzip,
+        etag=_etag(prologue, segments, is_gzip=request.is_gzip),
+    )
+
+
+def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
+    return tuple(each for each in reconstruction.snapshot.segments if each.length)
+
+
+def _prologue(
+    reconstruction: Reconstruction, request: Request, prefixes: int, *, is_cut: bool, has_entries: bool
+) -> bytes:
+    feed = reconstruction.feed
+    whole_url = request.whole_url or request.self_url
+    warning = _warning(reconstruction) if request.warns else b""
     prologue = compose_prologue(
         feed.family,
         feed.head or b"",
         prefixes=prefixes,
-        address=Address(self_url, reconstruction.via_url),
-        is_complete=reconstruction.state is State.COMPLETE,
-        warning=_warning(reconstruction) if warns else b"",
+        address=Address(request.self_url, reconstruction.via_url, whole_url if is_cut else ""),
+        is_complete=reconstruction.state is State.COMPLETE and not is_cut,
+        version=feed.version,
+        warning=warning,
     )
-    return Answer(
-        prologue=prologue,
-        epilogue=EPILOGUE[feed.family],
-        sealed_epilogue=_EPILOGUE[feed.family],
-        segments=segments,
-        is_gzip=is_gzip,
-        etag=_etag(prologue, segments, is_gzip=is_gzip),
-    )
+    return prologue + segment_separator(feed.family) if warning and has_entries else prologue
 
 
-def _etag(prologue: bytes, segments: tuple[SegmentRow, ...], *, is_gzip: bool) -> str:
+def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
     digest = hashlib.blake2b(prologue, digest_size=16)
     for segment in segments:
         digest.update(segment.digest)
@@ -102,29 +161,36 @@ def _sliced(chunk: bytes) -> Iterator[bytes]:
 
 
 async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
+    between = inflate(answer.separator.block, answer.separator.length, answer.separator.crc32)
     if not answer.is_gzip:
         yield answer.prologue
-        for segment in answer.segments:
-            yield inflate(await store.block(segment.id), segment.length, segment.crc32)
+        for place, segment in enumerate(answer.segments):
+            text = inflate(await block_of(segment, store), segment.length, segment.crc32)
+            yield between + text if place else text
         yield answer.epilogue
         return
     first, last = answer.sealed_prologue, answer.sealed_epilogue
     yield GZIP_HEADER + first.block
     crc, length = first.crc32, first.length
-    for segment in answer.segments:
-        yield await store.block(segment.id)
+    for place, segment in enumerate(answer.segments):
+        block = await block_of(segment, store)
+        if place and between:
+            block = answer.separator.block + block
+            crc = combine(crc, answer.separator.crc32, answer.separator.crc_shift)
+            length += len(between)
+        yield block
         crc = combine(crc, segment.crc32, segment.crc_shift)
         length += segment.length
     crc = combine(crc, last.crc32, last.crc_shift)
     yield last.block + FINAL_BLOCK + gzip_trailer(crc, length + last.length)
 
 
-def reconstruction_field(reconstruction: Reconstruction) -> str:
-    """Return the value of Feed-Reconstruction (an item of RFC 8941)."""
+def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
+    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed."""
     feed = reconstruction.feed
     parameters = f"documents={feed.documents};entries={feed.entries};missing={len(reconstruction.missing)}"
     stale = ";stale" if reconstruction.is_stale else ""
-    return f"{reconstruction.state};{parameters}{stale}"
+    return f"{reconstruction.state};{parameters}{stale}{';cut' if is_cut else ''}"
 
 
 def _warning(reconstruction: Reconstruction) -> bytes:
@@ -139,4 +205,5 @@ def _warning(reconstruction: Reconstruction) -> bytes:
         missing=[Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]],
         first_failed=first.strftime("%Y-%m-%dT%H:%M:%SZ"),
         first_failed_rfc822=format_datetime(first, usegmt=True),
+        version=reconstruction.feed.version,
     )

@@ -11,13 +11,22 @@ from urllib.parse import quote
 import structlog
 from aiohttp import web
 
-from proxy.asked import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
-from proxy.core.compose import MEDIA_TYPE
+from proxy.asked import (
+    Query,
+    feed_url,
+    is_prefix_form,
+    read_prefix,
+    read_query,
+    read_view,
+    read_wait,
+    view_query,
+)
+from proxy.core.formats import content_type
 from proxy.core.terms import State
 from proxy.errors import LoopDetectedError, MisdirectedError
 from proxy.keys import CONFIG, SERVICE, STORE
 from proxy.service.answers import Reconstruction
-from proxy.web.answer import Answer, prepare, reconstruction_field, slices
+from proxy.web.answer import Answer, Request, reconstruction_field, slices, viewed
 from proxy.web.conditions import accepts_gzip, is_not_modified
 from proxy.web.hosts import base_url
 
@@ -54,16 +63,18 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
     url = feed_url(query.url)
     _refuse_loop(request, url)
     config = request.app[CONFIG]
-    self_url = f"{base_url(request, config.server)}/feed?url={quote(url, safe='')}"
+    whole_url = f"{base_url(request, config.server)}/feed?url={quote(url, safe='')}"
+    asked = Request(
+        self_url=whole_url + view_query(query.options),
+        whole_url=whole_url,
+        is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
+        warns=config.history.warn_entry,
+        view=read_view(query.options, config.limits.answer_bytes),
+    )
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
     is_head = request.method == "HEAD"
     async with request.app[SERVICE].answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
-        answer = prepare(
-            reconstruction,
-            self_url=self_url,
-            is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
-            warns=config.history.warn_entry,
-        )
+        answer = await viewed(reconstruction, asked, request.app[STORE])
         structlog.contextvars.bind_contextvars(
             feed=reconstruction.feed.id,
             state=str(reconstruction.state),
@@ -74,7 +85,7 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
         if _has_it(request, reconstruction, answer):
             response.set_status(HTTPStatus.NOT_MODIFIED)
         else:
-            response.headers["Content-Type"] = f"{MEDIA_TYPE[reconstruction.feed.family]}; charset=utf-8"
+            response.headers["Content-Type"] = content_type(reconstruction.feed.family)
             response.headers["Content-Length"] = str(answer.length)
             if answer.is_gzip:
                 response.headers["Content-Encoding"] = "gzip"
@@ -107,7 +118,7 @@ def _abort(request: web.Request) -> None:
 def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> dict[str, str]:
     now = request.app[SERVICE].now()  # RFC 9110, 8.8.2.1: never later than Date
     return {
-        "Feed-Reconstruction": reconstruction_field(reconstruction),
+        "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
         "ETag": answer.etag,
         "Last-Modified": formatdate(min(reconstruction.feed.modified_at or 0.0, now), usegmt=True),
         "Cache-Control": _cache_control(request, reconstruction),

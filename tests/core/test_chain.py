@@ -5,6 +5,7 @@ import pytest
 from proxy.core.chain import SAME_DOCUMENT, Chain
 from proxy.core.notes import ChainLoop, CrossOriginUnconfirmed, FormatMismatch
 from proxy.core.terms import Family
+from proxy.core.trails import Trail
 from proxy.sites import site_of
 from tests.makers import FEED, a_key, an_arrival
 
@@ -16,7 +17,7 @@ def a_chain(*links: tuple[str, str], subscription: str = FEED) -> Chain:
     """A chain of a subscription document and A2, whose older link is A1."""
     chain = Chain(
         an_arrival(subscription, A2, hops=["http://o.test/hop"], final_url="http://o.test/final"),
-        relation="prev-archive",
+        trail=Trail(relation="prev-archive"),
         site_of=site_of,
     )
     chain.join(an_arrival(A2, A1, links=dict(links), digest=b"two"))
@@ -95,27 +96,27 @@ def test_a_document_of_another_site_must_say_that_it_belongs_here(
 
 def test_two_missing_ids_are_not_the_same_id() -> None:
     """R24."""
-    chain = Chain(an_arrival(site_id=""), relation="prev-archive", site_of=site_of)
+    chain = Chain(an_arrival(site_id=""), trail=Trail(relation="prev-archive"), site_of=site_of)
     assert chain.objection(an_arrival(ELSEWHERE, site_id="")) == CrossOriginUnconfirmed(ELSEWHERE)
 
 
 def test_the_site_that_was_asked_for_the_subscription_document_is_its_own_too() -> None:
     """R24."""
     subscription = an_arrival("http://asked.example/feed", final_url=FEED)
-    chain = Chain(subscription, relation="prev-archive", site_of=site_of)
+    chain = Chain(subscription, trail=Trail(relation="prev-archive"), site_of=site_of)
     assert chain.objection(an_arrival("http://asked.example/1", site_id="urn:other")) is None
 
 
 def test_the_site_that_the_subscription_document_was_moved_to_is_its_own() -> None:
     """R24."""
     subscription = an_arrival(FEED, final_url="http://moved.example/feed")
-    chain = Chain(subscription, relation="prev-archive", site_of=site_of)
+    chain = Chain(subscription, trail=Trail(relation="prev-archive"), site_of=site_of)
     assert chain.objection(an_arrival("http://moved.example/1", site_id="urn:other")) is None
 
 
 def test_the_subscription_document_is_no_archive_without_news() -> None:
     """R17: archives in a row."""
-    chain = Chain(an_arrival(keys=None, news=False), relation="prev-archive", site_of=site_of)
+    chain = Chain(an_arrival(keys=None, news=False), trail=Trail(relation="prev-archive"), site_of=site_of)
     assert chain.without_news == 0
 
 

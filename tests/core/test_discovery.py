@@ -48,8 +48,13 @@ def test_a_page_without_feeds_announces_none() -> None:
     assert preferred([]) is None
 
 
-def test_a_feed_of_a_format_that_is_not_read_is_not_preferred() -> None:
-    assert preferred([Alternate("application/feed+json", "http://o.test/j")]) is None
+def test_every_format_is_taken_and_xml_is_preferred() -> None:
+    found = [
+        Alternate("application/feed+json", "http://o.test/j"),
+        Alternate("application/rdf+xml", "http://o.test/r"),
+    ]
+    assert preferred(found[:1]) == found[0]
+    assert preferred(found) == found[1]
 
 
 @pytest.mark.parametrize("broken", [b"<![ ]>", b"<![foo[", b"<!DOCTYPE [", b"<!ELEMENT x"])

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.compose import compose_head
+from proxy.core.context import HeadContext
 from proxy.core.fragments import (
     ALL_PREFIXES,
     MAX_CONTEXT_BYTES,
     Fragments,
-    HeadContext,
     prefixes_in,
-    synthesize,
 )
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
+from proxy.core.synthesize import synthesize
 from proxy.core.terms import ATOM_NS, WELL_KNOWN_PREFIXES, Family
 from proxy.core.urls import resolve
 from tests.core.parse.makers import URL, atom, rss, slices

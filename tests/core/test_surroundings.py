@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.core.model import Scope
 from proxy.core.surroundings import Bindings, Surroundings, binding
-from proxy.core.terms import Family
+from proxy.core.terms import ATOM_NS, Family
 
 FEW = ["a", "b", "ab", "b.a", "x-a", "é", "éa"]
 MANY = [*FEW, *(f"other{n}" for n in range(20))]
@@ -41,7 +41,7 @@ def test_one_pass_finds_what_looking_one_by_one_finds(text: str) -> None:
 def test_prefixes_that_occur_nowhere_are_not_looked_for_in_each_entry(prefixes: list[str]) -> None:
     text = b"<feed><a:id/><entry>b: ab:</entry><entry/></feed>"
     scope = Scope(dict.fromkeys(prefixes, "urn:x"), "", "http://o.test/")
-    around = Surroundings(scope, Family.ATOM, text, text.index(b"<entry"))
+    around = Surroundings(scope, Family.ATOM, ATOM_NS, text, text.index(b"<entry"))
 
     assert len(around.foreign) == len(prefixes)
     # One by one each is merely looked for as text: "ab:" holds "b:".

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.chain import Arrival
+from proxy.core.limits import NO_PROGRESS_DOCUMENTS, WalkLimits
 from proxy.core.notes import (
     ChainLoop,
     CrossOriginUnconfirmed,
@@ -19,13 +20,24 @@ from proxy.core.notes import (
     Note,
 )
 from proxy.core.terms import Family
+from proxy.core.trails import Trail
 from proxy.core.urls import document_key
-from proxy.core.walk import NO_PROGRESS_DOCUMENTS, Ending, Walk, WalkLimits, Want
+from proxy.core.walk import Ending, Walk, Want
 from proxy.sites import site_of
 from tests.makers import FEED, a_key, an_arrival
 
 O = "http://o.test"  # noqa: E741
 TRUE_END = Ending(is_true_end=True)
+CHAIN = Trail(relation="prev-archive")
+PAGES = Trail(relation="prev-archive", is_paged=True)
+TRAILS = [
+    CHAIN,
+    CHAIN,
+    PAGES,
+    dataclasses.replace(CHAIN, is_tentative=True),
+    dataclasses.replace(PAGES, is_closing=True),
+    dataclasses.replace(PAGES, first_relation="self"),
+]
 LIMITS = WalkLimits(documents=200, bytes=10**9, entries=10**6)
 
 
@@ -40,10 +52,11 @@ def a_walk(
     look_ahead: bool = True,
     known: Callable[[str], bool] = lambda _url: False,
     max_window: int = 8,
+    trail: Trail = CHAIN,
 ) -> Walk:
     return Walk(
         subscription,
-        relation="prev-archive",
+        trail=trail,
         limits=limits,
         site_of=site_of,
         look_ahead=look_ahead,
@@ -520,9 +533,10 @@ def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_with
     """R17, R18; design, section 4: never asks twice for one URL; look-ahead changes nothing."""
     limits = WalkLimits(documents=documents, bytes=body_bytes, entries=entries)
     subscription = dataclasses.replace(an_arrival(FEED, archive(11)), hops=(f"{O}/hop",))
-    plain = a_walk(subscription, limits=limits, look_ahead=False)
+    trail = data.draw(st.sampled_from(TRAILS), label="trail")
+    plain = a_walk(subscription, limits=limits, look_ahead=False, trail=trail)
     finish(plain, publisher)
-    ahead = a_walk(subscription, limits=limits, max_window=data.draw(st.integers(0, 8)))
+    ahead = a_walk(subscription, limits=limits, max_window=data.draw(st.integers(0, 8)), trail=trail)
     fetched = answer_in_any_order(ahead, publisher, data)
 
     assert all(times == 1 for times in fetched.values())

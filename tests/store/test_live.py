@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from proxy.core.deflate import inflate
 from proxy.core.merge import Copy, choose
-from proxy.core.model import entry_id
+from proxy.core.model import Tombstone, entry_id
 from proxy.core.terms import Role
+from proxy.core.tombstones import FALLEN_OUT, Burial, place_of
 from proxy.store.rows import NewDocument, NewEntry
 from proxy.store.store import Store
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
@@ -37,6 +38,10 @@ async def put(store: Store, feed: int, *documents: NewDocument) -> list[int]:
 
 def subscription(*entries: NewEntry, updated_at: float | None = None) -> NewDocument:
     return a_document(URL, *entries, role=Role.SUBSCRIPTION, updated_at=updated_at)
+
+
+def deleted(name: str, when_at: float) -> Tombstone:
+    return Tombstone(entry_id(name), when_at, name)
 
 
 def memory(*entries: NewEntry) -> NewDocument:
@@ -185,6 +190,76 @@ async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: Store) ->
     assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", OLDER, 0)}
 
 
+async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_archive(store: Store) -> None:
+    """R19; RFC 6721, 3: copies that were updated later live."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("b", 9.0), an_entry("c")))
+    bearer = replace(subscription(), tombstones=[deleted(name, 7.0) for name in "abc"])
+    await put(store, feed, bearer)
+
+    assert await live(store, feed) == {("archive", ARCHIVE, 1)}
+
+
+async def test_a_tombstone_that_has_fallen_out_still_counts(store: Store) -> None:
+    """R19: stored for good, and passed on; an undated copy in a newer document lives."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("u")))
+    await put(store, feed, replace(subscription(), tombstones=[deleted("a", 7.0), deleted("u", 7.0)]))
+    await put(store, feed, subscription(an_entry("u")))
+
+    assert await live(store, feed) == {("subscription", URL, 0)}
+    assert {(each.ref, each.when_at) for each in await store.tombstones(feed)} == {("a", 7.0), ("u", 7.0)}
+    await put(store, feed, subscription(an_entry("a", 8.0)))
+    assert await live(store, feed) == {("subscription", URL, 0)}
+
+
+async def test_a_tombstone_of_a_detached_archive_does_not_count(store: Store) -> None:
+    """R19: any attached document; R15."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription(an_entry("a", 5.0)))
+    bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
+    (number,) = await put(store, feed, bearer)
+    assert await live(store, feed) == set()
+
+    await store.detach(feed, [number], now=NOW)
+    assert await live(store, feed) == {("subscription", URL, 0)}
+    assert await store.tombstones(feed) == []
+    await store.attach(feed, number, 0, now=NOW)
+    assert await live(store, feed) == set()
+
+
+async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store: Store) -> None:
+    """R19: in its own and older documents; when documents trade places, it is judged again."""
+    feed = (await a_feed(store)).id
+    bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
+    first, second = await put(store, feed, bearer, a_document(OLDER, an_entry("a"), rank=1))
+    assert await live(store, feed) == set()
+
+    await store.arrange(feed, ranks={first: 1, second: 0}, now=NOW)
+    assert await live(store, feed) == {("archive", OLDER, 0)}
+    await store.arrange(feed, ranks={first: 0, second: 1}, now=NOW)
+    assert await live(store, feed) == set()
+
+
+async def test_tombstones_of_an_earlier_subscription_document_still_count(store: Store) -> None:
+    """R19: stored for good, also when the feed has moved to another URL."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
+    (number,) = await put(store, feed, replace(subscription(), tombstones=[deleted("a", 7.0)]))
+    await store.detach(feed, [number], now=NOW)
+
+    assert await live(store, feed) == set()
+    assert [each.ref for each in await store.tombstones(feed)] == ["a"]
+
+
+async def test_no_deletion_lies_in_the_future(store: Store) -> None:
+    """R19 with R10's caution: a publisher's broken clock buries no later entry."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, replace(subscription(), tombstones=[deleted("a", NOW + 1e9)]))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", NOW + 1)))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+
+
 async def test_feeds_do_not_share_identities(store: Store) -> None:
     """FAULTS 23: identity is scoped to the feed."""
     mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id
@@ -235,6 +310,11 @@ ENTRIES = st.lists(
 )
 SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2)] + [(Role.ARCHIVE, n) for n in range(4)]
 RANKS = st.integers(0, 4)
+TOMBSTONES = st.just(()) | st.lists(
+    st.builds(deleted, st.sampled_from("abc"), st.sampled_from([0.5, 1.0, 2.0, NOW + 8e4])),
+    max_size=2,
+    unique_by=lambda tombstone: tombstone.identity,
+)
 PUTS = st.tuples(
     st.just("put"),
     st.sampled_from(SLOTS),
@@ -242,6 +322,7 @@ PUTS = st.tuples(
     DATES,
     RANKS | st.none(),
     st.sampled_from([NOW, NOW + 9e4]),
+    TOMBSTONES,
 )
 ARRANGEMENTS = st.tuples(
     st.just("arrange"),
@@ -258,13 +339,40 @@ class Expected:
     documents: dict[int, NewDocument] = field(default_factory=dict)
     ranks: dict[int, int | None] = field(default_factory=dict)
     settled: set[bytes] = field(default_factory=set)
+    fallen: dict[bytes, float] = field(default_factory=dict)
+    """Tombstones that no document bears any more."""
 
     def put(self, number: int, document: NewDocument) -> None:
         old = self.documents.get(number)
         if old is not None and old.role is Role.ARCHIVE:
             self.settled |= {entry.identity for entry in old.entries}
+        if old is not None:
+            borne = {tombstone.identity for tombstone in document.tombstones}
+            self.keep([each for each in old.tombstones if each.identity not in borne], old)
         self.documents[number] = document
         self.ranks[number] = document.rank
+
+    def keep(self, tombstones: Sequence[Tombstone], bearer: NewDocument) -> None:
+        for each in tombstones:
+            when_at = min(each.when_at, bearer.fetched_at)
+            self.fallen[each.identity] = max(when_at, self.fallen.get(each.identity, when_at))
+
+    def detach(self, number: int) -> None:
+        document = self.documents[number]
+        if document.role is Role.SUBSCRIPTION and self.ranks[number] is not None:
+            self.keep(document.tombstones, document)
+            self.documents[number] = replace(document, tombstones=())
+        self.ranks[number] = None
+
+    def burials(self, identity: bytes) -> list[Burial]:
+        borne = [
+            Burial(min(each.when_at, document.fetched_at), place_of(document.role, rank))
+            for number, document in self.documents.items()
+            for each in document.tombstones
+            if (rank := self.ranks[number]) is not None and each.identity == identity
+        ]
+        fallen = [Burial(self.fallen[identity], FALLEN_OUT)] if identity in self.fallen else []
+        return borne + fallen
 
     def purge(self) -> None:
         for number in [number for number, rank in self.ranks.items() if rank is None]:
@@ -307,7 +415,12 @@ class Expected:
         found: dict[int, list[int]] = {number: [] for number in self.documents}
         date = self.subscription_updated_at()
         for identity, held in copies.items():
-            best = choose(held, subscription_updated_at=date, settled=identity in archived)
+            best = choose(
+                held,
+                subscription_updated_at=date,
+                settled=identity in archived,
+                burials=self.burials(identity),
+            )
             if best is not None:
                 found[places[best.key][0]].append(places[best.key][1])
         return {number: tuple(sorted(ordinals)) for number, ordinals in found.items()}
@@ -318,7 +431,7 @@ class Expected:
 async def test_choosing_step_by_step_equals_choosing_from_nothing(
     store: Store, steps: Sequence[tuple[object, ...]]
 ) -> None:
-    """R8, R10: the result depends on what the copies are, never on how they came; nor do the segments."""
+    """R8, R10, R19: the result depends on what the copies are, not on how they came; so do segments."""
     feed = (await a_feed(store, f"{URL}/{next(_numbers)}")).id
     expected = Expected()
     for step in steps:
@@ -331,7 +444,7 @@ async def test_choosing_step_by_step_equals_choosing_from_nothing(
 
 async def _take(store: Store, feed: int, expected: Expected, step: Sequence[object]) -> None:
     match step:
-        case ("put", (role, slot), entries, date, rank, fetched_at):
+        case ("put", (role, slot), entries, date, rank, fetched_at, tombstones):
             assert isinstance(role, Role)
             document = a_document(
                 f"http://o.test/{slot}",
@@ -341,6 +454,7 @@ async def _take(store: Store, feed: int, expected: Expected, step: Sequence[obje
                 updated_at=date,
                 fetched_at=fetched_at,
                 is_settled=role is not Role.SUBSCRIPTION,
+                tombstones=tombstones,
             )
             (number,) = await put(store, feed, document)
             expected.put(number, document)
@@ -352,7 +466,8 @@ async def _take(store: Store, feed: int, expected: Expected, step: Sequence[obje
             leaving = {numbers[at] for at in detached if at in numbers}
             await store.arrange(feed, ranks=wanted, detached=leaving, now=NOW)
             expected.ranks.update(wanted)
-            expected.ranks.update(dict.fromkeys(leaving))
+            for number in leaving:
+                expected.detach(number)
         case ("publish",):
             assert await publish(store, feed) is not None
             assert await published_text(store, feed) == await text_of(

@@ -11,8 +11,8 @@ from proxy import migrate
 from proxy.errors import StorageFullError, StoreUnusableError
 from proxy.migrate import migrate_file
 from proxy.store import connections
-from proxy.store.connections import fetch_value, run
-from proxy.store.store import Store, _to_the_end
+from proxy.store.connections import fetch_value, run, to_the_end
+from proxy.store.store import Store
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 
 ENTRIES = 50
@@ -204,7 +204,7 @@ async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
         await may_close.wait()
         is_closed.set()
 
-    task = asyncio.create_task(_to_the_end(close))
+    task = asyncio.create_task(to_the_end(close))
     for _ in range(3):
         await asyncio.sleep(0)
         task.cancel()

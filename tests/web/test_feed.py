@@ -157,13 +157,13 @@ async def test_a_page_leads_to_the_feed_it_announces(proxy: Proxy, origin: Origi
 
 
 async def test_a_page_without_a_feed_is_a_422_that_says_what_was_found(proxy: Proxy, origin: Origin) -> None:
-    page = b"<html><link rel=alternate type=application/feed+json href=/j></html>"
+    page = b"<html><link rel=alternate type=application/json href=/j></html>"
     origin.publish("/blog/", page, content_type="text/html")
     reply = await proxy.get(origin.url("/blog/"))
     assert reply.status == 422
     found = problem(reply)
     assert found["type"] == "urn:wholefeed:not-a-feed"
-    assert origin.url("/j") in str(found["detail"])
+    assert "an HTML page that announces no feed" in str(found["detail"])
 
 
 async def test_a_forgotten_feed_is_unknown(proxy: Proxy, origin: Origin) -> None:

@@ -1,4 +1,8 @@
-"""Atom 1.0 (RFC 4287)."""
+"""Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
+
+Entries of either may stand in a document of the other, each in its own namespace: that is how documents of
+both come to be one feed (rule R23).
+"""
 
 from __future__ import annotations
 
@@ -11,38 +15,46 @@ from proxy.core.parse.frames import Frame, Options, nothing
 from proxy.core.parse.guard import Guard
 from proxy.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, site_id
 from proxy.core.parse.reader import FeedReader
-from proxy.core.terms import ATOM_NS, Family
+from proxy.core.terms import ATOM_03_NS, ATOM_NS, Family
 
-
-def _atom(name: str) -> str:
-    return f"{ATOM_NS}}}{name}"
-
-
-_ENTRY: Final = _atom("entry")
-_PERSON_AND_RIGHTS: Final = {_atom("author"): "author", _atom("rights"): "rights"}
-_HEAD: Final = {_atom(name): name for name in ("id", "title", "updated")}
-_FIELDS: Final = _PERSON_AND_RIGHTS | {_atom(name): name for name in ("id", "updated", "source")}
-_FULL_FIELDS: Final = _FIELDS | {
-    _atom(name): name for name in ("published", "link", "title", "content", "summary")
+# Atom 0.3's names for what RFC 4287 calls otherwise.
+_OLD_NAMES: Final = {
+    "updated": ("modified",),
+    "published": ("issued", "created"),
+    "rights": ("copyright",),
 }
 
 
+def _named(*names: str) -> dict[str, str]:
+    """Return Atom's elements of these names as expat reports them, of both versions."""
+    new = {f"{ATOM_NS}}}{name}": name for name in names}
+    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _OLD_NAMES.get(name, (name,))}
+    return new | old
+
+
+_ENTRIES: Final = frozenset(_named("entry"))
+_PERSON_AND_RIGHTS: Final = _named("author", "rights")
+_HEAD: Final = _named("id", "title", "updated")
+_FIELDS: Final = _named("author", "rights", "id", "updated", "source")
+_FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
+
+
 class AtomReader(FeedReader):
-    """Reads atom:feed."""
+    """Reads atom:feed, in either namespace."""
 
     family: ClassVar[Family] = Family.ATOM
 
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+    def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
         super().__init__(guard, url, options)
+        self.version = version
         self.fields = _FULL_FIELDS if self.is_full else _FIELDS
         self.marks = frozenset({"author", "rights", "source", "link"})
 
     def begin(self, attributes: list[str]) -> None:
-        self.version = "1.0"
         self.enter(Frame(2, self._child_began, 1, nothing), attributes)
 
     def _child_began(self, name: str, attributes: list[str]) -> None:
-        if name == _ENTRY:
+        if name in _ENTRIES:
             self.entry_began()
         else:
             self.head_child(name, attributes)
@@ -88,4 +100,5 @@ class AtomReader(FeedReader):
             history=tuple(self.history),
             children=tuple(self.children),
             scope=self.scope,
+            tombstones=tuple(self.tombstones),
         )

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from proxy.core.model import Link, Scope
+from proxy.core.dates import parse_rfc3339
+from proxy.core.model import Link, Scope, Tombstone, entry_id
 from proxy.core.parse.identities import SPACES
-from proxy.core.terms import IANA_RELATION_PREFIX, XML_NS
+from proxy.core.terms import ATOM_NAMESPACES, IANA_RELATION_PREFIX, TOMBSTONE_NS, XML_NS
 from proxy.core.urls import MAX_URL_CHARACTERS, resolve
 
 MAX_LANG_CHARACTERS: Final = 64
+MAX_REF_CHARACTERS: Final = 4096
 MAX_SCOPE_PREFIXES: Final = 128
 MAX_SCOPE: Final = 8192
 """Characters of the namespace declarations around the entries: each entry may have to repeat them."""
+
+LINKS: Final = frozenset(f"{namespace}}}link" for namespace in ATOM_NAMESPACES)
+DELETED: Final = f"{TOMBSTONE_NS}}}deleted-entry"
+"""Names as expat reports them."""
 
 _XML_BASE: Final = f"{XML_NS}}}base"
 _XML_LANG: Final = f"{XML_NS}}}lang"
@@ -36,9 +42,11 @@ def inner_scope(outer: Scope, declarations: Mapping[str, str], attributes: Seque
     return Scope(prefixes, lang.strip(SPACES), _base(outer.base, attributes))
 
 
-def is_too_much(prefixes: Mapping[str, str]) -> bool:
-    """Return whether entries cannot be made to repeat these declarations."""
-    return len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE
+def too_much(prefixes: Mapping[str, str]) -> str:
+    """Return what would be acceptable, where entries cannot be made to repeat these declarations; else ''."""
+    if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
+        return f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+    return ""
 
 
 def head_link(attributes: Sequence[str], scope: Scope) -> Link:
@@ -51,6 +59,15 @@ def head_link(attributes: Sequence[str], scope: Scope) -> Link:
         target = ""
     media_type = (attribute(attributes, "type") or "").partition(";")[0].strip(SPACES).lower()
     return Link(relation.removeprefix(IANA_RELATION_PREFIX), target, media_type, href)
+
+
+def tombstone(attributes: Sequence[str]) -> Tombstone | None:
+    """Return what an at:deleted-entry says (RFC 6721, 3); None when its ref or its instant is missing."""
+    ref = (attribute(attributes, "ref") or "").strip(SPACES)
+    when_at = parse_rfc3339(attribute(attributes, "when") or "")
+    if not ref or when_at is None:
+        return None
+    return Tombstone(entry_id(ref), when_at, ref if len(ref) <= MAX_REF_CHARACTERS else "")
 
 
 def _base(outer: str, attributes: Sequence[str]) -> str:

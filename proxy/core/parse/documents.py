@@ -4,33 +4,39 @@
     document.text[document.entries[0].start : document.entries[0].end]      # as the publisher wrote it
 
 A document whose entries have all that entries should have is read once. Where one lacks its id (or in Atom
-its update instant), it is read once more from the start, with all that can stand in for them.
+its update instant), it is read once more from the start, with all that can stand in for them. One that is
+not well-formed goes through the repair pass (docs/repair.md) and is read again, as strictly as before.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from proxy.core.fragments import Fragments
+from proxy.core.formats import ATOM_03
 from proxy.core.model import EntryId, FeedDocument
-from proxy.core.notes import EncodingRetried, Note
+from proxy.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
 from proxy.core.parse.atom import AtomReader
 from proxy.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.frames import Options
 from proxy.core.parse.guard import MAX_DEPTH, UNLIMITED, Guard
 from proxy.core.parse.identities import FieldsNeededError
+from proxy.core.parse.json_text import json_text
+from proxy.core.parse.jsonfeed import read_json_feed
+from proxy.core.parse.rdf import RDF_ROOT, RdfReader
 from proxy.core.parse.reader import FeedReader
+from proxy.core.parse.repair.mender import mend
+from proxy.core.parse.repair.prolog import late_declaration
 from proxy.core.parse.rss import RSS_NAMESPACES, RssReader
-from proxy.core.terms import ATOM_NS, IDENTITIES_TARGET
+from proxy.core.synthesize import fragments_of
+from proxy.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET
 
 MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20
 """All that entries and head gain may come to so many times their document's size, and so much more."""
 
-_RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_ATOM_03_NS: Final = "http://purl.org/atom/ns#"
 _SHOWN_CHARACTERS: Final = 60
 _SNIFF_BYTES: Final = 4096
 _HTML: Final = re.compile(
@@ -65,44 +71,85 @@ def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_D
 
 
 def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocument:
+    json = json_text(body)
+    if json is not None:
+        return _checked(read_json_feed(json, url, max_depth), max_depth)
     decoded = to_utf8(body, media_type)
     refuse_other_formats(decoded.text)
     try:
         return _read(decoded, url, max_depth)
     except ParseError as exc:
-        is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
-        if exc.slug != "malformed-xml" or not is_mislabelled or is_utf8(decoded.text):
+        if exc.slug != "malformed-xml" and not (exc.slug == "not-a-feed" and late_declaration(decoded.text)):
             raise
-    return _read(mended(body, decoded.encoding), url, max_depth)
+        failure = exc
+    is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
+    if is_mislabelled and not is_utf8(decoded.text):
+        decoded = mended(body, decoded.encoding)
+        try:
+            return _read(decoded, url, max_depth)
+        except ParseError as exc:
+            if exc.slug != "malformed-xml":
+                raise
+    return _read_repaired(_redeclared(body, decoded, media_type), url, max_depth, failure)
 
 
-def _read(decoded: Decoded, url: str, max_depth: int) -> FeedDocument:
-    notes: tuple[Note, ...] = ()
+def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
+    """Read the document as its declaration says, where something stands before that."""
+    start = 0 if decoded.encoding.declared else late_declaration(body)
+    if not start:
+        return decoded
+    again = to_utf8(body[start:], media_type)
+    if again.encoding.codec == decoded.encoding.codec:
+        return decoded
+    return again._replace(text=body[:start].decode("ascii", "replace").encode() + again.text)
+
+
+def _read_repaired(decoded: Decoded, url: str, max_depth: int, failure: ParseError) -> FeedDocument:
+    """Read a document that is not well-formed, after the repair pass (FAULTS rows 45 and 49).
+
+    Raises:
+        ParseError: `failure` where that does not help; another where it comes to light what the document is.
+    """
+    repaired = mend(decoded.text)
+    if repaired is None:
+        raise failure
+    notes: list[Note] = [DocumentRepaired(url, repaired.repairs)] if repaired.repairs else []
+    if repaired.breaks_off or repaired.goes_on:
+        notes.append(DocumentTruncated(url, repaired.breaks_off))
+    try:
+        return _read(decoded._replace(text=repaired.text), url, max_depth, notes)
+    except ParseError as exc:
+        if exc.slug == "malformed-xml":
+            raise failure from exc
+        raise
+
+
+def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = ()) -> FeedDocument:
+    notes: tuple[Note, ...] = tuple(repairs)
     if decoded.used:
-        notes = (EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used),)
+        retried = EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used)
+        notes = (retried, *notes)
     try:
         reader = _run(decoded.text, url, max_depth, is_full=False)
     except FieldsNeededError:
         reader = _run(decoded.text, url, max_depth, is_full=True)
-    document = reader.document(decoded.text, notes)
-    if max_depth < UNLIMITED:
-        _check_gain(document)
-    return document
+    return _checked(reader.document(decoded.text, notes), max_depth)
 
 
-def _check_gain(document: FeedDocument) -> None:
+def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     """See to it that what every entry would repeat does not make much out of little.
 
     Raises:
         ParseError: `xml-limit`.
     """
     limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
-    if not Fragments(document).gain_at_most(limit_bytes):
+    if max_depth < UNLIMITED and not fragments_of(document).gain_at_most(limit_bytes):
         raise ParseError(
             f"expected at most {limit_bytes} bytes of what the entries inherit (namespaces, language, base, "
             "authors, rights), got more",
             slug="xml-limit",
         )
+    return document
 
 
 def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FeedReader:
@@ -152,8 +199,11 @@ class Opening:
         reader: FeedReader
         if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
             reader = RssReader(self._guard, self._url, options, namespace)
-        elif local == "feed" and namespace == ATOM_NS:
-            reader = AtomReader(self._guard, self._url, options)
+        elif local == "feed" and namespace in ATOM_NAMESPACES:
+            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
+            reader = AtomReader(self._guard, self._url, options, version)
+        elif name == RDF_ROOT:
+            reader = RdfReader(self._guard, self._url, options)
         else:
             self._refuse(namespace, local)
         self.reader = reader
@@ -161,13 +211,11 @@ class Opening:
 
     def _refuse(self, namespace: str, local: str) -> NoReturn:
         if local == "feed":
-            found = "Atom 0.3" if namespace == _ATOM_03_NS else f"a feed element in namespace {namespace!r}"
-            self._guard.stop("unsupported-format", "Atom 1.0 or RSS", found)
-        if namespace == _RDF_NS and local == "RDF":
-            self._guard.stop("unsupported-format", "Atom 1.0 or RSS", "RDF (RSS 1.0 or 0.90)")
+            found = f"a feed element in namespace {namespace!r}"
+            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
         if local == "rss":
             found = f"an rss element with a prefix, in namespace {namespace!r}"
-            self._guard.stop("unsupported-format", "Atom 1.0 or RSS", found)
+            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
         if local == "entry" and namespace == ATOM_NS:
             self._guard.stop("not-a-feed", "a feed", "a single Atom entry")
         found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
@@ -175,23 +223,19 @@ class Opening:
 
 
 def refuse_other_formats(text: bytes) -> None:
-    """Recognise what is no XML feed from its first bytes.
+    """Recognise what is no feed in XML from its first bytes.
 
     Raises:
-        ParseError: `not-a-feed` or `unsupported-format`.
+        ParseError: `not-a-feed`.
     """
     beginning = text[:_SNIFF_BYTES]
     if _HTML.match(beginning):
         raise ParseError("expected a feed, got HTML", slug="not-a-feed")
     visible = beginning.lstrip()
-    if visible.startswith(b"{"):
-        if b"jsonfeed.org" in beginning:
-            raise ParseError("expected Atom 1.0 or RSS, got JSON Feed", slug="unsupported-format")
-        raise ParseError("expected a feed, got JSON", slug="not-a-feed")
     if not visible:
         raise ParseError(
             "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",
             slug="not-a-feed",
         )
-    if not visible.startswith(b"<"):
-        raise ParseError("expected a feed, got no XML", slug="not-a-feed")
+    if not visible.startswith(b"<") and not late_declaration(beginning):
+        raise ParseError("expected a feed, got neither XML nor JSON Feed", slug="not-a-feed")

@@ -85,6 +85,10 @@ def to_utf8(body: bytes, media_type: str) -> Decoded:
     encoding = encoding_of(body[:SNIFF_BYTES], media_type)
     if encoding.codec == _UTF8:
         text = body[encoding.mark_bytes :] if encoding.mark_bytes else body
+        if is_unheard_of(encoding.declared):
+            if not is_utf8(text):
+                raise _unsupported(encoding.declared)
+            return Decoded(text, encoding, _UTF8)
         contradicted = codec_of(encoding.declared) in _WIDE if encoding.declared else False
         return Decoded(text, encoding, _UTF8 if contradicted else "")
     try:
@@ -108,8 +112,10 @@ def encoding_of(beginning: bytes, media_type: str) -> Encoding:
         if beginning.startswith(mark):
             return Encoding(codec, codec, len(mark))
     by_form = _wide_form(beginning)
-    label = _http_charset(media_type) or ("" if by_form else _declared(beginning))
-    codec = codec_of(label) if label else by_form or _UTF8
+    label = _http_charset(media_type)
+    if not label or is_unheard_of(label):
+        label = ("" if by_form else _declared(beginning)) or label
+    codec = codec_of(label) if label and not is_unheard_of(label) else by_form or _UTF8
     if codec in _WIDE:
         # RFC 2781 has no byte order mark mean big-endian; what is written in ASCII is no UTF-16 at all.
         codec = by_form or (_UTF8 if beginning[:1] == b"<" else "utf-16-be" if codec == "utf-16" else codec)
@@ -131,6 +137,20 @@ def codec_of(label: str) -> str:
     if name not in _SAME:
         raise _unsupported(label[:40])
     return name
+
+
+def is_unheard_of(label: str) -> bool:
+    """Whether a label could be one but is nobody's: then the bytes say what they are, if they can.
+
+    One that names what is no text encoding for documents (UTF-7, rot13) is another matter: it is refused.
+    """
+    if not _LABEL.fullmatch(label) or label.lower() in _ALIASES:
+        return False
+    try:
+        codecs.lookup(label)
+    except LookupError:
+        return True
+    return False
 
 
 _ALIASES: Final = {

@@ -8,8 +8,8 @@ class ParseError(ValueError):
 
     Args:
         message: For people, with line and column where they are known.
-        slug: One of malformed-xml, dtd-forbidden, xml-limit, not-a-feed, unsupported-format and
-            unsupported-encoding.
+        slug: One of malformed-xml, malformed-json, dtd-forbidden, xml-limit, not-a-feed,
+            unsupported-format and unsupported-encoding.
     """
 
     def __init__(self, message: str, *, slug: str) -> None:

@@ -149,6 +149,12 @@ class Guard:
         end = start + len(name)
         return self.text[start:end] == name.encode() and self.text[end : end + 1] in _NAME_ENDS
 
+    def end_of_tag(self, start: int) -> int:
+        """Return where the start tag ends that begins at `start`."""
+        tag = _START_TAG.match(self.text, start)
+        assert tag is not None, "expat has reported it"
+        return tag.end()
+
     def check_element(self, name: str, attributes: list[str]) -> None:
         """Measure what a start tag holds.
 

@@ -23,14 +23,15 @@ from proxy.core.model import (
     HistoryElement,
     Link,
     Scope,
+    Tombstone,
     entry_id,
 )
 from proxy.core.notes import Note
-from proxy.core.parse.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES, head_link, inner_scope, is_too_much
+from proxy.core.parse.attributes import DELETED, LINKS, head_link, inner_scope, tombstone, too_much
 from proxy.core.parse.frames import Frame, Options, ignore, nothing
 from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_ELEMENTS, Guard
 from proxy.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
-from proxy.core.terms import ATOM_NS, FH_NS, Family
+from proxy.core.terms import FH_NS, Family
 
 MAX_ENTRIES: Final = 250_000
 MAX_HEAD_CHILDREN: Final = 100_000
@@ -39,9 +40,7 @@ MAX_HEAD_BYTES: Final = 2 << 20
 MAX_SCOPES: Final = 16
 """Different surroundings that the entries of one document can have."""
 
-_ATOM_LINK: Final = f"{ATOM_NS}}}link"
 _MAX_FLAT: Final = 2 * MAX_ATTRIBUTES
-_FH_NAME: Final = f"{FH_NS}}}"
 
 
 class FeedReader(ABC):
@@ -76,6 +75,7 @@ class FeedReader(ABC):
         self.children: list[HeadChild] = []
         self.links: list[Link] = []
         self.history: list[HistoryElement] = []
+        self.tombstones: list[Tombstone] = []
         self.scope = Scope({}, "", url)
         """The head's."""
         self.further_scopes: list[Scope] = []
@@ -155,8 +155,7 @@ class FeedReader(ABC):
     def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
         """Return what holds inside of the element that begins now."""
         scope = inner_scope(outer, self.guard.declarations(), attributes)
-        if is_too_much(scope.prefixes):
-            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+        if expected := too_much(scope.prefixes):
             self.guard.limit(expected, "more")
         return scope
 
@@ -182,11 +181,13 @@ class FeedReader(ABC):
         self.start_at = self.parser.CurrentByteIndex
         namespace, _, local = name.rpartition("}")
         relation = ""
-        if name == _ATOM_LINK:
+        if name in LINKS:
             self.links.append(head_link(attributes, self.scope))
             relation = self.links[-1].relation
+        elif name == DELETED and (deleted := tombstone(attributes)):
+            self.tombstones.append(deleted)
         self._child = (namespace, local, relation)
-        self._slot = local if name.startswith(_FH_NAME) else self.head_slot(name)
+        self._slot = local if namespace == FH_NS else self.head_slot(name)
         if self._slot:
             self.parser.CharacterDataHandler = self._add
         self._until, self._on_end = self._watch, self._head_child_ended

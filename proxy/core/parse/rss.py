@@ -17,9 +17,8 @@ from proxy.core.parse.frames import Frame, Options, nothing
 from proxy.core.parse.guard import Guard
 from proxy.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
 from proxy.core.parse.reader import FeedReader
-from proxy.core.terms import ATOM_NS, DCTERMS_NS, Family
+from proxy.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, Family
 
-_DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 
 RSS_NAMESPACES: Final = frozenset(
@@ -35,7 +34,7 @@ _FOREIGN: Final = {
     f"{ATOM_NS}}}updated": "updated",
     f"{DCTERMS_NS}}}modified": "modified",
     f"{ATOM_NS}}}published": "published",
-    f"{_DC_NS}}}date": "date",
+    f"{DC_NS}}}date": "date",
 }
 _FOREIGN_FULL: Final = {**_FOREIGN, f"{_CONTENT_NS}}}encoded": "content"}
 _MAX_VERSION_CHARACTERS: Final = 16
@@ -105,22 +104,26 @@ class RssReader(FeedReader):
         self._around = self._root_scope
         self.contain(self._root_frame())
 
-    def _beside_child(self, name: str, _attributes: list[str]) -> None:
+    def _beside_child(self, name: str, attributes: list[str]) -> None:
         """Beside the first channel and in further ones only items count."""
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
             self._place = self._place or self.numbered(self._around)
-            self.entry_began()
+            self.item_began(attributes)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
         if name == "item":
-            self.entry_began()
+            self.item_began(attributes)
             return
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self.entry_began()
+            self.item_began(attributes)
         else:
             self.head_child(name, attributes)
+
+    def item_began(self, attributes: list[str]) -> None:
+        """An item began."""
+        self.entry_began()
 
     def _is_plain(self, namespace: str) -> bool:
         """An item without a prefix is one, whatever default namespace was put around it.
@@ -162,4 +165,5 @@ class RssReader(FeedReader):
             history=tuple(self.history),
             children=tuple(self.children),
             scope=self.scope,
+            tombstones=tuple(self.tombstones),
         )

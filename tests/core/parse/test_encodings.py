@@ -140,7 +140,7 @@ def test_utf_8_under_the_label_of_another_encoding_is_noticed_where_that_one_fai
 
 @pytest.mark.parametrize(
     "label",
-    ["utf-7", "rot13", "zlib", "hex", "idna", "punycode", "unicode_escape", "utf-32", "x-fake", "a\0b", "é"],
+    ["utf-7", "rot13", "zlib", "hex", "idna", "punycode", "unicode_escape", "utf-32", "a\0b", "é"],
 )
 def test_what_is_no_text_encoding_is_refused(label: str) -> None:
     """FAULTS row 47: 422, never 500."""
@@ -153,6 +153,31 @@ def test_what_is_no_text_encoding_is_refused(label: str) -> None:
         assert caught.value.slug in ("unsupported-encoding", "malformed-xml")
         if label.isascii() and label.isprintable():
             assert caught.value.slug == "unsupported-encoding"
+
+
+@pytest.mark.parametrize("where", ["declaration", "Content-Type"])
+def test_under_a_label_that_is_nobody_s_what_is_utf_8_is_read_and_noted(where: str) -> None:
+    """Design, section 5: a wrong encoding label is common."""
+    is_declared = where == "declaration"
+    body = a_document(declared="x-fake" if is_declared else "").encode()
+    document = parse(body, URL, "" if is_declared else "text/xml; charset=x-fake")
+
+    assert document.head.title == TITLE
+    assert document.notes == (EncodingRetried(URL, declared="x-fake", used="utf-8"),)
+
+
+def test_under_a_charset_that_is_nobody_s_the_declaration_counts() -> None:
+    """FAULTS row 48."""
+    body = a_document(declared="windows-1252").encode("cp1252")
+
+    assert title_of(body, "text/xml; charset=x-fake") == TITLE
+
+
+def test_under_a_label_that_is_nobody_s_what_is_not_utf_8_is_refused() -> None:
+    """FAULTS row 47: nothing says what it is."""
+    with pytest.raises(ParseError, match="x-fake") as caught:
+        parse(a_document(declared="x-fake").encode("cp1252"), URL)
+    assert caught.value.slug == "unsupported-encoding"
 
 
 @pytest.mark.parametrize("codec", ["utf-32", "utf-32-le", "utf-32-be"])

@@ -1,0 +1,178 @@
+"""Follow the links of a subscription document, by what kind of feed it is (rules R2, R4, R6)."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from proxy.config import Config
+from proxy.core.chain import Arrival
+from proxy.core.limits import WalkLimits
+from proxy.core.notes import NewerNotOlder, Note
+from proxy.core.revalidation import is_due
+from proxy.core.terms import Kind, Role, State
+from proxy.core.trails import Trail
+from proxy.core.urls import document_key
+from proxy.core.walk import Walk
+from proxy.service.grounds import Grounds, Progress, Walked
+from proxy.service.pages import walk_pages
+from proxy.service.paging import PageDriver
+from proxy.service.refetch import SUBSCRIPTION_ATTEMPT, Current
+from proxy.service.walking import WalkDriver
+from proxy.service.workshop import Wish, Workshop
+from proxy.store.rows import Attempt, DocumentRow, FeedRow
+
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
+
+
+def is_followed(kind: Kind, config: Config) -> bool:
+    """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+    is_paged = kind is Kind.PAGED and config.history.paged
+    return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
+
+
+class Following:
+    """One refresh's way through the other documents of a feed; `run` is called once.
+
+    Args:
+        workshop: What to work with.
+        feed: As it was before the refresh.
+        wish: What the refresh is asked to do.
+        rows: The feed's stored documents.
+        attempts: What failed before, by URL.
+        writing: Held while documents change.
+        on_network: Awaited before the first document that is not stored is fetched.
+        progress: Kept up to date.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        feed: FeedRow,
+        wish: Wish,
+        rows: Sequence[DocumentRow],
+        attempts: Mapping[str, Attempt],
+        *,
+        writing: asyncio.Lock,
+        on_network: Callable[[], Awaitable[None]],
+        progress: Progress,
+    ) -> None:
+        self._shop = workshop
+        self._store = workshop.store
+        self._feed = feed
+        self._wish = wish
+        self._rows = rows
+        self._attempts = attempts
+        self._writing = writing
+        self._on_network = on_network
+        self._progress = progress
+
+    async def run(self, current: Current) -> tuple[Walked, State]:
+        """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
+        doubts: list[Note] = []
+        if current.kind is not Kind.PAGED:
+            walked = await self._walk_chain(current)
+            doubts = [note for note in walked.notes if isinstance(note, NewerNotOlder)]
+            if not doubts:
+                return walked, State.COMPLETE
+            await self._store.update_feed(self._feed.id, kind=Kind.PAGED)
+            if not is_followed(Kind.PAGED, self._shop.config):
+                return walked, State.REMEMBERED
+        walked = await self._walk_pages(current)
+        return dataclasses.replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
+
+    async def _walk_chain(self, current: Current) -> Walked:
+        stored = self._stored(Role.ARCHIVE)
+        trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
+        driver = WalkDriver(
+            self._new_walk(current, stored, trail),
+            self._shop.source,
+            self._store,
+            self._grounds(current, stored, trail),
+            on_network=self._on_network,
+            progress=self._progress,
+        )
+        return await driver.run()
+
+    async def _walk_pages(self, current: Current) -> Walked:
+        stored = self._stored(Role.PAGE)
+        is_whole = self._feed.state is State.PAGED and not self._feed.is_walking and not self._wish.is_full
+
+        def new_driver(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, PageDriver]:
+            walk = self._new_walk(current, stored, trail, passed)
+            driver = PageDriver(
+                walk,
+                self._shop.source,
+                self._store,
+                self._grounds(current, stored, trail),
+                trail=trail,
+                has_news=current.has_news,
+                on_network=self._on_network,
+                progress=self._progress,
+            )
+            return walk, driver
+
+        return await walk_pages(
+            current,
+            new_driver,
+            is_whole=is_whole and self._attempts.keys() <= {SUBSCRIPTION_ATTEMPT},
+            is_known=lambda url: document_key(url) in stored,
+        )
+
+    def _stored(self, role: Role) -> dict[str, DocumentRow]:
+        return {document_key(row.url): row for row in self._rows if row.role is role}
+
+    def _new_walk(
+        self,
+        current: Current,
+        stored: dict[str, DocumentRow],
+        trail: Trail,
+        passed: Iterable[Arrival] = (),
+    ) -> Walk:
+        config = self._shop.config
+        return Walk(
+            current.arrival,
+            trail=trail,
+            limits=WalkLimits(
+                documents=config.limits.documents_per_feed,
+                bytes=config.limits.feed_bytes,
+                entries=config.limits.entries_per_feed,
+            ),
+            site_of=self._shop.site_of,
+            look_ahead=config.history.look_ahead,
+            known=lambda url: document_key(url) in stored,
+            max_window=0 if trail.is_closing else config.fetch.concurrency_per_host,
+            passed=passed,
+        )
+
+    def _grounds(self, current: Current, stored: dict[str, DocumentRow], trail: Trail) -> Grounds:
+        ranks = [row.rank for row in stored.values() if row.rank is not None]
+
+        def due(row: DocumentRow, place: int) -> bool:
+            if self._wish.is_full or trail.is_paged:
+                return self._wish.is_full
+            return is_due(
+                is_settled=row.is_settled,
+                is_newest=place == 1,
+                is_marked=row.is_marked,
+                is_uncacheable=row.is_uncacheable,
+                subscription_changed=current.has_changed,
+                checked_at=row.checked_at,
+                now=self._shop.now(),
+            )
+
+        return Grounds(
+            feed_id=self._feed.id,
+            stored=stored,
+            attempts=self._attempts,
+            is_due=due,
+            is_forced=self._wish.is_forced or self._wish.is_full,
+            relation=trail.relation,
+            walk_seconds=self._shop.config.limits.walk_seconds,
+            first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
+            now=self._shop.now,
+            writing=self._writing,
+        )

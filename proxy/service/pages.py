@@ -1,0 +1,76 @@
+"""All pages of a feed: one walk a trail, and the order that they stand in (rule R6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from proxy.core.chain import Arrival
+from proxy.core.notes import PagesAscend
+from proxy.core.terms import Relation
+from proxy.core.trails import Trail, first_ascent, is_ascending, page_trails
+from proxy.core.walk import Walk
+from proxy.service.grounds import Walked
+from proxy.service.refetch import Current
+from proxy.service.walking import WalkDriver
+
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages in the order of `next`, on one side of the document that was asked for."""
+
+    ids: list[int] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+
+    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
+        self.ids += ids
+        self.arrivals += arrivals
+
+
+async def walk_pages(
+    current: Current,
+    new_driver: Callable[[Trail, Iterable[Arrival]], tuple[Walk, WalkDriver]],
+    *,
+    is_whole: bool,
+    is_known: Callable[[str], bool],
+) -> Walked:
+    """Collect the pages of a feed from the document that was asked for; return all of them in order.
+
+    Args:
+        current: The document that was asked for.
+        new_driver: Makes a walk along a trail, told what other walks have collected.
+        is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
+        is_known: Whether a page is stored under a URL.
+    """
+    asked = current.arrival
+    names = (asked.url, asked.final_url, *asked.hops)
+    before, behind = _Pages(), _Pages()
+    total = Walked(is_true_end=True)
+    passed: list[Arrival] = []
+    for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
+        is_next = trail.relation == Relation.NEXT and not trail.first_relation
+        if is_next and is_whole and not current.has_news:
+            continue
+        walk, driver = new_driver(trail, tuple(passed))
+        walked = await driver.run()
+        met = list(walk.path[1 + len(passed) :])
+        passed += met
+        step = -1 if trail.is_backward else 1
+        side = behind if is_next or trail.first_relation == Relation.LAST else before
+        side.add(walked.path[::step], met[::step])
+        total.notes += walked.notes
+        total.failures |= walked.failures
+        total.is_true_end &= walked.is_true_end
+    _put_in_order(total, asked, before, behind)
+    return total
+
+
+def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages) -> None:
+    """R20: newest first, also where the publisher counts its pages from the oldest one."""
+    arrivals = [*before.arrivals, asked, *behind.arrivals]
+    spans = [arrival.span for arrival in arrivals]
+    ascent = first_ascent(spans)
+    if ascent is not None:
+        total.notes.append(PagesAscend(arrivals[ascent].url))
+    ids = before.ids + behind.ids
+    total.path = ids[::-1] if is_ascending(spans) else ids
