@@ -29,11 +29,12 @@ from aiohttp.abc import AbstractResolver
 
 from proxy.addresses import AddressPolicy, OwnAddresses
 from proxy.config import FetchConfig, LimitsConfig
+from proxy.core.freshness import retry_after_seconds
 from proxy.core.urls import UrlError
 from proxy.errors import DocumentError, PublisherError, PublisherTimeoutError
 from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, Traffic, open_session
 from proxy.failures import failure_of, is_transient, status_failure
-from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds, retry_after_seconds
+from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds
 from proxy.redact import safe_url, without_credentials
 from proxy.targets import Target, parse_target, redirect_target
 from proxy.validators import Validators
@@ -244,7 +245,7 @@ class Fetcher:
         finally:
             trip.spend(time.monotonic() - started)
         asks = answer.field("retry-after") if answer.status in BACKOFF_STATUSES else None
-        wait_seconds = retry_after_seconds(asks, time.time())
+        wait_seconds = retry_after_seconds(asks or "", now=time.time())
         if wait_seconds is not None:
             self._gate.penalize(target.host, self._gate.now() + wait_seconds)
         if answer.status not in _USABLE:

@@ -16,12 +16,10 @@ of one host is stands in `_Host.places`; limits that adapt to how a host answers
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Final
 
 from proxy.errors import PublisherError
@@ -29,31 +27,10 @@ from proxy.errors import PublisherError
 BACKOFF_STATUSES: Final = frozenset({429, 503})
 """Statuses whose Retry-After counts for the whole host (FAULTS row 55)."""
 
-SHORTEST_BACKOFF_SECONDS: Final = 1.0
-LONGEST_BACKOFF_SECONDS: Final = 86400.0
 
 _FIRST_SWEEP: Final = 1024
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 8.0
-
-
-def retry_after_seconds(value: str | None, now: float) -> float | None:
-    """Return what a Retry-After field asks for, from 1 s to 24 h; None when it says nothing.
-
-    Args:
-        value: Seconds or a date (RFC 9110, section 10.2.3).
-        now: Seconds since the epoch.
-    """
-    text = (value or "").strip()
-    try:
-        seconds = float(int(text))
-    except (ValueError, OverflowError):
-        try:
-            date = email.utils.parsedate_to_datetime(text)
-        except (ValueError, IndexError, OverflowError):
-            return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
-    return min(max(seconds, SHORTEST_BACKOFF_SECONDS), LONGEST_BACKOFF_SECONDS)
 
 
 def backoff_seconds(attempt: int, jitter: float) -> float:

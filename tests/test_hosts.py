@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
 from collections.abc import AsyncIterator
 
 import pytest
 
 from proxy.errors import PublisherError
-from proxy.hosts import HostGate, backoff_seconds, retry_after_seconds
+from proxy.hosts import HostGate, backoff_seconds
 
 NOW = 1_700_000_000.0
 
@@ -195,30 +194,6 @@ async def test_hosts_are_forgotten() -> None:
         async with gate.slot(f"asked-{number}", url="http://a/"):
             pass
     assert len(gate) <= 1024 + 1
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("120", 120),
-        (" 7 ", 7),
-        ("0", 1),
-        ("-5", 1),
-        ("1000000000000", 86400),
-        (email.utils.formatdate(NOW + 90, usegmt=True), 90),
-        (email.utils.formatdate(NOW - 90, usegmt=True), 1),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
-        ("9" * 400, None),
-        ("9" * 5000, None),
-        ("soon", None),
-        ("1.5", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_retry_after_is_read_and_clamped(value: str | None, seconds: float | None) -> None:
-    """FAULTS 55; RFC 9110, section 10.2.3."""
-    assert retry_after_seconds(value, NOW) == seconds
 
 
 def test_tries_are_spaced_out_more_and_more() -> None:

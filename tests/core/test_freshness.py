@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import email.utils
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,3 +110,30 @@ def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
 def test_reads_when_to_come_again(value: str, seconds: float | None) -> None:
     """FAULTS 55; RFC 9110, 10.2.3."""
     assert retry_after_seconds(value, now=NOW) == seconds
+
+
+RETRIED_AT = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120),
+        (" 7 ", 7),
+        ("0", 1),
+        ("-5", 1),
+        ("1000000000000", 86400),
+        (email.utils.formatdate(RETRIED_AT + 90, usegmt=True), 90),
+        (email.utils.formatdate(RETRIED_AT - 90, usegmt=True), 1),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
+        ("9" * 400, None),
+        ("9" * 5000, None),
+        ("soon", None),
+        ("1.5", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_retry_after_of_every_form_is_read_and_clamped(value: str | None, seconds: float | None) -> None:
+    """FAULTS 55; RFC 9110, section 10.2.3."""
+    assert retry_after_seconds(value or "", now=RETRIED_AT) == seconds
