@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from proxy.cli import main
+from proxy.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -27,9 +27,9 @@ import pytest
 from demo.proxy_process import free_port
 from proxy import __version__
 from proxy.app import serve as real_serve
-from proxy.cli import COMMANDS, main
-from proxy.cli_fetch import Output, Progress, Termination, opened_output
-from proxy.cli_output import give_up
+from proxy.cli.main import COMMANDS, main
+from proxy.cli.output import give_up
+from proxy.cli.sink import Output, Progress, Termination, opened_output
 from proxy.config import Config
 from proxy.core.terms import State
 from proxy.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
@@ -100,7 +100,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
 def test_version_and_help_do_not_load_the_server() -> None:
     """They answer at once: neither aiohttp nor structlog nor the configuration is imported for them."""
     script = (
-        "import sys\nfrom proxy.cli import main\n"
+        "import sys\nfrom proxy.cli.main import main\n"
         "for arguments in (['--version'], ['--help'], ['serve', '--help']):\n"
         "    try: main(arguments)\n"
         "    except SystemExit as end: assert end.code == 0\n"

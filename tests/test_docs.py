@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proxy import __version__
-from proxy.cli import COMMANDS, make_parser
+from proxy.cli.main import COMMANDS, make_parser
 from proxy.config import KEYS, UNUSED_KEYS
 from proxy.config_text import toml_value
 from proxy.core.terms import State
