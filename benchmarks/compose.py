@@ -98,7 +98,7 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
 async def assembled(store: Store, feed: FeedRow) -> tuple[FeedRow, float]:
     """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
-    published = await assemble(store, feed.id, state=State.COMPLETE, notes="[]", now=time.time())
+    published = await assemble(store, feed.id, state=State.COMPLETE, notes=[], now=time.time())
     took = time.perf_counter() - began
     assert published is not None
     return published, took

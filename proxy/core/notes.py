@@ -20,6 +20,8 @@ class Note:
     partial: ClassVar[bool]
     """Whether entries may be missing because of it."""
     slug: ClassVar[str]
+    of_reading: ClassVar[bool] = False
+    """Whether it says how the document reads, so that it stays true as long as the document is kept."""
 
     url: str
     """The document concerned."""
@@ -28,6 +30,10 @@ class Note:
     def code(self) -> str:
         """The note's public name."""
         return type(self).__name__
+
+    def told(self) -> dict[str, str]:
+        """Return the note as whoever asks gets to see it."""
+        return {"code": self.code, "url": self.url, "text": str(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,7 @@ class BadLink(Note):
     reference: ClassVar[str] = "RFC 3986, section 4.1; rules R11, R12"
     partial: ClassVar[bool] = False
     slug: ClassVar[str] = "bad-link"
+    of_reading: ClassVar[bool] = True
 
     relation: str
     href: str
@@ -162,6 +169,7 @@ class ExtraLink(Note):
     reference: ClassVar[str] = "rule R12"
     partial: ClassVar[bool] = False
     slug: ClassVar[str] = "extra-link"
+    of_reading: ClassVar[bool] = True
 
     relation: str
     href: str
@@ -189,6 +197,7 @@ class EncodingRetried(Note):
     reference: ClassVar[str] = "RFC 7303, section 3"
     partial: ClassVar[bool] = False
     slug: ClassVar[str] = "encoding-retried"
+    of_reading: ClassVar[bool] = True
 
     declared: str
     used: str
@@ -271,6 +280,7 @@ class DocumentRepaired(Note):
     reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
     partial: ClassVar[bool] = False
     slug: ClassVar[str] = "repaired"
+    of_reading: ClassVar[bool] = True
 
     repairs: tuple[str, ...]
     """What was done, in the words of docs/repair.md."""
@@ -286,6 +296,7 @@ class DocumentTruncated(Note):
     reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
     partial: ClassVar[bool] = True
     slug: ClassVar[str] = "truncated"
+    of_reading: ClassVar[bool] = True
 
     breaks_off: bool = True
     """Whether its end is missing, rather than that something stands behind it."""

@@ -33,10 +33,10 @@ in how the walk ends: path and ending are the same with look-ahead and without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from proxy.core.chain import Arrival, Chain, SameDocument
+from proxy.core.endings import End, Ending
 from proxy.core.limits import WalkLimits, exhaustion
 from proxy.core.lookahead import Guesses, is_counted
 from proxy.core.notes import ChainLoop, DocumentUnavailable, LimitReached, Note, PageGone
@@ -54,15 +54,6 @@ class Want(NamedTuple):
     url: str
     is_guess: bool
     """Not on the path yet; no loss if it is never fetched."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a walk ended."""
-
-    is_true_end: bool
-    """Whether the oldest document of the chain is on the path; then nothing is missing."""
-    notes: tuple[Note, ...] = ()
 
 
 class Walk:
@@ -198,15 +189,19 @@ class Walk:
         if objection is None:
             self._joined[document_key(arrival.url)] = self._chain.join(arrival)
             if self._trail.is_closing and not arrival.news:
-                self._end()
+                self._end(End.COLLECTED)
             else:
                 self._aim()
         else:
             self._end_at(objection)
 
     def _end_at(self, objection: SameDocument | Note) -> None:
-        is_circle = isinstance(objection, ChainLoop) and self._trail.is_paged
-        self._end(None if is_circle or isinstance(objection, SameDocument) else objection)
+        if isinstance(objection, SameDocument):
+            self._end(End.ITSELF)
+        elif isinstance(objection, ChainLoop) and self._trail.is_paged:
+            self._end(End.CIRCLE)
+        else:
+            self._end(objection)
 
     def _is_needed(self, url: str) -> bool:
         """Return whether something lies behind a page that is not there, by what the page before it says."""
@@ -217,7 +212,7 @@ class Walk:
         """Set the path's next document, or end the walk. Once for each document that joins."""
         tip, target = self._chain.tip, self._chain.target
         if target is None:
-            self._end(self._chain.dead_end)
+            self._end(self._chain.dead_end or End.OLDEST)
             return
         verdict = self._chain.repetition(target)
         if verdict is not None:
@@ -231,9 +226,8 @@ class Walk:
         self._steps.append(target)
         self._next = target
 
-    def _end(self, note: Note | None = None) -> None:
-        is_true_end = note is None or not note.partial
-        self._ending = Ending(is_true_end=is_true_end, notes=() if note is None else (note,))
+    def _end(self, why: End | Note) -> None:
+        self._ending = Ending(why) if isinstance(why, End) else Ending(None, (why,))
         self._next = None
         self._wanted = ()
         self._answers.clear()

@@ -31,8 +31,13 @@ class Status:
 
     feed: FeedRow
     state: State
+    is_refreshing: bool
+    """Whether the publisher is being asked."""
     is_walking: bool
+    """Whether a walk may still add documents."""
     missing: tuple[Attempt, ...]
+    failure: Attempt | None
+    """Why the subscription document could not be had the last time."""
     progress_documents: int
     progress_entries: int
     progress_fetched: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from proxy.core.chain import Arrival
 from proxy.core.freshness import is_uncacheable
@@ -108,4 +109,5 @@ def new_document(
             for entry in document.entries
         ],
         tombstones=document.head.tombstones,
+        notes=[replace(note, url=url).told() for note in (*document.notes, *navigation.notes)],
     )

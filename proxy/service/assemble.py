@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from proxy.core.compose import ComposedHead, compose_head, newest_first
 from proxy.core.context import HeadContext
@@ -25,8 +26,19 @@ from proxy.core.segmenting import Build, Keep, Placed, plan
 from proxy.core.synthesize import fragments_of
 from proxy.core.terms import Family, Role, State
 from proxy.service.arrivals import document_from
-from proxy.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow
+from proxy.store.rows import (
+    Attempt,
+    DocumentRow,
+    FeedRow,
+    NewSegment,
+    Publication,
+    SegmentRow,
+    Told,
+)
 from proxy.store.store import Store
+
+_SHOWN_NOTES: Final = 100
+"""Of a whole feed; its row is read for every answer."""
 
 
 class _Part(NamedTuple):
@@ -47,14 +59,16 @@ class _Rendered:
     needs_context: bool = False
 
 
-async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now: float) -> FeedRow | None:
+async def assemble(
+    store: Store, feed_id: int, *, state: State, notes: Sequence[Told], now: float
+) -> FeedRow | None:
     """Publish the feed as it is stored now.
 
     Args:
         store: The store.
         feed_id: The feed.
         state: What the reconstruction is.
-        notes: What is to be known about it, as JSON.
+        notes: What is to be known about it, beside what was remarked on its documents when they were read.
         now: Epoch seconds.
 
     Returns:
@@ -92,13 +106,18 @@ async def assemble(store: Store, feed_id: int, *, state: State, notes: str, now:
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
-        notes=notes,
+        notes=json.dumps(_noted(notes, documents)),
         parser_version=PARSER_VERSION,
         version=style.version,
     )
     published_feed = await store.publish(feed_id, publication, revision=revision, now=now)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
     return published_feed
+
+
+def _noted(notes: Sequence[Told], documents: Sequence[DocumentRow]) -> list[Told]:
+    """As many as are worth reading; each document's own are listed with it."""
+    return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
 
 
 class _Style(NamedTuple):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from proxy.core.endings import OLDEST, Ending
 from proxy.core.notes import DocumentTruncated, Note
 from proxy.core.urls import document_key
 from proxy.errors import DocumentError
@@ -68,4 +69,9 @@ class Walked:
     notes: list[Note] = field(default_factory=list)
     failures: dict[str, DocumentError] = field(default_factory=dict)
     """Why the documents that the notes name could not be had, by URL."""
-    is_true_end: bool = False
+    ending: Ending = OLDEST
+
+    @property
+    def is_true_end(self) -> bool:
+        """Whether nothing is missing behind the last document."""
+        return self.ending.is_true_end

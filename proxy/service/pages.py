@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from proxy.core.chain import Arrival
+from proxy.core.endings import End, Ending
 from proxy.core.notes import PagesAscend
 from proxy.core.terms import Relation
 from proxy.core.trails import Trail, first_ascent, is_ascending, page_trails
@@ -45,11 +46,12 @@ async def walk_pages(
     asked = current.arrival
     names = (asked.url, asked.final_url, *asked.hops)
     before, behind = _Pages(), _Pages()
-    total = Walked(is_true_end=True)
+    total = Walked()
     passed: list[Arrival] = []
     for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
         is_next = trail.relation == Relation.NEXT and not trail.first_relation
         if is_next and is_whole and not current.has_news:
+            total.ending = Ending(End.COLLECTED)
             continue
         walk, driver = new_driver(trail, tuple(passed))
         walked = await driver.run()
@@ -60,7 +62,8 @@ async def walk_pages(
         side.add(walked.path[::step], met[::step])
         total.notes += walked.notes
         total.failures |= walked.failures
-        total.is_true_end &= walked.is_true_end
+        if total.is_true_end:
+            total.ending = walked.ending
     _put_in_order(total, asked, before, behind)
     return total
 

@@ -18,6 +18,7 @@ import structlog
 
 from proxy.core.classify import says_incremental
 from proxy.core.drift import settle_path
+from proxy.core.endings import End, Ending
 from proxy.core.notes import DocumentTruncated, Note
 from proxy.core.terms import Kind, Role, State
 from proxy.service.assemble import assemble
@@ -86,9 +87,10 @@ class Refresh:
         if current.kind is Kind.COMPLETE:
             keep = [row.id for row in self._rows if row.role is Role.SUBSCRIPTION and row.rank is not None]
             await self._store.detach_all_but(self._feed.id, keep, now=self._shop.now())
-            await self._settle(current, Walked(is_true_end=True), State.COMPLETE)
+            await self._settle(current, Walked(ending=Ending(End.WHOLE)), State.COMPLETE)
         elif not is_followed(current.kind, self._shop.config):
-            await self._settle(current, Walked(is_true_end=True), State.REMEMBERED)
+            end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
+            await self._settle(current, Walked(ending=Ending(end)), State.REMEMBERED)
         elif not self._wish.may_walk:
             await self._publish(State.LOADING, current.notes)
         else:
@@ -168,7 +170,9 @@ class Refresh:
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
         await self._publish(state, notes)
-        await self._store.update_feed(self._feed.id, is_walking=False)
+        await self._store.update_feed(
+            self._feed.id, is_walking=False, ending=json.dumps(walked.ending.told())
+        )
         self.is_walking = False
 
     async def _take_drift(self, current: Current, walked: Walked, state: State) -> None:
@@ -220,11 +224,9 @@ class Refresh:
             )
 
     async def _publish(self, state: State, notes: Sequence[Note]) -> None:
-        said = [{"code": note.code, "url": note.url, "text": str(note)} for note in notes]
+        said = [note.told() for note in notes if not note.of_reading]
         async with self._writing:
-            feed = await assemble(
-                self._store, self._feed.id, state=state, notes=json.dumps(said), now=self._shop.now()
-            )
+            feed = await assemble(self._store, self._feed.id, state=state, notes=said, now=self._shop.now())
         if feed is not None:
             log.info(
                 "feed.published",

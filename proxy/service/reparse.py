@@ -6,21 +6,24 @@ No second fetch: the body is the source of truth. The old segments serve until t
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
+from proxy.core.notes import BadLink, ExtraLink
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.remember import CopyDates
 from proxy.core.terms import Role
 from proxy.service.arrivals import document_from
-from proxy.store.rows import DocumentRow, NewDocument, NewEntry
+from proxy.store.rows import DocumentRow, NewDocument, NewEntry, Told
 from proxy.store.store import Store
 
 log = structlog.get_logger()
 
 _BATCH: Final = 16
+_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
 
 
 async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
@@ -76,4 +79,10 @@ def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> Ne
             for entry, at in zip(document.entries, dates, strict=True)
         ],
         tombstones=document.head.tombstones,
+        notes=[replace(note, url=row.url).told() for note in document.notes] + _link_notes(row),
     )
+
+
+def _link_notes(row: DocumentRow) -> list[Told]:
+    """What was remarked on its links, which are kept as they were read."""
+    return [note for note in row.notes if note["code"] in _ON_LINKS]

@@ -20,6 +20,7 @@ import structlog
 
 from proxy.core.urls import canonical_url
 from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from proxy.service.account import ChainDocument, account_of
 from proxy.service.answers import Reconstruction, Status
 from proxy.service.flights import Flights
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
@@ -133,14 +134,31 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
+        return await self._status(await self._known(url))
+
+    async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
+        """Tell what is known of a feed, document by document.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
         feed = await self._known(url)
+        rows = await self._store.documents(feed.id)
+        superseded = await self._store.superseded(feed.id)
+        status = await self._status(feed)
+        return status, account_of(feed.kind, rows, status.missing, superseded)
+
+    async def _status(self, feed: FeedRow) -> Status:
+        attempts = await self._store.attempts(feed.id)
         walking = self._refreshes.walking(feed.id)
         progress = walking.progress if walking is not None else None
         return Status(
             feed=feed,
             state=self._refreshes.state(feed),
+            is_refreshing=self._refreshes.running(feed.id) is not None,
             is_walking=progress is not None,
-            missing=await self._missing(feed.id),
+            missing=tuple(each for each in attempts if each.url != SUBSCRIPTION_ATTEMPT),
+            failure=next((each for each in attempts if each.url == SUBSCRIPTION_ATTEMPT), None),
             progress_documents=progress.documents if progress else feed.documents,
             progress_entries=progress.entries if progress else feed.entries,
             progress_fetched=progress.fetched if progress else 0,
@@ -153,8 +171,9 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        _ = self._refreshes.join(await self._known(url), Wish(is_forced=True, is_full=is_full))
-        return await self.status(url)
+        feed = await self._known(url)
+        _ = self._refreshes.join(feed, Wish(is_forced=True, is_full=is_full))
+        return await self._status(feed)
 
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.

@@ -75,7 +75,7 @@ class WalkDriver:
             await self._abandon()
         await self._keep_joined()
         assert self._walk.ending is not None, "driven to its end"
-        self._walked.is_true_end = self._walk.ending.is_true_end
+        self._walked.ending = self._walk.ending
         self._walked.notes += self._walk.ending.notes
         return self._walked
 

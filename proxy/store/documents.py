@@ -37,6 +37,11 @@ _LIVE_ORDINALS: Final = """
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
     ORDER BY document, ordinal
 """
+_SUPERSEDED: Final = """
+    SELECT document.id, count(*) FROM document
+    CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
+    WHERE document.feed = :feed GROUP BY document.id
+"""
 _ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
@@ -48,11 +53,11 @@ _PUT: Final = """
     INSERT INTO document (
         feed, url, final_url, role, rank, detached_at, family, site_id, links, is_marked, is_settled,
         is_uncacheable, brought_news, digest, etag, last_modified, media_type, fetched_at, checked_at,
-        updated_at, parser_version, body_bytes, entries, is_dirty, live_bytes
+        updated_at, parser_version, body_bytes, entries, notes, is_dirty, live_bytes
     ) VALUES (
         :feed, :url, :final_url, :role, :rank, :detached_at, :family, :site_id, :links, :is_marked,
         :is_settled, :is_uncacheable, :brought_news, :digest, :etag, :last_modified, :media_type,
-        :fetched_at, :fetched_at, :updated_at, :parser_version, :body_bytes, :entries, 0, 0
+        :fetched_at, :fetched_at, :updated_at, :parser_version, :body_bytes, :entries, :notes, 0, 0
     )
     ON CONFLICT (feed, url, role) DO UPDATE SET
         final_url = excluded.final_url, rank = excluded.rank,
@@ -63,7 +68,8 @@ _PUT: Final = """
         digest = excluded.digest, etag = excluded.etag, last_modified = excluded.last_modified,
         media_type = excluded.media_type, fetched_at = excluded.fetched_at, checked_at = excluded.checked_at,
         updated_at = excluded.updated_at, parser_version = excluded.parser_version,
-        body_bytes = excluded.body_bytes, entries = excluded.entries, is_dirty = 0, live_bytes = 0
+        body_bytes = excluded.body_bytes, entries = excluded.entries, notes = excluded.notes,
+        is_dirty = 0, live_bytes = 0
     RETURNING id
 """
 _PUT_BODY: Final = """
@@ -109,6 +115,11 @@ async def live_ordinals(db: aiosqlite.Connection, documents: Iterable[int]) -> d
     for document, ordinal in await fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
         found[document].append(ordinal)
     return {document: tuple(ordinals) for document, ordinals in found.items()}
+
+
+async def superseded(db: aiosqlite.Connection, feed: int) -> dict[int, int]:
+    """Return how many entries of each attached document are not live, where there are any."""
+    return {row[0]: row[1] for row in await fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
 async def copy_dates(db: aiosqlite.Connection, document: int) -> tuple[CopyDates, ...]:
@@ -212,6 +223,7 @@ def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
         "feed": feed,
         "detached_at": now if document.rank is None else None,
         "links": json.dumps(dict(document.links)),
+        "notes": json.dumps([dict(note) for note in document.notes]),
         "body_bytes": len(document.body),
         "entries": len(document.entries),
     }

@@ -12,6 +12,9 @@ from proxy.core.deflate import Sealed
 from proxy.core.model import EntryId, Tombstone
 from proxy.core.terms import Family, Kind, Role, State
 
+Told = Mapping[str, str]
+"""A note as whoever asks gets to see it: code, url, text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRow:
@@ -50,6 +53,8 @@ class FeedRow:
     """None until it is published."""
     notes: str
     """JSON, as the service wrote it."""
+    ending: str
+    """Why the last walk ended: JSON, as the service wrote it."""
     digest: bytes | None
     head_prefixes: int
     head: bytes | None
@@ -73,7 +78,7 @@ class FeedChanges(TypedDict, total=False):
     asked_at: float
     checked_at: float | None
     fresh_until: float | None
-    notes: str
+    ending: str
     context: bytes | None
 
 
@@ -110,6 +115,8 @@ class DocumentRow:
     is_dirty: bool
     """Whether its segment no longer is what its live entries are."""
     live_bytes: int
+    notes: tuple[Told, ...]
+    """What was remarked on it when it was read."""
 
 
 class DocumentChanges(TypedDict, total=False):
@@ -162,6 +169,7 @@ class NewDocument:
     etag: str | None = None
     last_modified: str | None = None
     tombstones: Sequence[Tombstone] = ()
+    notes: Sequence[Told] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,4 +264,5 @@ def document_row(row: sqlite3.Row) -> DocumentRow:
     values["role"] = Role(values["role"])
     values["family"] = Family(values["family"])
     values["links"] = json.loads(values["links"])
+    values["notes"] = tuple(json.loads(values["notes"]))
     return DocumentRow(**values)

@@ -180,6 +180,10 @@ class Store:
         """Return which entries of each document are live, from the top."""
         return await self._readers.run(lambda db: documents.live_ordinals(db, document_ids))
 
+    async def superseded(self, feed_id: int) -> dict[int, int]:
+        """Return how many entries of each attached document are not live, where there are any."""
+        return await self._readers.run(lambda db: documents.superseded(db, feed_id))
+
     async def copy_dates(self, document_id: int) -> tuple[CopyDates, ...]:
         """Return the dates of a document's copies, from the top, as they were put."""
         return await self._readers.run(lambda db: documents.copy_dates(db, document_id))

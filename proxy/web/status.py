@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,14 +12,16 @@ from aiohttp import web
 from proxy.asked import feed_url, read_query
 from proxy.core.terms import State
 from proxy.keys import SERVICE
+from proxy.service.account import ChainDocument
 from proxy.service.answers import Status
 from proxy.store.rows import Attempt, FeedRow
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:
-    """GET /status?url=U: the status object."""
+    """GET /status?url=U: the status object, with the whole chain."""
     query = read_query(request.rel_url.raw_query_string)
-    return _json(status_object(await request.app[SERVICE].status(feed_url(query.url))))
+    status, account = await request.app[SERVICE].account(feed_url(query.url))
+    return _json(account_object(status, account))
 
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
@@ -41,7 +44,10 @@ def status_object(status: Status) -> dict[str, Any]:
         **_summary(feed),
         "state": status.state,
         "missing": [_missing(attempt) for attempt in status.missing],
+        "failure": _failure(status.failure) if status.failure is not None else None,
         "notes": json.loads(feed.notes),
+        "ending": None if status.is_walking else json.loads(feed.ending) or None,
+        "refreshing": status.is_refreshing,
         "walking": status.is_walking,
         "progress": {
             "documents": status.progress_documents,
@@ -50,6 +56,34 @@ def status_object(status: Status) -> dict[str, Any]:
         },
         "bytes": status.stored_bytes,
     }
+
+
+def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
+    """Return the status object with the account of the feed's documents under `chain`."""
+    return {**status_object(status), "chain": [_chained(each) for each in account]}
+
+
+def _chained(told: ChainDocument) -> dict[str, Any]:
+    attempt, document = told.attempt, told.document
+    shown: dict[str, Any] = {
+        "url": told.url,
+        "role": document.role if document is not None else None,
+        "standing": told.standing,
+        "relation": told.relation or None,
+        "from": told.source or None,
+    }
+    if attempt is not None:
+        shown |= _failure(attempt)
+    if document is not None:
+        shown |= {
+            "fetched": _time(document.fetched_at),
+            "checked": _time(document.checked_at),
+            "entries": document.entries,
+            "duplicates": told.duplicates,
+            "bytes": document.body_bytes,
+            "notes": list(document.notes),
+        }
+    return shown
 
 
 def _summary(feed: FeedRow) -> dict[str, Any]:
@@ -68,8 +102,11 @@ def _summary(feed: FeedRow) -> dict[str, Any]:
 
 
 def _missing(attempt: Attempt) -> dict[str, Any]:
+    return {"url": attempt.url, **_failure(attempt)}
+
+
+def _failure(attempt: Attempt) -> dict[str, Any]:
     return {
-        "url": attempt.url,
         "reason": attempt.reason,
         "status": attempt.status,
         "attempts": attempt.attempts,

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from proxy.core.chain import Arrival
+from proxy.core.endings import End, Ending
 from proxy.core.limits import WalkLimits
 from proxy.core.notes import (
     DeadChainLink,
@@ -16,14 +17,15 @@ from proxy.core.notes import (
     PagesRepeat,
 )
 from proxy.core.trails import Span, Trail, first_ascent, is_ascending, page_trails
-from proxy.core.walk import Ending, Walk
+from proxy.core.walk import Walk
 from proxy.sites import site_of
 from tests.makers import FEED, a_key, an_arrival
 
 O = "http://o.test"  # noqa: E741
 LIMITS = WalkLimits(documents=100, bytes=10**9, entries=10**6)
 PAGES = Trail(relation="next", is_paged=True)
-END = Ending(is_true_end=True)
+END = Ending(End.OLDEST)
+CIRCLE = Ending(End.CIRCLE)
 
 
 def page(n: int) -> str:
@@ -71,23 +73,23 @@ def test_previous_and_prev_are_one_among_pages_and_two_in_a_chain() -> None:
 
 def test_a_circle_of_pages_is_their_end() -> None:
     """R17."""
-    assert ending_of(PAGES, a_page(0, next=2), a_page(2, next=3), a_page(3, next=2)) == (END, 3)
+    assert ending_of(PAGES, a_page(0, next=2), a_page(2, next=3), a_page(3, next=2)) == (CIRCLE, 3)
 
 
 def test_two_pages_in_a_row_without_a_new_identity_are_the_end() -> None:
     """R17: one may be empty, and an update is no new identity."""
     documents = [a_page(0, next=2), a_page(2, entry="e0", next=3), a_page(3, next=4)]
     documents += [a_page(n, entry="e0", next=n + 1) for n in range(4, 9)]
-    assert ending_of(PAGES, *documents) == (Ending(True, (PagesRepeat(page(5), 2),)), 5)
+    assert ending_of(PAGES, *documents) == (Ending(None, (PagesRepeat(page(5), 2),)), 5)
     assert not isinstance(PagesRepeat(page(5), 2), NoProgress)
 
 
 @pytest.mark.parametrize(
     ("last", "ending"),
     [
-        (2, Ending(True, (PageGone(page(3), "publisher-status"),))),
-        (3, Ending(True, (PageGone(page(3), "publisher-status"),))),
-        (9, Ending(False, (DocumentUnavailable(page(3), "publisher-status"),))),
+        (2, Ending(None, (PageGone(page(3), "publisher-status"),))),
+        (3, Ending(None, (PageGone(page(3), "publisher-status"),))),
+        (9, Ending(None, (DocumentUnavailable(page(3), "publisher-status"),))),
     ],
 )
 def test_a_page_that_is_not_there_is_the_end_unless_more_should_follow(last: int, ending: Ending) -> None:
@@ -97,28 +99,28 @@ def test_a_page_that_is_not_there_is_the_end_unless_more_should_follow(last: int
 
 def test_a_page_that_is_not_there_is_the_end_where_no_last_one_is_named() -> None:
     """R6."""
-    ending = Ending(True, (PageGone(page(3), "publisher-status"),))
+    ending = Ending(None, (PageGone(page(3), "publisher-status"),))
     assert ending_of(PAGES, a_page(0, next=2), a_page(2, next=3)) == (ending, 2)
 
 
 def test_a_first_page_that_is_not_there_is_missing() -> None:
     """R6."""
     trail = Trail(relation="next", first_relation="first", is_paged=True)
-    missing = Ending(False, (DocumentUnavailable(page(1), "publisher-status"),))
+    missing = Ending(None, (DocumentUnavailable(page(1), "publisher-status"),))
     assert ending_of(trail, a_page(3, first=1)) == (missing, 1)
 
 
 def test_a_link_that_cannot_be_followed_leaves_the_feed_unfinished() -> None:
     """R6, R11."""
     document = an_arrival(FEED, links={"dead:next": "ftp://o.test/2"})
-    assert ending_of(PAGES, document) == (Ending(False, (DeadChainLink(FEED, "ftp://o.test/2"),)), 1)
+    assert ending_of(PAGES, document) == (Ending(None, (DeadChainLink(FEED, "ftp://o.test/2"),)), 1)
 
 
 def test_a_closing_trail_ends_at_the_first_page_that_brought_nothing_new() -> None:
     """R6: its followers were collected before."""
     closing = Trail(relation="next", is_paged=True, is_closing=True)
     documents = [a_page(n, next=n + 1, news=n < 4) for n in (2, 3, 4, 5, 6)]
-    assert ending_of(closing, a_page(0, next=2), *documents) == (END, 4)
+    assert ending_of(closing, a_page(0, next=2), *documents) == (Ending(End.COLLECTED), 4)
 
 
 def test_another_trail_ends_where_the_first_one_has_been() -> None:
@@ -129,9 +131,9 @@ def test_another_trail_ends_where_the_first_one_has_been() -> None:
         a_page(1, next=2),
         a_page(2, next=3),
     )
-    assert (there.ending, [each.url for each in there.path]) == (END, [page(3), page(1), page(2)])
+    assert (there.ending, [each.url for each in there.path]) == (CIRCLE, [page(3), page(1), page(2)])
     on = walk_of(PAGES, asked, a_page(4, next=2), passed=there.path[1:])
-    assert (on.ending, len(on.path)) == (END, 4)
+    assert (on.ending, len(on.path)) == (CIRCLE, 4)
     assert on.path[-1].url == page(4)
 
 
@@ -155,7 +157,7 @@ def test_a_bare_link_counts_only_if_what_it_leads_to_is_not_newer(
     """R4."""
     trail = Trail(relation="prev", is_tentative=True)
     ending = ending_of(trail, a_page(0, prev=2, span=subscription), a_page(2, span=target))
-    assert ending == ((END, 2) if is_chain else (Ending(True, (NewerNotOlder(page(2)),)), 1))
+    assert ending == ((END, 2) if is_chain else (Ending(None, (NewerNotOlder(page(2)),)), 1))
 
 
 def test_only_the_first_document_of_a_tentative_chain_is_doubted() -> None:

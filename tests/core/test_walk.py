@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.chain import Arrival
+from proxy.core.endings import End, Ending
 from proxy.core.limits import NO_PROGRESS_DOCUMENTS, WalkLimits
 from proxy.core.notes import (
     ChainLoop,
@@ -22,12 +23,13 @@ from proxy.core.notes import (
 from proxy.core.terms import Family
 from proxy.core.trails import Trail
 from proxy.core.urls import document_key
-from proxy.core.walk import Ending, Walk, Want
+from proxy.core.walk import Walk, Want
 from proxy.sites import site_of
 from tests.makers import FEED, a_key, an_arrival
 
 O = "http://o.test"  # noqa: E741
-TRUE_END = Ending(is_true_end=True)
+TRUE_END = Ending(End.OLDEST)
+ITSELF = Ending(End.ITSELF)
 CHAIN = Trail(relation="prev-archive")
 PAGES = Trail(relation="prev-archive", is_paged=True)
 TRAILS = [
@@ -117,19 +119,19 @@ def test_a_feed_without_archives_is_whole_at_once() -> None:
 @pytest.mark.parametrize(
     ("documents", "ending", "path"),
     [
-        pytest.param([an_arrival(archive(2), archive(2))], TRUE_END, 2, id="R17 a link to itself"),
+        pytest.param([an_arrival(archive(2), archive(2))], ITSELF, 2, id="R17 a link to itself"),
         pytest.param(
             [an_arrival(archive(2), f"{O}/again"), an_arrival(f"{O}/again", final_url=archive(2))],
-            TRUE_END,
+            ITSELF,
             2,
             id="R17 a link to itself through a redirect",
         ),
         pytest.param(
-            [an_arrival(archive(2), FEED)], Ending(False, (ChainLoop(FEED),)), 2, id="R17 a larger circle"
+            [an_arrival(archive(2), FEED)], Ending(None, (ChainLoop(FEED),)), 2, id="R17 a larger circle"
         ),
         pytest.param(
             [an_arrival(archive(2), archive(1)), an_arrival(archive(1), "HTTP://O.test:80/archive/./2")],
-            Ending(False, (ChainLoop("HTTP://O.test:80/archive/./2"),)),
+            Ending(None, (ChainLoop("HTTP://O.test:80/archive/./2"),)),
             3,
             id="R17 a circle in another spelling",
         ),
@@ -138,31 +140,31 @@ def test_a_feed_without_archives_is_whole_at_once() -> None:
                 an_arrival(archive(2), archive(1), digest=b"x"),
                 an_arrival(archive(1), archive(1), digest=b"x"),
             ],
-            TRUE_END,
+            ITSELF,
             2,
             id="R17 the same body with the same link",
         ),
         pytest.param(
             [],
-            Ending(False, (DocumentUnavailable(archive(2), "publisher-status"),)),
+            Ending(None, (DocumentUnavailable(archive(2), "publisher-status"),)),
             1,
             id="4.1 a document that cannot be had",
         ),
         pytest.param(
             [an_arrival(archive(2), links={"dead:prev-archive": "ftp://o.test/1"})],
-            Ending(False, (DeadChainLink(archive(2), "ftp://o.test/1"),)),
+            Ending(None, (DeadChainLink(archive(2), "ftp://o.test/1"),)),
             2,
             id="R2 a link that cannot be followed",
         ),
         pytest.param(
             [an_arrival(archive(2), family=Family.RSS)],
-            Ending(False, (FormatMismatch(archive(2), "atom", "rss"),)),
+            Ending(None, (FormatMismatch(archive(2), "atom", "rss"),)),
             1,
             id="R23 another family",
         ),
         pytest.param(
             [an_arrival(archive(2), final_url="http://x.example/2", site_id="urn:x")],
-            Ending(False, (CrossOriginUnconfirmed(archive(2)),)),
+            Ending(None, (CrossOriginUnconfirmed(archive(2)),)),
             1,
             id="R24 another site",
         ),
@@ -177,7 +179,7 @@ def test_ends(documents: list[Arrival], ending: Ending, path: int) -> None:
 
 def test_a_subscription_document_that_links_to_itself_is_the_end() -> None:
     """R17."""
-    assert a_walk(an_arrival(FEED, FEED)).ending == TRUE_END
+    assert a_walk(an_arrival(FEED, FEED)).ending == ITSELF
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_subscription_document_that_links_to_itself_is_the_end() -> None:
 def test_stops_at_a_limit(limits: dict[str, int], note: Note, path: int) -> None:
     """R18; RFC 5005, 6."""
     walk = a_walk(an_arrival(FEED, archive(10)), limits=dataclasses.replace(LIMITS, **limits))
-    assert finish(walk, numbered(10)) == Ending(False, (note,))
+    assert finish(walk, numbered(10)) == Ending(None, (note,))
     assert len(walk.path) == path
 
 
@@ -206,11 +208,11 @@ def test_stops_when_the_time_is_over() -> None:
     walk = a_walk(an_arrival(FEED, archive(2)))
     note = LimitReached(archive(2), "limits.walk_seconds", 3600)
     walk.stop(note)
-    assert walk.ending == Ending(False, (note,))
+    assert walk.ending == Ending(None, (note,))
     walk.stop(LimitReached(FEED, "limits.walk_seconds", 1))
     walk.arrived(archive(2), an_arrival(archive(2)))
     walk.predicted(archive(2), archive(1))
-    assert walk.ending == Ending(False, (note,))
+    assert walk.ending == Ending(None, (note,))
     assert len(walk.path) == 1
 
 
@@ -224,7 +226,7 @@ def test_ends_where_nothing_new_comes_any_more() -> None:
     """R17; FAULTS 51."""
     walk = a_walk(an_arrival(FEED, archive(1), keys=[a_key("always the same")]))
     ending = finish(walk, endless)
-    assert ending == Ending(False, (NoProgress(archive(50), NO_PROGRESS_DOCUMENTS),))
+    assert ending == Ending(None, (NoProgress(archive(50), NO_PROGRESS_DOCUMENTS),))
     assert len(walk.path) == 1 + NO_PROGRESS_DOCUMENTS
 
 
@@ -236,7 +238,7 @@ def test_ends_at_the_same_place_when_those_documents_are_stored() -> None:
         return an_arrival(url, archive(number + 1), keys=None, news=number < 3)
 
     ending = finish(a_walk(an_arrival(FEED, archive(1))), stored)
-    assert ending == Ending(False, (NoProgress(archive(52), NO_PROGRESS_DOCUMENTS),))
+    assert ending == Ending(None, (NoProgress(archive(52), NO_PROGRESS_DOCUMENTS),))
 
 
 def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
@@ -312,7 +314,7 @@ def test_a_guess_that_failed_is_not_asked_for_again() -> None:
     note = DocumentUnavailable(archive(1), "publisher-status")
     walk.failed(archive(1), note)
     walk.arrived(archive(2), an_arrival(archive(2), archive(1)))
-    assert walk.ending == Ending(False, (note,))
+    assert walk.ending == Ending(None, (note,))
 
 
 def test_an_answer_that_nobody_waits_for_any_more_is_kept() -> None:

@@ -1,0 +1,124 @@
+"""The account of a feed: each document of its chain, and why the walk ended (R16)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.answers import Status
+from tests.feeds import an_item, atom, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy
+
+
+def lines(status: dict[str, Any], *keys: str) -> list[tuple[Any, ...]]:
+    return [tuple(each.get(key) for key in keys) for each in status["chain"]]
+
+
+async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    status = await proxy.status(url)
+    archives = status["chain"][1:]
+    assert lines(status, "url", "role", "relation")[0] == (url, "subscription", None)
+    assert lines(status, "role", "relation")[1:] == [("archive", "prev-archive")] * 3
+    assert [each["from"] for each in archives] == [url, *(each["url"] for each in archives[:-1])]
+    assert lines(status, "standing") == [("kept",), ("kept",), ("settled",), ("settled",)]
+    assert status["ending"] == {"code": "oldest", "text": "the oldest document links to no older one"}
+    assert sum(each["entries"] - each["duplicates"] for each in status["chain"]) == status["entries"]
+    assert (status["failure"], status["refreshing"]) == (None, False)
+
+
+async def test_duplicates_are_counted_where_they_lost(proxy: Proxy, origin: Origin) -> None:
+    """R10."""
+    origin.publish("/feed", atom(an_item("a"), an_item("b"), prev_archive="/1"))
+    origin.publish("/1", atom(an_item("b"), an_item("c"), archive=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    assert lines(await proxy.status(url), "entries", "duplicates") == [(2, 0), (2, 1)]
+
+
+async def test_a_missing_document_stands_in_the_chain_with_its_reason(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    origin.fault("/archive/1", Status(503))
+    await proxy.whole(url)
+    status = await proxy.status(url)
+    last = status["chain"][-1]
+    assert (last["url"], last["role"], last["standing"]) == (origin.url("/archive/1"), None, "missing")
+    assert (last["relation"], last["from"]) == ("prev-archive", origin.url("/archive/2"))
+    assert (last["reason"], last["status"], last["attempts"]) == ("publisher-status", 503, 1)
+    assert status["ending"]["code"] == "unavailable"
+    assert origin.url("/archive/1") in status["ending"]["text"]
+
+
+async def test_what_was_repaired_is_told_as_long_as_the_document_is_kept(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """The note of an archive outlives the refreshes that do not fetch it."""
+    broken = atom(an_item("b"), archive=True).replace(b"</entry>", b"<title>x & y</title></entry>")
+    origin.publish("/1", broken)
+    origin.publish("/feed", atom(an_item("a"), prev_archive="/1"))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("z"), an_item("a"), prev_archive="/1"))
+    await proxy.refreshed(url)
+    status = await proxy.status(url)
+    assert [note["code"] for note in status["notes"]] == ["DocumentRepaired"]
+    assert lines(status, "notes")[1] == ([*status["notes"]],)
+    assert status["notes"][0]["url"] == origin.url("/1")
+
+
+async def test_pages_are_tied_by_the_links_that_lead_to_them(proxy: Proxy, origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a"), next="/2"))
+    origin.publish("/2", atom(an_item("b"), next="/3", previous="/feed"))
+    origin.publish("/3", atom(an_item("c"), previous="/2"))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    status = await proxy.status(url)
+    assert lines(status, "role", "relation") == [
+        ("subscription", None),
+        ("page", "next"),
+        ("page", "next"),
+    ]
+    assert status["ending"]["code"] == "oldest"
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [(atom(an_item("a"), complete=True), "whole"), (atom(an_item("a")), "not-offered")],
+)
+async def test_a_feed_of_one_document_says_why(
+    proxy: Proxy, origin: Origin, document: bytes, code: str
+) -> None:
+    """R1, R7."""
+    origin.publish("/feed", document)
+    await proxy.whole(origin.url("/feed"))
+    status = await proxy.status(origin.url("/feed"))
+    assert (status["ending"]["code"], len(status["chain"])) == (code, 1)
+
+
+async def test_a_publisher_that_fails_is_told_with_the_reason(proxy: Proxy, origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.fault("/feed", Status(500))
+    proxy.clock.advance(90_000)
+    await proxy.get(url)
+    status = await proxy.status(url)
+    assert status["stale"] is True
+    assert (status["failure"]["reason"], status["failure"]["status"]) == ("publisher-status", 500)
+
+
+async def test_what_was_detached_is_listed_last(proxy: Proxy, origin: Origin) -> None:
+    """R1, R25."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("only"), complete=True))
+    await proxy.refreshed(url)
+    status = await proxy.status(url)
+    assert lines(status, "standing") == [("kept",), ("detached",), ("detached",)]
+    assert status["ending"]["code"] == "whole"
