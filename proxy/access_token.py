@@ -58,6 +58,17 @@ def ensure_token(config: Config) -> TokenResult:
         return _read(path)
 
 
+def known_token(config: Config) -> str:
+    """The token that a proxy with this configuration wants; empty when it wants none or none was made yet.
+
+    Raises:
+        StoreError: The token's file cannot be read, or does not hold a token.
+    """
+    path = Path(f"{config.store.path}.token")
+    is_kept = needs_token(config.server) and path.exists()
+    return _read(path).token if is_kept else config.server.access_token
+
+
 def notice(found: TokenResult, base: str) -> str:
     """What the operator is told of a new token, once; `base` is the URL that readers reach the proxy by."""
     return (

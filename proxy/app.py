@@ -26,6 +26,7 @@ from proxy.keys import CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE
 from proxy.listeners import Listeners
 from proxy.middlewares import MIDDLEWARES
 from proxy.migrate import migrate_file
+from proxy.service.answers import Reconstruction
 from proxy.service.service import FeedService
 from proxy.service.workshop import Workshop
 from proxy.sites import site_of
@@ -33,12 +34,16 @@ from proxy.source import Source
 from proxy.store.store import Store
 from proxy.web.answer import Request, prepare, slices
 from proxy.web.routes import routes
-from proxy.web.status import status_object
+from proxy.web.status import account_object, status_object
 
 log = structlog.get_logger()
 
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""
+
+
+ShowProgress = Callable[[Mapping[str, Any]], None]
+"""Is told the status object about twice a second."""
 
 
 def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.Application:
@@ -145,7 +150,7 @@ async def fetch_once(
     output: BinaryIO,
     *,
     wait_seconds: float | None,
-    progress: Callable[[Mapping[str, Any]], None] | None = None,
+    progress: ShowProgress | None = None,
 ) -> State:
     """Reconstruct one feed with a store of its own, write it, and return its state.
 
@@ -160,25 +165,52 @@ async def fetch_once(
         WholefeedError: There is no feed to be had.
     """
     canonical = feed_url(url)
-    with tempfile.TemporaryDirectory(prefix="wholefeed-") as folder:
-        own = replace(config, store=replace(config.store, path=str(Path(folder) / "once.db")))
-        async with open_service(own) as (store, service):
-            watching = asyncio.create_task(_watch(service, canonical, progress)) if progress else None
-            try:
-                wait = wait_seconds if wait_seconds is not None else config.limits.walk_seconds
-                async with service.answer(canonical, wait_seconds=wait) as reconstruction:
-                    answer = prepare(
-                        reconstruction,
-                        Request(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
-                    )
-                    async for piece in slices(answer, store):
-                        await asyncio.to_thread(output.write, piece)
-                if progress is not None:
-                    progress(status_object(await service.status(canonical)))
-                return reconstruction.state
-            finally:
-                if watching is not None:
-                    watching.cancel()
+    async with _reconstructed(config, canonical, wait_seconds, progress) as (store, service, reconstruction):
+        answer = prepare(
+            reconstruction,
+            Request(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
+        )
+        async for piece in slices(answer, store):
+            await asyncio.to_thread(output.write, piece)
+        if progress is not None:
+            progress(status_object(await service.status(canonical)))
+        return reconstruction.state
+
+
+async def explain_once(
+    config: Config,
+    url: str,
+    *,
+    wait_seconds: float | None,
+    progress: ShowProgress | None,
+) -> dict[str, Any]:
+    """Reconstruct one feed with a store of its own, and return the status object with its chain.
+
+    Args and errors as in `fetch_once`.
+    """
+    canonical = feed_url(url)
+    async with _reconstructed(config, canonical, wait_seconds, progress) as (_, service, _):
+        return account_object(*await service.account(canonical))
+
+
+@asynccontextmanager
+async def _reconstructed(
+    config: Config,
+    url: str,
+    wait_seconds: float | None,
+    progress: ShowProgress | None,
+) -> AsyncIterator[tuple[Store, FeedService, Reconstruction]]:
+    """One feed, reconstructed in a store that is removed afterwards."""
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="wholefeed-")
+    own = replace(config, store=replace(config.store, path=str(Path(folder.name) / "once.db")))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, folder.cleanup)
+        store, service = await stack.enter_async_context(open_service(own))
+        if progress is not None:
+            watching = asyncio.create_task(_watch(service, url, progress))
+            stack.callback(watching.cancel)
+        wait = wait_seconds if wait_seconds is not None else config.limits.walk_seconds
+        yield store, service, await stack.enter_async_context(service.answer(url, wait_seconds=wait))
 
 
 async def _watch(service: FeedService, url: str, progress: Callable[[Mapping[str, Any]], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +42,18 @@ def load(options: argparse.Namespace, **flags: object) -> Config:
     return load_config(options.config, os.environ, overrides)
 
 
+def load_for_result(options: argparse.Namespace) -> Config:
+    """The configuration of a command that prints a result: its log goes to standard error, warnings only."""
+    from dataclasses import replace
+
+    from proxy.logs import configure_logging
+
+    config = load(options)
+    level = "warning" if config.log.level == "info" else config.log.level
+    configure_logging(replace(config.log, level=level), sys.stderr)
+    return config
+
+
 def run(work: Coroutine[Any, Any, _T]) -> _T:
     """Run to the end on uvloop where it is installed, else on asyncio's own loop."""
     import asyncio
@@ -53,6 +66,12 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
         return runner.run(work)
 
 
+def server_address(config: Config) -> tuple[str, int]:
+    """Where a proxy of this configuration is reached from the same machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
+    return host, config.server.port
+
+
 def some(what: str) -> Callable[[str], str]:
     """Return a reader of an argument that must not be empty."""
 
@@ -62,6 +81,11 @@ def some(what: str) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def add_url(parser: argparse.ArgumentParser) -> None:
+    """Take the URL of a feed."""
+    parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
 
 
 def seconds(text: str) -> float:

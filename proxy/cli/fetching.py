@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Final
 
-from proxy.cli.command import EXIT_DONE, EXIT_UNFINISHED, Command, load, run, seconds, some
+from proxy.cli.command import (
+    EXIT_DONE,
+    EXIT_UNFINISHED,
+    Command,
+    add_url,
+    load_for_result,
+    run,
+    seconds,
+    some,
+)
 
 
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
+    add_url(parser)
     output, output_help = some("the name of a file, or -"), "write to FILE instead of standard output"
     parser.add_argument("-o", "--output", metavar="FILE", type=output, help=output_help)
     wait_help = "seconds to wait for the whole history (limits.walk_seconds)"
@@ -19,26 +27,15 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 
 def _fetch(options: argparse.Namespace) -> int:
-    config = load(options)
-    from dataclasses import replace
-
+    config = load_for_result(options)
     from proxy.app import fetch_once
-    from proxy.cli.sink import Progress, Termination, opened_output
+    from proxy.cli.sink import Termination, opened_output, watched
     from proxy.core.terms import State
-    from proxy.logs import configure_logging
 
-    progress = Progress(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
-    # the feed is the result, not the log
-    level = "warning" if config.log.level == "info" else config.log.level
-    configure_logging(replace(config.log, level=level), sys.stderr)
     path = None if options.output in (None, "-") else Path(options.output)
-    try:
-        with Termination() as termination, opened_output(path) as output:
-            work = fetch_once(config, options.url, output, wait_seconds=options.wait, progress=progress)
-            state = run(termination.ending(work, output))
-    finally:
-        if progress is not None:
-            progress.close()
+    with watched() as progress, Termination() as termination, opened_output(path) as output:
+        work = fetch_once(config, options.url, output, wait_seconds=options.wait, progress=progress)
+        state = run(termination.ending(work, output))
     return EXIT_UNFINISHED if state in (State.PARTIAL, State.LOADING) else EXIT_DONE
 
 

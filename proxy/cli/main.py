@@ -17,13 +17,15 @@ from typing import Final
 
 from proxy import __version__
 from proxy.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from proxy.cli.explaining import EXPLAIN
+from proxy.cli.feeds import FORGET, LIST, REFRESH
 from proxy.cli.fetching import FETCH
 from proxy.cli.output import fail, give_up
 from proxy.cli.serving import HEALTHCHECK, SERVE
 from proxy.cli.upkeep import CONFIG, MIGRATE
 from proxy.errors import ConfigError, InvalidUrlError, WholefeedError
 
-COMMANDS: Final = (SERVE, FETCH, CONFIG, MIGRATE, HEALTHCHECK)
+COMMANDS: Final = (SERVE, FETCH, EXPLAIN, LIST, REFRESH, FORGET, CONFIG, MIGRATE, HEALTHCHECK)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from proxy.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run
+from proxy.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
 from proxy.cli.output import fail, show, tell
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def _healthcheck(options: argparse.Namespace) -> int:
     config = load(options)
     import http.client
 
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
-    connection = http.client.HTTPConnection(host, config.server.port, timeout=_HEALTHCHECK_SECONDS)
+    host, port = server_address(config)
+    connection = http.client.HTTPConnection(host, port, timeout=_HEALTHCHECK_SECONDS)
     try:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as exc:
-        return fail(f"no answer from {host}, port {config.server.port}: {exc}", EXIT_ERROR)
+        return fail(f"no answer from {host}, port {port}: {exc}", EXIT_ERROR)
     finally:
         connection.close()
     if status != _OK:

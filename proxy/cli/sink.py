@@ -66,6 +66,19 @@ class Progress:
             self._stream.flush()
 
 
+@contextmanager
+def watched() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+    """Show progress on standard error when that is a terminal; else there is nobody to show it to."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    progress = Progress(sys.stderr)
+    try:
+        yield progress
+    finally:
+        progress.close()
+
+
 class Output(io.FileIO):
     """Where the feed goes, unbuffered; `abandon` ends a thread's write to a reader that stalls.
 

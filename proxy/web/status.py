@@ -34,14 +34,14 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
-    return _json([_summary(feed) for feed in await request.app[SERVICE].feeds()])
+    return _json([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
 
 
 def status_object(status: Status) -> dict[str, Any]:
     """Return the status object of the design, section 2. Times are RFC 3339, UTC."""
     feed = status.feed
     return {
-        **_summary(feed),
+        **summary_object(feed),
         "state": status.state,
         "missing": [_missing(attempt) for attempt in status.missing],
         "failure": _failure(status.failure) if status.failure is not None else None,
@@ -86,7 +86,8 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
     return shown
 
 
-def _summary(feed: FeedRow) -> dict[str, Any]:
+def summary_object(feed: FeedRow) -> dict[str, Any]:
+    """Return what a list of feeds tells of each."""
     return {
         "url": feed.url,
         "kind": feed.kind,
