@@ -15,10 +15,10 @@ from typing import Final
 from proxy.core.classify import Navigation, classify, older_target
 from proxy.core.discovery import is_html
 from proxy.core.model import FeedDocument
-from proxy.core.notes import DocumentTruncated
 from proxy.core.parse.documents import parse
 from proxy.core.parse.early import EarlyHead
 from proxy.core.parse.errors import ParseError
+from proxy.core.reading_notes import DocumentTruncated
 from proxy.errors import PublisherError, UnreadableError
 from proxy.fetch import Fetched, Fetcher
 from proxy.validators import Validators

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core import notes
+from proxy.core import notes, reading_notes
 from proxy.core.notes import Note
 from tests.feeds import an_item, atom, publish_chain, rss
 from tests.origin import Origin
@@ -123,13 +123,13 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.LimitReached: (limit,),
     notes.FormatMismatch: (another_format,),
     notes.CrossOriginUnconfirmed: (another_site,),
-    notes.BadLink: (bad_link,),
+    reading_notes.BadLink: (bad_link,),
     notes.DeadChainLink: (dead_chain_link,),
-    notes.ExtraLink: (extra_link,),
+    reading_notes.ExtraLink: (extra_link,),
     notes.ArchiveChanged: (archive_that_will_change, archive_changed),
-    notes.EncodingRetried: (encoding_retried,),
-    notes.DocumentRepaired: (repaired,),
-    notes.DocumentTruncated: (truncated,),
+    reading_notes.EncodingRetried: (encoding_retried,),
+    reading_notes.DocumentRepaired: (repaired,),
+    reading_notes.DocumentTruncated: (truncated,),
     notes.CurrentUnavailable: (current_unavailable,),
     notes.NewerNotOlder: (newer_not_older,),
     notes.PagesAscend: (pages_ascend,),
@@ -141,7 +141,9 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
 def test_every_note_is_raised_by_a_test() -> None:
     """Style, "Errors and notes"."""
     defined = {
-        name for name, value in vars(notes).items() if isinstance(value, type) and Note in value.__bases__
+        name
+        for name, value in {**vars(notes), **vars(reading_notes)}.items()
+        if isinstance(value, type) and issubclass(value, Note) and hasattr(value, "slug")
     }
     assert {note.__name__ for note in RAISED} == defined
 

@@ -26,7 +26,8 @@ from proxy.core.dialects import (
 )
 from proxy.core.http_links import header_links
 from proxy.core.model import FeedDocument, Link
-from proxy.core.notes import BadLink, DeadChainLink, ExtraLink, Note
+from proxy.core.notes import DeadChainLink, Note
+from proxy.core.reading_notes import BadLink, ExtraLink
 from proxy.core.terms import Family, Kind, Relation
 from proxy.core.urls import is_fetchable, redacted, resolve, same_document
 

@@ -20,9 +20,6 @@ class Note:
     partial: ClassVar[bool]
     """Whether entries may be missing because of it."""
     slug: ClassVar[str]
-    of_reading: ClassVar[bool] = False
-    """Whether it says how the document reads, so that it stays true as long as the document is kept."""
-
     url: str
     """The document concerned."""
 
@@ -133,22 +130,6 @@ class CrossOriginUnconfirmed(Note):
 
 
 @dataclass(frozen=True, slots=True)
-class BadLink(Note):
-    """A link of the head cannot be followed: empty, unresolvable or not http(s) (rules R11, R12)."""
-
-    reference: ClassVar[str] = "RFC 3986, section 4.1; rules R11, R12"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "bad-link"
-    of_reading: ClassVar[bool] = True
-
-    relation: str
-    href: str
-
-    def __str__(self) -> str:
-        return f"expected an http(s) URL as {self.relation} link, got {self.href!r}: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
 class DeadChainLink(Note):
     """The only link to the next document cannot be followed; the walk ends there unfinished."""
 
@@ -163,22 +144,6 @@ class DeadChainLink(Note):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtraLink(Note):
-    """More than one link of one relation; the first usable one counts (rule R12)."""
-
-    reference: ClassVar[str] = "rule R12"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "extra-link"
-    of_reading: ClassVar[bool] = True
-
-    relation: str
-    href: str
-
-    def __str__(self) -> str:
-        return f"one {self.relation} link too many, not followed: {self.href!r} in {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
 class ArchiveChanged(Note):
     """A document that was taken for an archive had another body when it was revalidated (rule R13)."""
 
@@ -188,22 +153,6 @@ class ArchiveChanged(Note):
 
     def __str__(self) -> str:
         return f"an archive document changed: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class EncodingRetried(Note):
-    """The declared encoding did not fit the bytes; another one did (FAULTS row 46)."""
-
-    reference: ClassVar[str] = "RFC 7303, section 3"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "encoding-retried"
-    of_reading: ClassVar[bool] = True
-
-    declared: str
-    used: str
-
-    def __str__(self) -> str:
-        return f"declared {self.declared}, read as {self.used}: {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,36 +220,3 @@ class PageGone(Note):
 
     def __str__(self) -> str:
         return f"the last page links to one that is not there: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRepaired(Note):
-    """The document was not well-formed and was made so before it was read (FAULTS row 45)."""
-
-    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "repaired"
-    of_reading: ClassVar[bool] = True
-
-    repairs: tuple[str, ...]
-    """What was done, in the words of docs/repair.md."""
-
-    def __str__(self) -> str:
-        return f"not well-formed, repaired ({', '.join(self.repairs)}): {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentTruncated(Note):
-    """The document breaks off, or goes on behind its end; its whole entries count (FAULTS row 49)."""
-
-    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "truncated"
-    of_reading: ClassVar[bool] = True
-
-    breaks_off: bool = True
-    """Whether its end is missing, rather than that something stands behind it."""
-
-    def __str__(self) -> str:
-        found = "breaks off before its end" if self.breaks_off else "goes on behind its end"
-        return f"{found}, so only its whole entries count: {self.url}"

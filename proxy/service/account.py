@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from proxy.core.classify import older_target, recall
-from proxy.core.notes import DocumentTruncated
+from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.terms import Kind, Relation, Role
 from proxy.core.urls import document_key
 from proxy.store.rows import Attempt, DocumentRow

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from proxy.core.endings import OLDEST, Ending
-from proxy.core.notes import DocumentTruncated, Note
+from proxy.core.notes import Note
+from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.urls import document_key
 from proxy.errors import DocumentError
 from proxy.store.rows import Attempt, DocumentRow

@@ -14,8 +14,9 @@ from proxy.core.chain import Arrival
 from proxy.core.classify import Navigation, recall
 from proxy.core.freshness import freshness_seconds, is_private
 from proxy.core.moves import Move, is_believed, note_move
-from proxy.core.notes import CurrentUnavailable, DocumentTruncated, LimitReached, NoSubscriptionDocument, Note
+from proxy.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.seen import has_news
 from proxy.core.terms import Kind, Role
 from proxy.core.urls import canonical_url

@@ -19,7 +19,8 @@ import structlog
 from proxy.core.classify import says_incremental
 from proxy.core.drift import settle_path
 from proxy.core.endings import End, Ending
-from proxy.core.notes import DocumentTruncated, Note
+from proxy.core.notes import Note
+from proxy.core.reading_notes import DocumentTruncated, ReadingNote
 from proxy.core.terms import Kind, Role, State
 from proxy.service.assemble import assemble
 from proxy.service.following import Following, is_followed
@@ -224,7 +225,7 @@ class Refresh:
             )
 
     async def _publish(self, state: State, notes: Sequence[Note]) -> None:
-        said = [note.told() for note in notes if not note.of_reading]
+        said = [note.told() for note in notes if not isinstance(note, ReadingNote)]
         async with self._writing:
             feed = await assemble(self._store, self._feed.id, state=state, notes=said, now=self._shop.now())
         if feed is not None:

@@ -11,9 +11,9 @@ from typing import Final
 
 import structlog
 
-from proxy.core.notes import BadLink, ExtraLink
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.version import PARSER_VERSION
+from proxy.core.reading_notes import BadLink, ExtraLink
 from proxy.core.remember import CopyDates
 from proxy.core.terms import Role
 from proxy.service.arrivals import document_from

@@ -16,7 +16,8 @@ import structlog
 
 from proxy.core.chain import Arrival
 from proxy.core.freshness import is_uncacheable
-from proxy.core.notes import ArchiveChanged, DocumentTruncated, DocumentUnavailable, LimitReached, Note
+from proxy.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
+from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.revalidation import settles
 from proxy.core.terms import Role
 from proxy.core.walk import Walk

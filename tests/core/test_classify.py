@@ -12,7 +12,8 @@ from proxy.core.classify import (
     older_target,
     subscription_hint,
 )
-from proxy.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink
+from proxy.core.notes import DeadChainLink, DocumentUnavailable
+from proxy.core.reading_notes import BadLink, ExtraLink
 from proxy.core.terms import Family, Kind
 from tests.makers import FEED, a_document, a_link
 

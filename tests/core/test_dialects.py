@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from proxy.core.classify import classify, recall, says_incremental
 from proxy.core.dialects import Evidence, Finding, incremental_flag, recognise
 from proxy.core.model import HistoryElement
-from proxy.core.notes import BadLink, DocumentUnavailable
+from proxy.core.notes import DocumentUnavailable
+from proxy.core.reading_notes import BadLink
 from proxy.core.terms import Kind, Relation
 from tests.makers import FEED, a_document, a_link
 

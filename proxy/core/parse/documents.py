@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from proxy.core.formats import ATOM_03
 from proxy.core.model import EntryId, FeedDocument
-from proxy.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
+from proxy.core.notes import Note
 from proxy.core.parse.atom import AtomReader
 from proxy.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
 from proxy.core.parse.errors import ParseError
@@ -30,6 +30,7 @@ from proxy.core.parse.reader import FeedReader
 from proxy.core.parse.repair.mender import mend
 from proxy.core.parse.repair.prolog import late_declaration
 from proxy.core.parse.rss import RSS_NAMESPACES, RssReader
+from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
 from proxy.core.synthesize import fragments_of
 from proxy.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET
 

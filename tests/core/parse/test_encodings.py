@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.notes import EncodingRetried
 from proxy.core.parse.documents import parse
 from proxy.core.parse.encodings import is_utf8, to_utf8
 from proxy.core.parse.errors import ParseError
+from proxy.core.reading_notes import EncodingRetried
 from tests.core.parse.makers import URL, atom
 
 TITLE = "Ünïcode — naïve café"

@@ -9,9 +9,9 @@ from typing import Any
 import feedparser
 import pytest
 
-from proxy.core.notes import DocumentRepaired, DocumentTruncated
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
+from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated
 from tests.core.parse.makers import URL
 
 CORPUS = Path(__file__).parents[4].parent / "shared" / "corpus"

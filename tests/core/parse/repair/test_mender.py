@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.core.model import FeedDocument
-from proxy.core.notes import DocumentRepaired, DocumentTruncated
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.repair.edits import MAX_EDITS
 from proxy.core.parse.repair.mender import mend
 from proxy.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
+from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated
 from tests.core.parse.makers import URL, atom, rss, slices
 
 ITEM = "<item><guid>a</guid></item>"
