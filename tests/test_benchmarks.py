@@ -24,6 +24,7 @@ SMALL = {
     "deflate": [],
     "memory": CHAIN,
     "parse": ["--megabytes", "0.1", "--runs", "1"],
+    "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],
     "serve": [*CHAIN, "--connections", "3", "--seconds", "0.2"],
     "store": ["3", "5"],
     "walk": [*CHAIN, "--runs", "1", "--latency-ms", "1", "--body-ms", "2"],

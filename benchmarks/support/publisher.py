@@ -4,7 +4,8 @@
         publisher.url("/feed")
         publisher.counts()            # Counts(requests=101, connections=4)
 
-It listens on loopback, keeps connections alive, and ends when whoever started it ends.
+Below /f1, /f2 … stand as many feeds as one likes, each its own copy of the chain. It listens on loopback,
+keeps connections alive, and ends when whoever started it ends.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import random
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +33,8 @@ _PIECES: Final = 8
 """A body that takes its time comes in so many."""
 _STOP_SECONDS: Final = 10
 _COUNTS: Final = "/-/counts"
+_PATH: Final = re.compile(r"(?P<feed>(/f\d+)?)/(feed|archive/(?P<number>\d+))")
+_SEED: Final = 5005
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,12 @@ class Publisher:
 
 @contextlib.contextmanager
 def running_publisher(
-    chain: Chain, *, latency_seconds: float = 0.0, body_seconds: float = 0.0
+    chain: Chain,
+    *,
+    latency_seconds: float = 0.0,
+    body_seconds: float = 0.0,
+    failing: float = 0.0,
+    growth_seconds: float = 0.0,
 ) -> Iterator[Publisher]:
     """Start a publisher of that chain, and stop it at the end.
 
@@ -67,8 +78,16 @@ def running_publisher(
         chain: What it publishes.
         latency_seconds: Before the head of each answer.
         body_seconds: How long each body takes from its first piece to its last.
+        failing: The share of requests that fail: status 500, 429, a body that breaks off, no answer at all.
+        growth_seconds: How long until each feed has another entry; 0 is for ever.
     """
-    options = {**dataclasses.asdict(chain), "latency_seconds": latency_seconds, "body_seconds": body_seconds}
+    options = {
+        **dataclasses.asdict(chain),
+        "latency_seconds": latency_seconds,
+        "body_seconds": body_seconds,
+        "failing": failing,
+        "growth_seconds": growth_seconds,
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", __name__, json.dumps(options)],
         cwd=_ROOT,
@@ -95,10 +114,22 @@ def running_publisher(
 class _Server:
     """The publisher itself."""
 
-    def __init__(self, chain: Chain, latency_seconds: float, body_seconds: float) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        *,
+        latency_seconds: float,
+        body_seconds: float,
+        failing: float,
+        growth_seconds: float,
+    ) -> None:
         self._chain = chain
         self._latency_seconds = latency_seconds
         self._body_seconds = body_seconds
+        self._failing = failing
+        self._growth_seconds = growth_seconds
+        self._chance = random.Random(_SEED)
+        self._began = time.monotonic()
         self._base = ""
         self._requests = 0
         self._connections = 0
@@ -128,7 +159,11 @@ class _Server:
                 self._connections += not is_counted
                 is_counted = True
                 await asyncio.sleep(self._latency_seconds)
-                await self._send(writer, self._document(path))
+                if self._chance.random() < self._failing:
+                    if not await self._fail(writer, self._document(path) or b""):
+                        break
+                else:
+                    await self._send(writer, self._document(path))
         writer.close()
 
     async def _send(self, writer: asyncio.StreamWriter, body: bytes | None) -> None:
@@ -143,20 +178,42 @@ class _Server:
             writer.write(body[at : at + size])
             await writer.drain()
 
+    async def _fail(self, writer: asyncio.StreamWriter, body: bytes) -> bool:
+        """Fail in one of several ways; return whether the connection can be used on."""
+        way = self._chance.choice(("error", "busy", "broken", "silent"))
+        if way == "error":
+            self._answer(writer, 500, b"")
+        elif way == "busy":
+            self._answer(writer, 429, b"", more="Retry-After: 1\r\n")
+        elif way == "broken":
+            self._answer(writer, 200, body[: len(body) // 2], length=len(body) + 1)
+        await writer.drain()
+        return way in ("error", "busy")
+
     def _answer(
-        self, writer: asyncio.StreamWriter, status: int, body: bytes, *, length: int | None = None
+        self,
+        writer: asyncio.StreamWriter,
+        status: int,
+        body: bytes,
+        *,
+        length: int | None = None,
+        more: str = "",
     ) -> None:
         size = len(body) if length is None else length
-        head = f"HTTP/1.1 {status} .\r\nContent-Type: application/atom+xml\r\nContent-Length: {size}\r\n\r\n"
-        writer.write(head.encode() + body)
+        fields = f"Content-Type: application/atom+xml\r\nContent-Length: {size}\r\n{more}"
+        writer.write(f"HTTP/1.1 {status} .\r\n{fields}\r\n".encode() + body)
 
     def _document(self, path: str) -> bytes | None:
-        if path == "/feed":
-            return self._chain.subscription(self._base)
-        number = path.removeprefix("/archive/")
-        if not number.isdecimal() or not 1 <= int(number) <= self._chain.archives:
+        found = _PATH.fullmatch(path)
+        if found is None:
             return None
-        return self._chain.archive(self._base, int(number))
+        base = self._base + found["feed"]
+        if found["number"] is None:
+            age = time.monotonic() - self._began
+            added = int(age / self._growth_seconds) if self._growth_seconds else 0
+            return self._chain.subscription(base, added=added)
+        number = int(found["number"])
+        return self._chain.archive(base, number) if 1 <= number <= self._chain.archives else None
 
     def _counts(self) -> bytes:
         counts = Counts(self._requests, self._connections)
@@ -168,9 +225,9 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("options", help="of running_publisher, as JSON")
     options = json.loads(parser.parse_args().options)
-    latency_seconds, body_seconds = options.pop("latency_seconds"), options.pop("body_seconds")
+    chain = Chain(**{each.name: options.pop(each.name) for each in dataclasses.fields(Chain)})
     with contextlib.suppress(KeyboardInterrupt):  # it goes to the whole group; the benchmark says it
-        asyncio.run(_Server(Chain(**options), latency_seconds, body_seconds).run())
+        asyncio.run(_Server(chain, **options).run())
 
 
 if __name__ == "__main__":

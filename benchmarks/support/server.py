@@ -79,10 +79,25 @@ class Server:
 
     def peak_bytes(self) -> int:
         """Return the most memory that was resident so far (VmHWM); Linux only."""
+        return self._status("VmHWM") * 1024
+
+    def resident_bytes(self) -> int:
+        """Return the memory that is resident now (VmRSS); Linux only."""
+        return self._status("VmRSS") * 1024
+
+    def threads(self) -> int:
+        """Return how many threads it has; Linux only."""
+        return self._status("Threads")
+
+    def open_files(self) -> int:
+        """Return how many files and sockets it has open; Linux only."""
+        return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
+
+    def _status(self, name: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
-        found = re.search(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)
+        found = re.search(rf"^{name}:\s*(\d+)", status, re.MULTILINE)
         assert found is not None
-        return int(found[1]) * 1024
+        return int(found[1])
 
     def with_log(self, problem: str) -> str:
         """Return the problem with the last lines of the log."""
