@@ -1,6 +1,7 @@
 """The pseudo-entry of a partial feed (R16; RFC 5005, 4.2; PaceFeedState), in the feed's own format.
 
-URLs and reasons only, with a stable id, dated at the first failure, so that it does not churn.
+It says in plain words what is missing and why: URLs and reasons only, with a stable id, dated at the first
+failure, so that it does not churn.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ from typing import Final, NamedTuple, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from proxy.core.formats import ATOM_03, MEDIA_TYPE, segment_end
+from proxy.core.reasons import in_words
 from proxy.core.terms import Family
 
 _TITLE: Final = "Older entries of this feed are missing"
+_EXPLANATION: Final = (
+    "This feed's history is kept in several documents, and not all of them could be read. Entries that stand"
+    " in them, or behind them, are not shown. wholefeed goes on trying, and takes this entry away when they"
+    " are there."
+)
 _AUTHOR: Final = "wholefeed"
 
 
@@ -43,8 +50,8 @@ def compose_warning(
         first_failed_rfc822: The same instant as RFC 822 writes it.
         version: Of the subscription document; empty for the family's usual one.
     """
-    said = "; ".join(f"{document.url} ({document.reason})" for document in missing)
-    text = f"wholefeed could not read every document that this feed's history is kept in: {said}."
+    said = "; ".join(f"{document.url}: {in_words(document.reason)}" for document in missing)
+    text = f"{_EXPLANATION} {said}."
     url = missing[0].url
     match family:
         case Family.ATOM:

@@ -118,7 +118,7 @@ def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: object) 
     warning = a_warning(document)
     (entry, _) = feedparser.parse(composed(document, warning=warning)).entries
     assert entry.id == "urn:uuid:1"
-    assert "http://o.test/1?a&b (timeout)" in html.unescape(entry.summary)
+    assert "http://o.test/1?a&b: the publisher did not answer in time" in html.unescape(entry.summary)
     assert entry["published" if document.family is Family.RSS else "updated"]
     assert a_warning(document) == warning
 
@@ -140,7 +140,7 @@ def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) ->
     document = parse(json_feed(*items), "http://o.test/")
     found = json.loads(composed(document, warning=a_warning(document)))["items"]
     assert [item["id"] for item in found] == ["urn:uuid:1", *(f"urn:{item.name}" for item in items)]
-    assert "http://o.test/1?a&b (timeout)" in found[0]["content_text"]
+    assert "http://o.test/1?a&b: the publisher did not answer in time" in found[0]["content_text"]
 
 
 def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proxy import errors
+from proxy.core import notes, reading_notes
+from proxy.core.notes import Note
+from proxy.core.reasons import in_words
+
+PACKAGE = Path(errors.__file__).parent
+PARTIAL = sorted(
+    {
+        value.slug
+        for value in {**vars(notes), **vars(reading_notes)}.values()
+        if isinstance(value, type) and issubclass(value, Note) and getattr(value, "partial", False)
+    }
+    - {"unavailable"}  # stands for the error that the fetch ended with
+)
+FETCH_MODULES = (
+    "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts", "source", "targets",
+    "core/parse/documents", "core/parse/guard", "core/parse/encodings", "core/parse/jsonfeed",
+)  # fmt: skip
+
+
+def slugs(module: str) -> set[str]:
+    """The slugs that a module gives to documents that could not be had."""
+    text = (PACKAGE / f"{module}.py").read_text("utf-8")
+    return set(re.findall(r'slug ?= ?"([a-z-]+)"', text))
+
+
+@pytest.mark.parametrize("slug", PARTIAL)
+def test_what_makes_a_feed_partial_has_words(slug: str) -> None:
+    """R16: a person reads them."""
+    assert " " in in_words(slug)
+
+
+@pytest.mark.parametrize("module", FETCH_MODULES)
+def test_what_a_fetch_can_end_with_has_words(module: str) -> None:
+    own = {"shutting-down", "config", "store", "internal"}
+    assert [slug for slug in slugs(module) - own if " " not in in_words(slug)] == []
+
+
+def test_a_reason_without_words_is_told_as_it_is() -> None:
+    assert in_words("something-new") == "something-new"
