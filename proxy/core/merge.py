@@ -45,8 +45,8 @@ def choose(
 
     Args:
         copies: The copies of one identity in attached documents.
-        subscription_updated_at: Update instant of the subscription document; an archive's date counts as
-            at most this, because some generators date every archive "now".
+        subscription_updated_at: Update instant of the subscription document; the date of an archive or a
+            page counts as at most this, because some generators date every document "now".
         settled: Whether the identity was ever seen in an archive document. When no attached archive
             holds it any more, its remembered copies leave with it (R8).
         burials: The tombstones of the identity (R19).
@@ -69,6 +69,9 @@ def counted_instant(updated_at: float | None, fetched_at: float) -> float | None
     return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
 
 
+_CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
+"""Documents whose date counts as at most their subscription document's (R10)."""
+
 _UNDATED: Final = float("-inf")
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
@@ -82,7 +85,7 @@ def _precedence(
     document = copy.document_updated_at
     if document is None:
         document = _UNDATED
-    elif copy.role is Role.ARCHIVE and subscription_updated_at is not None:
+    elif copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
     return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)

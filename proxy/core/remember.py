@@ -1,12 +1,14 @@
 """Remembered copies: entries that left the subscription document (rules R7, R8).
 
 They are kept in synthetic feed documents of the feed's own format, so that one parser and one way of
-sending serve all. The newest is open and grows at its top until it is sealed at about 256 entries.
+sending serve all. The newest is open and grows at its top until it is sealed, at 256 entries or about
+1 MiB: what is made of it stays as small as any other segment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -15,6 +17,8 @@ from proxy.core.model import EntryId, FeedDocument
 from proxy.core.synthesize import fragments_of, synthesize
 
 SEALED_ENTRIES: Final = 256
+SEALED_BYTES: Final = 1 << 20
+"""Of the entries' text. A larger entry has a document to itself."""
 
 
 class CopyDates(NamedTuple):
@@ -35,11 +39,8 @@ class MemoryDocument:
     text: bytes
     dates: tuple[CopyDates, ...]
     """Per entry."""
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether no more copies will be added."""
-        return len(self.dates) >= SEALED_ENTRIES
+    is_sealed: bool
+    """Whether no more copies will be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def remember(
         present: The identities in the document that replaces it.
         memory: The newest memory document that is not sealed, if there is one.
         fetched_at: When `old` was fetched, epoch seconds.
-        next_number: What the first new memory document is numbered where none is open.
+        next_number: What the first new memory document is numbered, the others after it; no other has it.
 
     Returns:
         The documents to write, the oldest first; empty when no entry left.
@@ -85,16 +86,16 @@ def remember(
         )
         for n in left
     ]
-    number = next_number
+    numbers = itertools.count(next_number)
     if memory is not None:
-        number = memory.number
+        numbers = itertools.chain([memory.number], numbers)
         held = fragments_of(memory.document)
         copies += [
             _Copy(held.entry(n), entry.identity, memory.dates[n])
             for n, entry in enumerate(memory.document.entries)
             if entry.identity not in gone
         ]
-    return _documents(old, copies, number)
+    return _documents(old, copies, numbers)
 
 
 class _Copy(NamedTuple):
@@ -103,13 +104,27 @@ class _Copy(NamedTuple):
     dates: CopyDates
 
 
-def _documents(like: FeedDocument, copies: list[_Copy], number: int) -> list[MemoryDocument]:
+def _documents(
+    like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]
+) -> list[MemoryDocument]:
     """Fill from the old end, so that sealed documents stay as they are."""
     documents = []
-    while copies:
-        filled, copies = copies[-SEALED_ENTRIES:], copies[:-SEALED_ENTRIES]
-        fragments, identities, dates = zip(*filled, strict=True)
+    end = len(copies)
+    while end:
+        start, is_sealed = _filled(copies, end)
+        fragments, identities, dates = zip(*copies[start:end], strict=True)
         text = synthesize(like.family, like.version, fragments, identities)
-        documents.append(MemoryDocument(number, text, dates))
-        number += 1
+        documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
+        end = start
     return documents
+
+
+def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
+    """Return where the document begins that ends before `end`, and whether it is full."""
+    start, size = end, 0
+    while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
+        size += len(copies[start - 1].fragment)
+        if start < end and size > SEALED_BYTES:
+            return start, True
+        start -= 1
+    return start, end - start == SEALED_ENTRIES or size >= SEALED_BYTES

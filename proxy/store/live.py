@@ -75,7 +75,7 @@ _CONCERN_CLAMPED: Final = """
     WHERE place.feed = :feed AND EXISTS (
         SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
         WHERE e.feed = :feed AND e.identity = loser.identity AND e.is_live >= 0
-            AND d.role = 'archive' AND d.updated_at > :instant
+            AND d.role IN ('archive', 'page') AND d.updated_at > :instant
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """

@@ -53,11 +53,12 @@ def test_equal_instants_fall_to_the_most_recently_updated_document() -> None:
     assert chosen(older, newer) == 2
 
 
-def test_an_archive_is_at_most_as_recent_as_its_subscription_document() -> None:
-    """R10: some generators write "now" into every archive."""
+@pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
+def test_an_archive_or_page_is_at_most_as_recent_as_its_subscription_document(role: Role) -> None:
+    """R10: some generators write "now" into every document."""
     subscription = a_copy(1, updated_at=5, role=Role.SUBSCRIPTION, document_updated_at=8)
-    archive = a_copy(2, updated_at=5, document_updated_at=99)
-    assert chosen(subscription, archive, subscription_updated_at=8) == 1
+    other = a_copy(2, updated_at=5, role=role, document_updated_at=99)
+    assert chosen(subscription, other, subscription_updated_at=8) == 1
 
 
 def test_at_a_tie_the_copy_nearer_the_subscription_document_stays() -> None:

@@ -5,15 +5,15 @@ from hypothesis import strategies as st
 
 from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
-from proxy.core.remember import SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
+from proxy.core.remember import SEALED_BYTES, SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
 from tests.feeds import BASE_AT, an_item, atom
 
 URL = "http://o.test/feed"
 FETCHED_AT = BASE_AT + 3600.0 * 24
 
 
-def a_feed(*names: str, updated: int = 0) -> FeedDocument:
-    return parse(atom(*(an_item(name) for name in names), updated=updated), URL)
+def a_feed(*names: str, updated: int = 0, text: str = "") -> FeedDocument:
+    return parse(atom(*(an_item(name, text=text) for name in names), updated=updated), URL)
 
 
 def names(memory: MemoryDocument) -> list[str]:
@@ -26,9 +26,9 @@ def opened(memory: MemoryDocument) -> OpenMemory:
 
 
 def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None) -> list[MemoryDocument]:
-    return remember(
-        old, {entry.identity for entry in new.entries}, memory, fetched_at=FETCHED_AT, next_number=7
-    )
+    present = {entry.identity for entry in new.entries}
+    next_number = 7 if memory is None else memory.number + 2
+    return remember(old, present, memory, fetched_at=FETCHED_AT, next_number=next_number)
 
 
 def test_nothing_is_written_when_no_entry_left() -> None:
@@ -69,6 +69,29 @@ def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
     assert [name for memory in reversed(memories) for name in names(memory)] == everyone
     assert [memory.is_sealed for memory in memories[:-1]] == [True] * (len(memories) - 1)
     assert [memory.number for memory in memories] == list(range(7, 7 + len(memories)))
+
+
+def test_a_document_is_full_at_a_mebibyte_too() -> None:
+    """Design, section 6: one segment is made of it."""
+    kilobytes = 120
+    everyone = [f"e{n}" for n in range(20)]
+    memories = left(a_feed(*everyone, text="x" * kilobytes * 1024), a_feed("new"))
+    assert [name for memory in reversed(memories) for name in names(memory)] == everyone
+    assert [(len(memory.dates), memory.is_sealed) for memory in memories] == [(8, True), (8, True), (4, False)]
+    assert max(len(memory.text) for memory in memories) < SEALED_BYTES
+
+    (last,) = memories[2:]
+    more = left(a_feed(*"abcdef", text="x" * kilobytes * 1024), a_feed("new"), opened(last))
+    assert [len(memory.dates) for memory in more] == [8, 2]
+    assert [(memory.number, memory.is_sealed) for memory in more] == [(9, True), (11, False)]
+
+
+def test_an_entry_that_is_larger_than_a_document_may_be_has_one_to_itself() -> None:
+    """R25."""
+    (small,) = left(a_feed("b", "a"), a_feed("new"))
+    memories = left(a_feed("huge", text="x" * 3 * SEALED_BYTES), a_feed("new"), opened(small))
+    assert [names(memory) for memory in memories] == [["b", "a"], ["huge"]]
+    assert [memory.is_sealed for memory in memories] == [True, True]
 
 
 def test_an_instant_that_was_too_far_ahead_never_counts_later() -> None:

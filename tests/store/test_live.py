@@ -139,21 +139,24 @@ async def test_a_document_fetched_ahead_settles_but_is_not_live(store: Store) ->
     assert await live(store, feed) == set()
 
 
-async def test_an_archives_date_counts_as_at_most_the_subscription_documents(store: Store) -> None:
-    """R10: some generators date every archive "now"; a later subscription document is judged again."""
+@pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
+async def test_an_archives_or_pages_date_counts_as_at_most_the_subscription_documents(
+    store: Store, role: Role
+) -> None:
+    """R10: some generators date every document "now"; a later subscription document is judged again."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(updated_at=100.0))
     await put(
         store,
         feed,
-        a_document(ARCHIVE, an_entry("a"), updated_at=150.0),
-        a_document(OLDER, an_entry("a"), rank=1, updated_at=200.0),
+        a_document(ARCHIVE, an_entry("a"), role=role, updated_at=150.0),
+        a_document(OLDER, an_entry("a"), role=role, rank=1, updated_at=200.0),
     )
-    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+    assert await live(store, feed) == {(role, ARCHIVE, 0)}
 
     for updated_at, winner in ((180.0, OLDER), (140.0, ARCHIVE), (None, OLDER), (120.0, ARCHIVE)):
         await put(store, feed, subscription(updated_at=updated_at))
-        assert await live(store, feed) == {("archive", winner, 0)}
+        assert await live(store, feed) == {(role, winner, 0)}
 
 
 async def test_documents_that_trade_places_are_judged_again(store: Store) -> None:
@@ -308,7 +311,8 @@ DATES = st.sampled_from([None, 10.0, 20.0, 30.0])
 ENTRIES = st.lists(
     st.builds(an_entry, st.sampled_from("abcde"), INSTANTS, document_updated_at=DATES), max_size=4
 )
-SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2)] + [(Role.ARCHIVE, n) for n in range(4)]
+SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2), (Role.PAGE, 4), (Role.PAGE, 5)]
+SLOTS += [(Role.ARCHIVE, n) for n in range(4)]
 RANKS = st.integers(0, 4)
 TOMBSTONES = st.just(()) | st.lists(
     st.builds(deleted, st.sampled_from("abc"), st.sampled_from([0.5, 1.0, 2.0, NOW + 8e4])),

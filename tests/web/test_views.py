@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proxy.core.parse.documents import parse
-from tests.feeds import atom, ids, links, publish_chain, rss, stamp
+from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 
@@ -27,7 +27,7 @@ def says_complete(reply: Reply) -> bool:
     return "complete" in [element.name for element in parse(reply.body, "http://p.test/").head.history]
 
 
-@pytest.mark.parametrize("make", [atom, rss])
+@pytest.mark.parametrize("make", [atom, rss, rdf])
 async def test_a_limit_gives_the_first_entries_and_says_so(proxy: Proxy, origin: Origin, make: Any) -> None:
     """Feed-Reconstruction stays truthful about the whole; no fh:complete (R21)."""
     expected = publish_chain(origin, archives=3, make=make)
@@ -62,8 +62,9 @@ async def test_a_view_that_leaves_nothing_out_is_whole(proxy: Proxy, origin: Ori
         assert not reply.reconstruction.endswith("cut")
 
 
-async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Origin) -> None:
-    expected = publish_chain(origin, archives=3)
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Origin, make: Any) -> None:
+    expected = publish_chain(origin, archives=3, make=make)
     url = origin.url("/feed")
     await proxy.whole(url)
     reply = await proxy.get(url, since=stamp(5))
@@ -77,15 +78,16 @@ async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Orig
     assert (nothing.status, ids(nothing.body)) == (200, [])
 
 
-async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin) -> None:
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, make: Any) -> None:
     """READERS: miniflux takes 15 MiB, CommaFeed 5 MB, after decompression."""
-    expected = publish_chain(origin, archives=5, entries=4)
+    expected = publish_chain(origin, archives=5, entries=4, make=make)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, limits={"answer_bytes": 2500})) as proxy:
+    async with running(a_config(tmp_path, limits={"answer_bytes": 3000})) as proxy:
         reply = await proxy.whole(url)
         packed = await proxy.get(url, headers={"Accept-Encoding": "gzip"})
         prefixed = await proxy.ask("GET", f"/{url}", headers={"Accept-Encoding": "identity"})
-    assert len(reply.body) <= 2500
+    assert len(reply.body) <= 3000
     assert reply.reconstruction == "complete;documents=6;entries=24;missing=0;cut"
     kept = ids(reply.body)
     assert kept == expected[: len(kept)]
@@ -124,9 +126,12 @@ async def test_a_view_has_every_form_of_an_answer(
     assert head.headers["ETag"] == reply.headers["ETag"] != packed.headers["ETag"]
 
 
-async def test_entries_of_a_view_are_those_of_the_whole_byte_for_byte(proxy: Proxy, origin: Origin) -> None:
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_entries_of_a_view_are_those_of_the_whole_byte_for_byte(
+    proxy: Proxy, origin: Origin, make: Any
+) -> None:
     """R22."""
-    publish_chain(origin, archives=2)
+    publish_chain(origin, archives=2, make=make)
     url = origin.url("/feed")
     whole = parse((await proxy.whole(url)).body, "http://p.test/")
     view = parse((await proxy.get(url, limit="5")).body, "http://p.test/")
