@@ -34,6 +34,24 @@ async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Prox
     assert ids((await proxy.refreshed(url)).body) == ["zz", "z", "y", "x"]
 
 
+async def test_what_is_remembered_of_one_format_takes_no_place_of_the_others(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R8, R23, R25: also when the open memory document is full, and those behind it are the other's."""
+    monkeypatch.setattr("proxy.core.remember.SEALED_ENTRIES", 3)
+    url = origin.url("/feed")
+    for body in (atom(an_item("a", 1)), atom(an_item("b", 2)), rss(an_item("x", 3)), rss(an_item("y", 4))):
+        origin.publish("/feed", body)
+        await proxy.whole(url)
+        await proxy.refreshed(url)
+    origin.publish("/feed", atom(*(an_item(name, 5) for name in "cdef")))
+    await proxy.refreshed(url)
+    origin.publish("/feed", atom(an_item("g", 6)))
+    assert sorted(ids((await proxy.refreshed(url)).body)) == list("abcdefg")
+    origin.publish("/feed", rss(an_item("z", 7)))
+    assert sorted(ids((await proxy.refreshed(url)).body)) == list("xyz")
+
+
 async def test_a_chain_in_another_format_is_left_behind(proxy: Proxy, origin: Origin) -> None:
     """R23."""
     url = origin.url("/feed")

@@ -86,7 +86,7 @@ def remember(
         )
         for n in left
     ]
-    numbers = itertools.count(next_number)
+    numbers: Iterator[int] = itertools.count(next_number)
     if memory is not None:
         numbers = itertools.chain([memory.number], numbers)
         held = fragments_of(memory.document)

@@ -77,7 +77,8 @@ def test_a_document_is_full_at_a_mebibyte_too() -> None:
     everyone = [f"e{n}" for n in range(20)]
     memories = left(a_feed(*everyone, text="x" * kilobytes * 1024), a_feed("new"))
     assert [name for memory in reversed(memories) for name in names(memory)] == everyone
-    assert [(len(memory.dates), memory.is_sealed) for memory in memories] == [(8, True), (8, True), (4, False)]
+    assert [len(memory.dates) for memory in memories] == [8, 8, 4]
+    assert [memory.is_sealed for memory in memories] == [True, True, False]
     assert max(len(memory.text) for memory in memories) < SEALED_BYTES
 
     (last,) = memories[2:]
