@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -276,6 +277,38 @@ async def test_what_turned_out_to_be_a_page_stays_one(proxy: Proxy, origin: Orig
     origin.forget_requests()
     assert await polled(proxy, url) == ["a", "b"]
     assert origin.counts() == {"/feed": 1}
+
+
+async def test_a_feed_with_another_id_each_time_is_polled_like_any_other(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R6, R24: Atom Hopper makes one up for each answer, and links an empty page in front of the first."""
+    url = origin.url("/feed")
+
+    numbers = itertools.count()
+
+    def publish(newest: int) -> list[str]:
+        names = [f"e{number}" for number in range(newest, 0, -1)]
+        pages = [names[at : at + 2] for at in range(0, newest, 2)]
+        for place, page in enumerate(pages):
+            older = (
+                f"/feed?marker={pages[place + 1][0]}&amp;direction=backward" if page != pages[-1] else None
+            )
+            body = atom(
+                *(an_item(name, int(name[1:])) for name in page), feed_id=f"urn:{next(numbers)}",
+                current="/feed", previous=f"/feed?marker={page[0]}&amp;direction=forward", next=older,
+            )  # fmt: skip
+            origin.publish(f"/feed?marker={page[0]}&direction=backward" if place else "/feed", body)
+        origin.publish(f"/feed?marker={names[0]}&direction=forward", atom(current="/feed", feed_id="urn:0"))
+        return names
+
+    expected = publish(6)
+    assert ids((await proxy.whole(url)).body) == expected
+    for newest, requests in ((6, 2), (7, 3), (8, 3), (11, 4)):
+        origin.forget_requests()
+        expected = publish(newest)
+        assert sorted(await polled(proxy, url)) == sorted(expected)
+        assert len(origin.requests) == requests
 
 
 async def test_a_legacy_chain_is_immutable(proxy: Proxy, origin: Origin) -> None:

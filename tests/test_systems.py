@@ -64,6 +64,8 @@ class System:
     asked: str = "/feed"
     headers: dict[str, str] = field(default_factory=dict)
     """Link header per path."""
+    kept: tuple[str, ...] = ()
+    """Relations of the head that are none of RFC 5005's, and stay."""
 
 
 def pages(*extras: str, make: Make = atom, number: int = 3) -> Documents:
@@ -78,6 +80,10 @@ def pages(*extras: str, make: Make = atom, number: int = 3) -> Documents:
             prev=names[n - 1] if n else None, next=names[n + 1] if n + 1 < number else None,
         )  # fmt: skip
     return documents
+
+
+GOOGLE_FEED = "http://schemas.google.com/g/2005#feed"
+ASCENDING = "order=ASC&#038;orderby=modified"
 
 
 SYSTEMS = {
@@ -280,6 +286,119 @@ SYSTEMS = {
     "fh:complete on a page is R1's": System(
         {"/feed": atom(an_item("a"), complete=True, next="/2")}, "complete", "a", ("/2",)
     ),
+    # -- As publishers write it (docs/compatibility.md)
+    "no link at all": System(
+        {"/feed": rss(an_item("a")), "/feed?paged=2": rss(an_item("b"))},
+        "remembered", "a", ("/feed?paged=2",),
+    ),
+    "Podlove Publisher": System(
+        {
+            path: rss(an_item(name), first="/feed/mp3/", last="/feed/mp3/?paged=3", prev=newer, next=older)
+            for path, name, newer, older in (
+                ("/feed/mp3/", "c", None, "/feed/mp3/?paged=2"),
+                ("/feed/mp3/?paged=2", "b", "/feed/mp3/", "/feed/mp3/?paged=3"),
+                ("/feed/mp3/?paged=3", "a", "/feed/mp3/?paged=2", None),
+            )
+        },
+        "paged", "cba", asked="/feed/mp3/",
+    ),
+    "Podigee": System(
+        {path: rss(an_item("a"), first="/feed", last="/feed?page=1") for path in ("/feed", "/feed?page=1")},
+        "paged", "a",
+    ),
+    "Omny": System(
+        {
+            path: rss(an_item("b"), next="/feed?page=2", first="/feed?page=1", last="/feed?page=2")
+            for path in ("/feed", "/feed?page=1")
+        }
+        | {"/feed?page=2": rss(an_item("a"), previous="/feed?page=1", first="/feed?page=1")},
+        "paged", "ba",
+    ),
+    "Blogger": System(
+        {
+            "/feeds/posts/default": atom(
+                an_item("b", 2), next="/feeds/posts/default?start-index=2&amp;max-results=1",
+                extra=link(GOOGLE_FEED, "/feeds/posts/default"),
+            ),
+            "/feeds/posts/default?start-index=2&max-results=1": atom(
+                an_item("a", 1), previous="/feeds/posts/default?start-index=1&amp;max-results=1"
+            ),
+        },
+        "paged", "ba", ("/feeds/posts/default?start-index=1&max-results=1",),
+        asked="/feeds/posts/default", kept=(GOOGLE_FEED,),
+    ),
+    "FeedBurner's prefix": System(
+        {
+            "/feed": rss(an_item("b"), next="/2").replace(b"atom:", b"atom10:").replace(
+                b"xmlns:atom=", b"xmlns:atom10="),
+            "/2": rss(an_item("a")),
+        },
+        "paged", "ba",
+    ),
+    "Atom Hopper": System(
+        {
+            "/feed": atom(
+                an_item("b", 2), current="/feed", previous="/feed?marker=b&amp;direction=forward",
+                next="/feed?marker=a&amp;direction=backward", last="/feed?marker=a&amp;direction=backward",
+            ),
+            "/feed?marker=b&direction=forward": atom(current="/feed"),
+            "/feed?marker=a&direction=backward": atom(
+                an_item("a", 1), current="/feed", previous="/feed?marker=a&amp;direction=forward"
+            ),
+        },
+        "paged", "ba", notes=("NewerNotOlder",),
+    ),
+    "Mastodon": System(
+        {
+            "/feed": atom(an_item("b", 2), next="/feed?max_id=2"),
+            "/feed?max_id=2": atom(an_item("a", 1), next="/feed?max_id=1"),
+            "/feed?max_id=1": atom(),
+        },
+        "paged", "ba",
+    ),
+    "OData": System(
+        {
+            "/svc/Things": atom(an_item("b", 2), next="Things?$skiptoken=2").replace(
+                b"<feed ", b'<feed xml:base="/svc/" '),
+            "/svc/Things?$skiptoken=2": atom(an_item("a", 1)),
+        },
+        "paged", "ba", asked="/svc/Things",
+    ),
+    "Publ": System(
+        {
+            "/feed": atom(an_item("d", 4), an_item("c", 3), prev_archive="/feed?date=2026-10"),
+            "/feed?date=2026-10": atom(
+                an_item("c", 3), an_item("b", 2), archive=True, current="/feed",
+                prev_archive="/feed?date=2026-09", next_archive="/feed",
+            ),
+            "/feed?date=2026-09": atom(
+                an_item("a", 1), archive=True, current="/feed", next_archive="/feed?date=2026-10"
+            ),
+        },
+        "complete", "dcba",
+    ),
+    "wp-fullhistory": System(
+        {
+            "/feed/": rss(
+                an_item("d", 4), an_item("c", 3), updated=4, prev_archive=f"/feed/?{ASCENDING}&#038;paged=2"
+            ),
+            "/feed/?order=ASC&orderby=modified&paged=2": rss(
+                an_item("b", 2), an_item("d", 4), updated=4, archive=True, current="/feed/",
+                prev_archive=f"/feed/?{ASCENDING}",
+            ),
+            "/feed/?order=ASC&orderby=modified": rss(
+                an_item("a", 1), an_item("c", 3), updated=3, archive=True, current="/feed/"
+            ),
+        },
+        "complete", "dcba", asked="/feed/",
+    ),
+    "OpenMRS": System(
+        {
+            "/recent": atom(an_item("c", 3), extra=link("via", "/2"), prev_archive="/1"),
+            "/1": atom(an_item("a", 1), an_item("b", 2), extra=link("via", "/1"), next_archive="/2"),
+        },
+        "complete", "cba", asked="/recent",
+    ),
 }  # fmt: skip
 
 
@@ -306,7 +425,7 @@ async def test_a_system_comes_out_whole(proxy: Proxy, origin: Origin, system: Sy
 
     assert (reply.state, entries(reply.body, reply.state)) == (system.state, system.entries)
     assert (b"complete/>" in reply.body) is (system.state == "complete")
-    assert not set(links(reply.body)) - {"self", "via", "alternate"}
+    assert set(links(reply.body)) - {"self", "via", "alternate"} == set(system.kept)
     assert b"fh:stateful" not in reply.body
     assert b"fh:prev" not in reply.body
     counts = origin.counts()
