@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -94,11 +95,65 @@ def test_readme_s_make_targets_exist() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md", "docs/dependencies.md"])
+@pytest.mark.parametrize(
+    "document",
+    ["README.md", "CHANGELOG.md", "docs/dependencies.md", "docs/rules.md", "docs/compatibility.md"],
+)
 def test_links_lead_somewhere(document: str) -> None:
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
         assert target.startswith("https://") or (path.parent / target).exists(), target
+
+
+NAMED_TEST = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?`")
+RULES = (ROOT / "docs/rules.md").read_text("utf-8")
+RULE_ROWS = re.findall(r"^\| R(\d+) \|.*$", RULES, re.MULTILINE)
+
+
+@cache
+def docstrings(file: str) -> dict[str, str]:
+    """The docstrings of a file's test functions, by their names."""
+    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {node.name: ast.get_docstring(node) or "" for node in tests if node.name.startswith("test_")}
+
+
+def cited(docstring: str) -> set[int]:
+    """The rules that a docstring names, alone or as "R4 to R6"."""
+    spans = [(int(first), int(last)) for first, last in re.findall(r"\bR(\d+) to R(\d+)\b", docstring)]
+    spans += [(int(rule), int(rule)) for rule in re.findall(r"\bR(\d+)\b", docstring)]
+    return {rule for first, last in spans for rule in range(first, last + 1)}
+
+
+def test_every_rule_has_its_row() -> None:
+    assert [int(rule) for rule in RULE_ROWS] == list(range(26))
+
+
+@pytest.mark.parametrize("rule", RULE_ROWS)
+def test_the_tests_that_a_rule_names_cite_it(rule: str) -> None:
+    (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
+    named = NAMED_TEST.findall(row)
+    assert named
+    for file, test, _ in named:
+        assert int(rule) in cited(docstrings(file)[test]), f"{file}::{test} does not cite R{rule}"
+
+
+@pytest.mark.parametrize("rule", RULE_ROWS)
+def test_the_places_that_a_rule_names_exist(rule: str) -> None:
+    (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
+    places = re.findall(r"`([\w/]+(?:\.py|/))`", row.split(" | ")[3])
+    assert places
+    for place in places:
+        assert (ROOT / "proxy" / place).exists(), place
+
+
+def test_the_tests_that_compatibility_names_exist() -> None:
+    page = (ROOT / "docs/compatibility.md").read_text("utf-8")
+    named = NAMED_TEST.findall(page)
+    assert len(named) > 20
+    for file, test, case in named:
+        assert test in docstrings(file), f"{file}::{test}"
+        assert not case or f'"{case}"' in (ROOT / "tests" / file).read_text("utf-8"), f"{file}: {case}"
 
 
 def test_the_changelog_tells_of_this_version() -> None:

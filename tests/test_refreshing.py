@@ -47,6 +47,29 @@ async def test_an_archive_that_still_grows_is_seen(proxy: Proxy, origin: Origin)
     assert "ArchiveChanged" in str((await proxy.status(url))["notes"])
 
 
+@pytest.mark.parametrize(("marked", "asked"), [(False, {"/feed", "/2", "/1"}), (True, {"/feed", "/2"})])
+async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
+    proxy: Proxy, origin: Origin, marked: bool, asked: set[str]
+) -> None:
+    """R13: it never settles; fh:archive says that it may."""
+    url = origin.url("/feed")
+
+    def publish(newest: str) -> None:
+        origin.publish("/feed", atom(an_item(newest, 4), prev_archive="/2"))
+        for path, item, older in (("/2", an_item("b", 2), "/1"), ("/1", an_item("a", 1), None)):
+            body = atom(item, archive=marked, prev_archive=older)
+            origin.publish(path, body, headers=[("Cache-Control", "no-store")])
+
+    publish("c")
+    await proxy.whole(url)
+    for newest in ("d", "e"):
+        publish(newest)
+        origin.forget_requests()
+        proxy.clock.advance(90_000)
+        await proxy.whole(url)
+        assert set(origin.counts()) == asked
+
+
 async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Origin) -> None:
     """R13; FAULTS 53: a stored archive that is gone at the publisher's serves, completeness stands."""
     expected = publish_chain(origin, archives=3)

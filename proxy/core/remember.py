@@ -104,9 +104,7 @@ class _Copy(NamedTuple):
     dates: CopyDates
 
 
-def _documents(
-    like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]
-) -> list[MemoryDocument]:
+def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:
     """Fill from the old end, so that sealed documents stay as they are."""
     documents = []
     end = len(copies)
