@@ -10,7 +10,7 @@ zone name that nobody fixed (RFC 2822, 4.3). Results are exact to the microsecon
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Final
 
 _LONGEST: Final = 80
@@ -109,6 +109,11 @@ def parse_rfc822(text: str) -> float | None:
 
 
 _UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
+
+
+def format_rfc3339(instant: float) -> str:
+    """Return epoch seconds as RFC 3339 writes them: whole seconds, UTC, e.g. `2003-12-13T18:30:02Z`."""
+    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _strict(text: str) -> float | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import format_datetime
+from email.utils import formatdate
 from functools import cached_property
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from proxy.core.compose import EPILOGUE, Address, compose_prologue
+from proxy.core.dates import format_rfc3339
 from proxy.core.deflate import FINAL_BLOCK, GZIP_HEADER, Sealed, combine, gzip_trailer, inflate, seal
 from proxy.core.formats import segment_separator
 from proxy.core.fragments import ALL_PREFIXES
@@ -186,24 +186,38 @@ async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
 
 
 def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
-    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed."""
+    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
+
+    Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
+    was first seen; it goes with `remembered`, where older entries may be unknown.
+    """
     feed = reconstruction.feed
-    parameters = f"documents={feed.documents};entries={feed.entries};missing={len(reconstruction.missing)}"
-    stale = ";stale" if reconstruction.is_stale else ""
-    return f"{reconstruction.state};{parameters}{stale}{';cut' if is_cut else ''}"
+    parameters = [
+        str(reconstruction.state),
+        f"documents={feed.documents}",
+        f"entries={feed.entries}",
+        f"missing={len(reconstruction.missing)}",
+    ]
+    if reconstruction.state is State.REMEMBERED:
+        parameters.append(f'since="{format_rfc3339(feed.first_seen_at)}"')
+    if reconstruction.is_stale:
+        parameters.append("stale")
+    if is_cut:
+        parameters.append("cut")
+    return ";".join(parameters)
 
 
 def _warning(reconstruction: Reconstruction) -> bytes:
     missing = reconstruction.missing
     if reconstruction.state is not State.PARTIAL or not missing:
         return b""
-    first = datetime.fromtimestamp(int(min(attempt.first_at for attempt in missing)), UTC)
+    first_at = min(attempt.first_at for attempt in missing)
     name = f"wholefeed:missing:{reconstruction.feed.url} {missing[0].url}"
     return compose_warning(
         reconstruction.feed.family,
         identifier=uuid5(NAMESPACE_URL, name).urn,
         missing=[Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]],
-        first_failed=first.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        first_failed_rfc822=format_datetime(first, usegmt=True),
+        first_failed=format_rfc3339(first_at),
+        first_failed_rfc822=formatdate(int(first_at), usegmt=True),
         version=reconstruction.feed.version,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
 
 from proxy.asked import feed_url, read_query
+from proxy.core.dates import format_rfc3339
 from proxy.core.terms import State
 from proxy.keys import SERVICE
 from proxy.service.account import ChainDocument
@@ -116,9 +116,7 @@ def _failure(attempt: Attempt) -> dict[str, Any]:
 
 
 def _time(instant: float | None) -> str | None:
-    if not instant:
-        return None
-    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return format_rfc3339(instant) if instant else None
 
 
 def _json(value: object, *, status: int = 200) -> web.Response:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.core.dates import parse_rfc822, parse_rfc3339
+from proxy.core.dates import format_rfc3339, parse_rfc822, parse_rfc3339
 
 INSTANT = datetime(2003, 12, 13, 18, 30, 2, tzinfo=UTC).timestamp()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -149,3 +149,10 @@ def test_no_text_raises(text: str) -> None:
     for parse in (parse_rfc3339, parse_rfc822):
         instant = parse(text)
         assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)
+
+
+@given(st.integers(0, 253_402_300_799), st.floats(0, 0.999))
+def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: float) -> None:
+    text = format_rfc3339(second + fraction)
+    assert parse_rfc3339(text) == second
+    assert len(text) == len("2003-12-13T18:30:02Z")

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
+from proxy.core.dates import parse_rfc3339
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, links, publish_chain
 from tests.origin import Origin
@@ -96,6 +97,36 @@ async def test_head_of_an_unknown_feed_fetches_its_subscription_document_only(
     assert int(head.headers["Content-Length"]) > 0
     assert set(origin.counts()) == {"/feed"}
     assert ids((await proxy.whole(url)).body) == expected
+
+
+async def test_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -> None:
+    """R7, R16; RFC 8941, 3.3: a string; on 304 and HEAD too, in a fixed order."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
+    before = int(proxy.clock())
+    reply = await proxy.whole(url)
+    since = (await proxy.status(url))["since"]
+    assert before <= (parse_rfc3339(since) or 0) <= proxy.clock()
+    said = f'remembered;documents=1;entries=2;missing=0;since="{since}"'
+    assert reply.reconstruction == said
+
+    head = await proxy.ask("HEAD", "/feed", params={"url": url})
+    unchanged = await proxy.get(url, headers={"If-None-Match": reply.headers["ETag"]})
+    assert (head.status, head.reconstruction) == (200, said)
+    assert (unchanged.status, unchanged.reconstruction) == (304, said)
+
+    proxy.clock.advance(4000)
+    origin.fault("/feed", Status(500))
+    assert (await proxy.get(url)).reconstruction == f"{said};stale"
+    assert (await proxy.get(url, limit="1")).reconstruction == f"{said};stale;cut"
+    assert (await proxy.status(url))["since"] == since  # of first sight, whatever came later
+
+
+async def test_only_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    assert "since" not in (await proxy.whole(url)).reconstruction
+    assert parse_rfc3339((await proxy.status(url))["since"]) is not None
 
 
 async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
