@@ -203,6 +203,20 @@ async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Orig
         assert len(origin.requests) == 1
 
 
+async def test_a_failure_rests_longer_than_freshness_may_last(tmp_path: Path, origin: Origin) -> None:
+    """R14; FAULTS 54: 410 rests a day, however short `freshness.maximum_seconds`."""
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, freshness={"maximum_seconds": 900})) as proxy:
+        await proxy.whole(url)
+        origin.fault("/feed", Status(410))
+        origin.forget_requests()
+        for _ in range(5):
+            proxy.clock.advance(1000)
+            assert (await proxy.get(url)).reconstruction.endswith(";stale")
+        assert len(origin.requests) == 1
+
+
 async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, origin: Origin) -> None:
     """FAULTS 35: believed when it was seen three times over more than a day."""
     expected = publish_chain(origin, archives=2)

@@ -78,12 +78,16 @@ class Refreshes:
 
         Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73).
         """
-        if time.monotonic() < self._resting_until.get(feed.id, 0.0):
+        if self.is_resting(feed.id):
             return False
         left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
-        is_fresh = 0 < left_seconds <= self._shop.config.freshness.maximum_seconds
+        is_fresh = 0 < left_seconds <= self._shop.longest_seconds
         is_whole = feed.state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and is_whole)
+
+    def is_resting(self, feed_id: int) -> bool:
+        """Whether the store could not keep what was fetched a moment ago."""
+        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
 
     def is_confirmed(self, feed_id: int) -> bool:
         """Whether the refresh under way has heard of the subscription document."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.config import Config
+from proxy.core.backoff import DAY_SECONDS
 from proxy.service.subscription import Subscription
 from proxy.source import Source
 from proxy.store.store import Store
@@ -24,6 +25,11 @@ class Workshop:
     """Epoch seconds."""
     walks: asyncio.Semaphore
     """Walks that may use the network at once."""
+
+    @property
+    def longest_seconds(self) -> float:
+        """For how long a publisher is left alone at most: more comes from a clock that jumped (FAULTS 73)."""
+        return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
