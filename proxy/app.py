@@ -63,9 +63,14 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
-            keeping_house = asyncio.create_task(service.keep_house())
+            in_background = [
+                asyncio.create_task(service.keep_house()),
+                asyncio.create_task(service.keep_polling()),
+            ]
             yield
-            keeping_house.cancel()
+            for task in in_background:
+                task.cancel()
+            await asyncio.wait(in_background)
 
     app.cleanup_ctx.append(resources)
     app.on_shutdown.append(_stop_waiting)

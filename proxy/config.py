@@ -252,7 +252,6 @@ UNUSED_KEYS: Final = frozenset(
         "server.trusted_proxies",
         "server.client_requests_per_minute",
         "store.max_bytes",
-        "history.poll_seconds",
     }
 )
 """Keys that are checked but that this version does not act on yet; setting one is told at start-up."""

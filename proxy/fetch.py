@@ -156,6 +156,10 @@ class Fetcher:
             exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
             yield cls(fetch, exchange=exchange, policy=policy, gate=gate)
 
+    def blocked_seconds(self, host: str) -> float:
+        """Return for how long a host wants to be left alone; 0 when it does not."""
+        return self._gate.blocked_seconds(host)
+
     async def fetch(
         self,
         url: str,

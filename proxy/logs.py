@@ -29,6 +29,8 @@ Events
     feed.unkept         feed, slug: the store could not keep what a refresh brought
     feed.unkept         feed, slug: what was fetched could not be kept; the stored feed is served
     feed.forgotten      feed
+    feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
+    polling.paused      reason: the store could not say which feeds are due
     connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging
     log.lost            lines: how many could not be written before this one

@@ -52,6 +52,10 @@ class Source:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
 
+    def blocked_seconds(self, host: str) -> float:
+        """Return for how long a host wants to be left alone; 0 when it does not."""
+        return self._fetcher.blocked_seconds(host)
+
     async def obtain(
         self,
         url: str,

@@ -52,7 +52,7 @@ class Refresh:
         self.is_confirmed = False
         """Whether the publisher has been heard of the subscription document."""
         self.is_waiting = False
-        """Whether the walk waits for its turn to use the network."""
+        """Whether the walk of a feed that somebody asked for waits for its turn to use the network."""
         self.is_walking = False
         """Whether the walk may still add documents: the state is `loading`."""
 
@@ -133,7 +133,7 @@ class Refresh:
         """The walk needs the network: from here on documents may be added, also after a restart."""
         if self._has_turn:
             return
-        self.is_waiting = True
+        self.is_waiting = not self._wish.is_polled
         try:
             await self._shop.walks.acquire()
         finally:

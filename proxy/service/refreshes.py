@@ -41,7 +41,7 @@ class Refreshes:
 
     @property
     def waiting(self) -> int:
-        """How many walks wait for their turn to use the network."""
+        """How many walks wait for their turn to use the network, those of polls not counted."""
         return sum(refresh.is_waiting for refresh in self._running.values())
 
     async def close(self) -> None:

@@ -23,6 +23,7 @@ from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, Unk
 from proxy.service.account import ChainDocument, account_of
 from proxy.service.answers import Reconstruction, Status
 from proxy.service.flights import Flights
+from proxy.service.polling import Polling
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
 from proxy.service.refreshes import Refreshes
 from proxy.service.subscription import Subscription, find_subscription
@@ -76,6 +77,11 @@ class FeedService:
             except (StoreError, OverloadedError) as exc:
                 log.warning("store.unpurged", reason=str(exc))
             await asyncio.sleep(PURGE_SECONDS)
+
+    async def keep_polling(self) -> None:
+        """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
+        if self._shop.config.history.poll_seconds:
+            await Polling(self._shop, self._refreshes).run()
 
     def stop_waiting(self) -> None:
         """Let every request that waits for a publisher go on with what there is."""

@@ -44,3 +44,5 @@ class Wish:
     """Revalidate every document and take the publisher's chain for the truth (R14)."""
     may_walk: bool = True
     """Whether to walk; without, only the subscription document is fetched."""
+    is_polled: bool = False
+    """Whether no reader waits for it."""

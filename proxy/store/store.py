@@ -25,12 +25,13 @@ from typing import Final, Self, Unpack
 import aiosqlite
 
 from proxy.core.model import EntryId, Tombstone
+from proxy.core.polling import Times
 from proxy.core.remember import CopyDates
 from proxy.core.segmenting import Placed
 from proxy.core.terms import Family, Kind, Role
 from proxy.errors import StorageFullError
 from proxy.migrate import check_current, locked
-from proxy.store import bodies, chain, documents, feeds, segments, tombstones
+from proxy.store import bodies, chain, documents, feeds, polling, segments, tombstones
 from proxy.store.connections import fetch_value, open_reader, open_writer, run, to_the_end
 from proxy.store.live import TEMPORARY_TABLES
 from proxy.store.pins import Pins
@@ -112,6 +113,10 @@ class Store:
     async def unfinished_feeds(self) -> list[FeedRow]:
         """Return the feeds whose walk has not ended."""
         return await self._readers.run(feeds.list_unfinished)
+
+    async def outlook(self, times: Times) -> polling.Outlook:
+        """Return which feeds may be polled, as `proxy.core.polling.poll_due_at` says."""
+        return await self._readers.transaction(lambda db: polling.outlook(db, times))
 
     async def feed_bytes(self, feed_id: int) -> int:
         """Return what the bodies of the feed's documents come to, decoded."""
@@ -252,8 +257,7 @@ class Store:
     async def placed(self, feed_id: int) -> tuple[int, list[Placed]]:
         """Return the feed's revision and its attached documents in output order, of one moment.
 
-        What is read after this and published under this revision is consistent: if anything changed in
-        between, `publish` says so.
+        What is read now and published under this revision is consistent: of a change `publish` tells.
         """
         return await self._readers.transaction(lambda db: segments.placed(db, feed_id))
 
