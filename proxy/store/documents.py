@@ -25,10 +25,6 @@ _ORDER: Final = """
     ORDER BY rank IS NULL, CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
 _LIST: Final = f"SELECT * FROM document WHERE feed = :feed {_ORDER}"  # noqa: S608
-_BY_URL: Final = f"""
-    SELECT * FROM document WHERE feed = :feed AND url = :url AND (:role IS NULL OR role = :role)
-    {_ORDER} LIMIT 1
-"""  # noqa: S608
 _COPY_DATES: Final = """
     SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
 """
@@ -100,12 +96,6 @@ _DELETE: Final = "DELETE FROM document WHERE id = :document"
 async def list_all(db: aiosqlite.Connection, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
     return await fetch_made(db, _LIST, {"feed": feed}, document_row)
-
-
-async def find_by_url(db: aiosqlite.Connection, feed: int, url: str, role: Role | None) -> DocumentRow | None:
-    """Return the document of that URL, attached before detached."""
-    row = await fetch_one(db, _BY_URL, {"feed": feed, "url": url, "role": role})
-    return None if row is None else document_row(row)
 
 
 async def live_ordinals(db: aiosqlite.Connection, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:

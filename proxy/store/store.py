@@ -28,7 +28,7 @@ from proxy.core.model import EntryId, Tombstone
 from proxy.core.polling import Times
 from proxy.core.remember import CopyDates
 from proxy.core.segmenting import Placed
-from proxy.core.terms import Family, Kind, Role
+from proxy.core.terms import Family, Kind
 from proxy.errors import StorageFullError
 from proxy.migrate import check_current, locked
 from proxy.store import bodies, chain, documents, feeds, polling, segments, tombstones
@@ -169,12 +169,6 @@ class Store:
     async def documents(self, feed_id: int) -> list[DocumentRow]:
         """Return a feed's documents in output order (R20), the detached ones last."""
         return await self._readers.run(lambda db: documents.list_all(db, feed_id))
-
-    async def document_by_url(
-        self, feed_id: int, url: str, *, role: Role | None = None
-    ) -> DocumentRow | None:
-        """Return the document of that URL (and role), attached before detached; or None."""
-        return await self._readers.run(lambda db: documents.find_by_url(db, feed_id, url, role))
 
     async def body(self, document_id: int) -> bytes:
         """Return a document's body as it was fetched, decoded."""
