@@ -6,7 +6,7 @@ import asyncio
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -64,8 +64,8 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
             app[SERVICE] = service
             await service.resume()
             in_background = [
-                asyncio.create_task(service.keep_house()),
-                asyncio.create_task(service.keep_polling()),
+                asyncio.create_task(_told("house-keeping", service.keep_house())),
+                asyncio.create_task(_told("polling", service.keep_polling())),
             ]
             yield
             for task in in_background:
@@ -76,6 +76,14 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
     app.on_shutdown.append(_stop_waiting)
     app.add_routes(routes())
     return app
+
+
+async def _told(name: str, work: Coroutine[Any, Any, None]) -> None:
+    """Let nothing that goes on in the background end in silence."""
+    try:
+        await work
+    except Exception:  # the last resort: readers are answered all the same
+        log.exception("background.failed", name=name)
 
 
 async def _stop_waiting(app: web.Application) -> None:

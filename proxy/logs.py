@@ -27,9 +27,9 @@ Events
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
     feed.unkept         feed, slug: the store could not keep what a refresh brought
-    feed.unkept         feed, slug: what was fetched could not be kept; the stored feed is served
     feed.forgotten      feed
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
+    background.failed   name: house-keeping or polling ended by an error of its own, with its traceback
     polling.paused      reason: the store could not say which feeds are due
     connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.service.service import FeedService
 from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
@@ -319,3 +320,17 @@ async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin:
     writer.close()
     assert answer.startswith(b"HTTP/1.0 200")
     assert f"http://{proxy.client.host}:{proxy.client.port}/feed?url=".encode() in answer
+
+
+async def test_what_goes_on_in_the_background_does_not_end_in_silence(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_service: FeedService) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(FeedService, "keep_polling", fails)
+    publish_chain(origin, archives=1)
+    with capture_logs() as events:
+        async with running(a_config(tmp_path)) as proxy:
+            assert (await proxy.whole(origin.url("/feed"))).state == "complete"
+    assert [event["name"] for event in events if event["event"] == "background.failed"] == ["polling"]
