@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,45 +25,13 @@ import aiodns
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from proxy.config import FetchConfig
+from proxy.core.networks import IpAddress, IpNetwork, is_forbidden, unmapped
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 OwnAddresses = Callable[[str, int], bool]
 """Whether an IP address (as text) and a port are where this proxy itself listens."""
 AddressInfo = tuple[Any, ...]
 """family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
 
-_DENIED_IPV4: Final = tuple(
-    map(
-        ipaddress.IPv4Network,
-        (
-            "0.0.0.0/8",
-            "10.0.0.0/8",
-            "100.64.0.0/10",
-            "127.0.0.0/8",
-            "169.254.0.0/16",
-            "172.16.0.0/12",
-            "192.0.0.0/24",
-            "192.0.2.0/24",
-            "192.31.196.0/24",
-            "192.52.193.0/24",
-            "192.88.99.0/24",
-            "192.168.0.0/16",
-            "192.175.48.0/24",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "224.0.0.0/4",
-            "240.0.0.0/4",
-            "168.63.129.16/32",
-        ),
-    )
-)
-_GLOBAL_IPV6: Final = ipaddress.IPv6Network("2000::/3")
-_DENIED_IPV6: Final = tuple(
-    map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
-)
-_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # RFC 5214, section 6.1: an IPv4 address follows
 _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
@@ -86,29 +54,6 @@ class NameTimeoutError(OSError):
 
     def __init__(self) -> None:
         super().__init__("the look-up of the name took too long")
-
-
-def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
-    """Return whether an address must not be connected to (FAULTS finding 2).
-
-    Args:
-        address: An IPv4-mapped one is judged by the IPv4 address in it.
-        exempt: Networks that are allowed whatever the table says (`fetch.allow_networks`).
-    """
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.scope_id is not None:
-            return True
-        if address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-    if any(address in network for network in exempt if network.version == address.version):
-        return False
-    if isinstance(address, ipaddress.IPv4Address):
-        return any(address in network for network in _DENIED_IPV4)
-    return (
-        address not in _GLOBAL_IPV6
-        or any(address in network for network in _DENIED_IPV6)
-        or int(address) >> 32 & 0xFFFF_FFFF in _ISATAP
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,14 +101,15 @@ class AddressPolicy:
             TargetRefusedError: A refused port, host or literal.
         """
         literal = _literal(host)
+        name = host if literal is None else str(unmapped(literal))
         is_local_name = host == "localhost" or host.endswith(".localhost")
         candidates = _LOOPBACK if is_local_name else () if literal is None else (literal,)
         if any(self._is_own(address, port) for address in candidates):
             raise OwnAddressError
         if (
             not any(port in ports for ports in self.ports)
-            or any(_matches(host, pattern) for pattern in self.deny_hosts)
-            or (self.allow_hosts and not any(_matches(host, pattern) for pattern in self.allow_hosts))
+            or any(_matches(name, pattern) for pattern in self.deny_hosts)
+            or (self.allow_hosts and not any(_matches(name, pattern) for pattern in self.allow_hosts))
             or (candidates and all(is_forbidden(address, self.exempt) for address in candidates))
         ):
             raise TargetRefusedError
@@ -180,15 +126,11 @@ class AddressPolicy:
             raise TargetRefusedError
         if self._is_own(literal, port):
             raise OwnAddressError
-        if is_forbidden(literal, self.exempt):
+        if is_forbidden(literal, self.exempt) or str(unmapped(literal)) in self.deny_hosts:
             raise TargetRefusedError
 
     def _is_own(self, address: IpAddress, port: int) -> bool:
-        if self.own_addresses is None:
-            return False
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return self.own_addresses(str(address), port)
+        return self.own_addresses is not None and self.own_addresses(str(unmapped(address)), port)
 
 
 class GuardedResolver(AbstractResolver):
@@ -281,7 +223,10 @@ def _port_range(value: int | str) -> range:
 
 
 def _host_pattern(pattern: str) -> str:
-    return pattern.strip().lower().rstrip(".")
+    """An address can be written in many ways; it is compared in one."""
+    text = pattern.strip().lower().rstrip(".")
+    literal = _literal(text)
+    return text if literal is None else str(unmapped(literal))
 
 
 def _matches(host: str, pattern: str) -> bool:

@@ -31,7 +31,7 @@ from proxy.addresses import AddressPolicy, OwnAddresses
 from proxy.config import FetchConfig, LimitsConfig
 from proxy.core.freshness import retry_after_seconds
 from proxy.core.urls import UrlError
-from proxy.errors import DocumentError, PublisherError, PublisherTimeoutError
+from proxy.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, Traffic, open_session
 from proxy.failures import failure_of, is_transient, status_failure
 from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds
@@ -181,7 +181,10 @@ class Fetcher:
         try:
             fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
         except DocumentError as exc:
-            log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            if isinstance(exc, ForbiddenTargetError):
+                log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
+            else:
+                log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
             raise
         outcome = "not-modified" if fetched.not_modified else "fetched"
         log.info("document.fetched", outcome=outcome, **trip.facts())

@@ -20,6 +20,8 @@ Events
     request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
     document.failed     the same, and slug
+    target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
+                        feed, as both others, when it is for a known feed: its publisher leads there
     document.unreadable feed, document, slug: a newer parser cannot read a stored body
     walk.started        feed
     walk.ended          feed, ending, documents, fetched, duration_s
