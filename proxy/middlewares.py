@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from proxy.asked import is_prefix_form, read_query
+from proxy.asked import is_prefix_form, read_prefix, read_query
 from proxy.errors import DocumentError, OverloadedError, UnauthorizedError, WholefeedError
 from proxy.keys import CONFIG, CONNECTIONS
 from proxy.redact import safe_url
@@ -65,7 +65,7 @@ def _route(request: web.Request) -> str:
 
 def _asked_url(request: web.Request) -> str | None:
     if is_prefix_form(request.raw_path):
-        return safe_url(request.raw_path[1:])
+        return safe_url(read_prefix(request.raw_path))
     try:
         given = read_query(request.rel_url.raw_query_string).url
     except WholefeedError:

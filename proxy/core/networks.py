@@ -52,7 +52,7 @@ _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # RFC 5214, section 6.1: an IPv4 ad
 
 
 def unmapped(address: IpAddress) -> IpAddress:
-    """Return the IPv4 address that an IPv4-mapped one reaches (RFC 4291, section 2.5.5.2), others as they are."""
+    """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 

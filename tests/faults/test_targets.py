@@ -1,0 +1,406 @@
+"""Part A of the faults, beyond spelling: resolution, redirects, links, and what is left in the store.
+
+No test here lets a packet out: names resolve from a table, and a socket that is about to be connected to
+anything but the test's own publishers is stopped and noted.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import trustme
+from aiohttp.abc import ResolveResult
+from structlog.testing import capture_logs
+
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.fetchers import Names
+from tests.guarding import asked_for, watched
+from tests.origin import Origin
+from tests.running import Reply
+
+PUBLISHER, OTHER = "127.0.0.2", "127.0.0.3"
+PRIVATE = [
+    *("http://10.0.0.9/", "//10.0.0.9/", "http://inside.example/", "http://localhost:8080/"),
+    *("http://[::1]/", "http://127.0.0.2:22/"),
+]
+NAMES = {"inside.example": ("10.0.0.1",)}
+
+
+def slug(reply: Reply) -> str:
+    return str(json.loads(reply.body)["type"]).removeprefix("urn:wholefeed:")
+
+
+def events(logs: list[MutableMapping[str, Any]], *names: str) -> list[MutableMapping[str, Any]]:
+    return [line for line in logs if line["event"] in names]
+
+
+class Rebinding(Names):
+    """A name server whose answer is public when the resolver looks at it, and another when it is used."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [_Turning(each) for each in await super().resolve(host, port, family)]  # type: ignore[misc]
+
+
+class _Turning(dict[str, Any]):
+    def __getitem__(self, key: str) -> Any:
+        if key != "host":
+            return super().__getitem__(key)
+        self["looks"] = self.get("looks", 0) + 1
+        return "2606:4700::1111" if self["looks"] == 1 else super().__getitem__("host")
+
+
+@pytest.mark.fault("11")
+@pytest.mark.parametrize("addresses", [("127.0.0.1",), ("127.0.0.1", "::1"), ("::ffff:10.0.0.1",)])
+async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(
+    tmp_path: Path, addresses: tuple[str, ...]
+) -> None:
+    """FAULTS 11; finding 1: the guard stands where the address is used, on each leg of several."""
+    async with (
+        Origin("127.0.0.1") as canary,
+        watched(tmp_path, names=Rebinding({"turning.example": addresses})) as (proxy, outlet),
+    ):
+        reply = await proxy.get(f"http://turning.example:{canary.port}/")
+        assert canary.total_connections == 0
+    assert (reply.status, slug(reply)) == (403, "destination-forbidden")
+    assert outlet.tried == []
+
+
+@pytest.mark.fault("12")
+@pytest.mark.parametrize(
+    ("addresses", "tried"),
+    [
+        (
+            ("10.0.0.1", "93.184.215.14", "fd00::1", "2606:4700::1111", "::1", "127.0.0.1"),
+            {"93.184.215.14", "2606:4700::1111"},
+        ),
+        (("::ffff:10.0.0.1", "::ffff:93.184.215.14"), {"::ffff:93.184.215.14"}),
+        (("169.254.169.254", "93.184.215.14"), {"93.184.215.14"}),
+    ],
+)
+async def test_only_the_public_addresses_of_a_name_are_tried(
+    tmp_path: Path, addresses: tuple[str, ...], tried: set[str]
+) -> None:
+    """FAULTS 12: every leg of happy eyeballs; none of them answers here."""
+    async with watched(tmp_path, names=Names({"mixed.example": addresses})) as (proxy, outlet):
+        reply = await proxy.get("http://mixed.example/")
+    assert (reply.status, slug(reply)) == (502, "connection-failed")
+    assert outlet.reached == tried
+
+
+@pytest.mark.fault("12")
+async def test_the_public_address_of_a_mixed_name_serves(tmp_path: Path) -> None:
+    """FAULTS 12; a publisher on loopback that is exempt stands for a public one."""
+    names = Names({"mixed.example": ("10.0.0.1", "127.0.0.1", PUBLISHER, "::1")})
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
+        origin.publish("/feed", atom(an_item("a", 1)))
+        reply = await proxy.get(f"http://mixed.example:{origin.port}/feed")
+    assert ids(reply.body) == ["a"]
+    assert outlet.tried == [PUBLISHER]
+
+
+@pytest.mark.fault("13")
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        *((location, (403, "destination-forbidden")) for location in PRIVATE),
+        ("ftp://127.0.0.2/feed", (502, "bad-redirect")),
+        ("file:///etc/passwd", (502, "bad-redirect")),
+        ("data:application/atom+xml,<feed/>", (502, "bad-redirect")),
+    ],
+)
+async def test_a_subscription_document_does_not_redirect_to_a_refused_target(
+    tmp_path: Path, location: str, expected: tuple[int, str]
+) -> None:
+    """FAULTS 13, SUB: a problem where nothing is stored, after two hops too; else the stored feed, stale."""
+    async with (
+        Origin(PUBLISHER) as origin,
+        Origin(OTHER) as other,
+        watched(tmp_path, origin, other, names=Names(NAMES)) as (proxy, outlet),
+    ):
+        origin.redirect("/new", other.url("/hop"), status=301)
+        other.redirect("/hop", location, status=307)
+        with capture_logs() as logs:
+            unknown = await proxy.get(origin.url("/new"))
+        assert await (await proxy.client.get("/feeds")).json() == []
+
+        origin.publish("/feed", atom(an_item("a", 1)))
+        first = await proxy.get(origin.url("/feed"))
+        origin.redirect("/feed", location)
+        stored = await proxy.refreshed(origin.url("/feed"))
+    assert (unknown.status, slug(unknown)) == expected
+    (told,) = events(logs, "document.fetched", "document.failed", "target.refused")
+    assert (told["slug"], told["status"]) == (expected[1], 307)
+    assert stored.status == 200
+    assert stored.reconstruction == first.reconstruction + ";stale"
+    assert stored.body == first.body
+    assert outlet.reached == {PUBLISHER, OTHER}
+
+
+@pytest.mark.fault("13")
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [*((location, "destination-forbidden") for location in PRIVATE), ("file:///etc/passwd", "bad-redirect")],
+)
+async def test_an_archive_does_not_redirect_to_a_refused_target(
+    tmp_path: Path, location: str, reason: str
+) -> None:
+    """FAULTS 13, ARC; it heals when the publisher does."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
+        names = publish_chain(origin, archives=2)
+        healthy = origin._paths["/archive/1"].published
+        assert healthy is not None
+        origin.redirect("/archive/1", location)
+        reply = await proxy.whole(origin.url("/feed"))
+        status = await proxy.status(origin.url("/feed"))
+        origin.answer("/archive/1", healthy)
+        healed = await proxy.refreshed(origin.url("/feed"))
+    assert (reply.status, reply.state) == (200, "partial")
+    assert set(names[:4]) < set(ids(reply.body))
+    assert [(each["url"], each["reason"]) for each in status["missing"]] == [
+        (origin.url("/archive/1"), reason)
+    ]
+    assert (healed.state, ids(healed.body)) == ("complete", names)
+    assert outlet.reached == {PUBLISHER}
+
+
+@pytest.mark.fault("14")
+@pytest.mark.parametrize("userinfo", ["user:hidden", "user", ":hidden", "", "user%3Ahidden"])
+async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path, userinfo: str) -> None:
+    """FAULTS 14; finding 14: neither to another publisher nor within one, and shown nowhere."""
+    async with (
+        Origin(PUBLISHER) as origin,
+        Origin(OTHER) as other,
+        watched(tmp_path, origin, other) as (proxy, _),
+    ):
+        with capture_logs() as logs:
+            for path, target in (("/away", other), ("/here", origin)):
+                origin.redirect(path, target.url("/feed").replace("//", f"//{userinfo}@"))
+                reply = await proxy.get(origin.url(path))
+                assert (reply.status, slug(reply)) == (502, "bad-redirect")
+                assert b"hidden" not in reply.body
+        assert other.requests == []
+    assert {request.target for request in origin.requests} == {"/away", "/here"}
+    assert [line for line in logs if "hidden" in str(line)] == []
+
+
+@pytest.mark.fault("14")
+@pytest.mark.parametrize("is_allowed", [False, True])
+async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is_allowed: bool) -> None:
+    """FAULTS 14: fetch.allow_downgrade; for the subscription document and for an archive."""
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(PUBLISHER).configure_cert(server)
+    authority.configure_trust(client)
+    async with (
+        Origin(PUBLISHER, tls=server) as origin,
+        Origin(PUBLISHER) as plain,
+        watched(tmp_path, origin, ssl_context=client, fetch={"allow_downgrade": is_allowed}) as (proxy, _),
+    ):
+        origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
+        plain.publish("/feed", atom(an_item("b", 2)))
+        plain.publish("/1", atom(an_item("a", 1), archive=True))
+        origin.redirect("/1", plain.url("/1"))
+        origin.redirect("/moved", plain.url("/feed"))
+        moved = await proxy.whole(origin.url("/moved"))
+        chained = await proxy.whole(origin.url("/feed"))
+        missing = (await proxy.status(origin.url("/feed")))["missing"]
+    if is_allowed:
+        assert (moved.status, chained.state, ids(chained.body)) == (200, "complete", ["b", "a"])
+    else:
+        assert (moved.status, slug(moved)) == (502, "downgrade")
+        assert (chained.state, [each["reason"] for each in missing]) == ("partial", ["downgrade"])
+        assert plain.requests == []
+
+
+@pytest.mark.fault("15")
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<link rel="prev-archive" href="http://10.0.0.9/1"/>',
+        '<link rel="prev-archive" href="//inside.example/1"/>',
+        '<link xml:base="http://10.0.0.9/" rel="prev-archive" href="1"/>',
+        '<link xml:base="//[::ffff:10.0.0.9]/a/" rel="prev-archive" href="../1"/>',
+    ],
+)
+async def test_a_link_to_a_private_host_is_a_security_event(tmp_path: Path, link: str) -> None:
+    """FAULTS 15, ARC: told once, with the feed whose publisher leads there, and not at every poll."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
+        url = origin.url("/feed")
+        origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
+        origin.publish("/1", atom(an_item("a", 1), archive=True, extra=link))
+        kept = [structlog.contextvars.merge_contextvars]
+        with capture_logs(processors=kept) as logs:
+            reply = await proxy.whole(url)
+            proxy.clock.advance(1000)
+            origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2), prev_archive="/1"))
+            later = await proxy.whole(url)
+        (missing,) = (await proxy.status(url))["missing"]
+    assert (reply.status, reply.state, later.state) == (200, "partial", "partial")
+    assert {"b", "a"} < set(ids(reply.body))
+    assert {"c", "b", "a"} < set(ids(later.body))
+    assert missing["reason"] == "destination-forbidden"
+    (told,) = events(logs, "target.refused")
+    expected = {"outcome": "refused", "slug": "destination-forbidden", "log_level": "warning", "status": None}
+    assert told.items() >= expected.items()
+    assert told["feed"] == 1
+    assert told["url"] == missing["url"]
+    assert events(logs, "document.failed") == []
+    assert outlet.reached == {PUBLISHER}
+
+
+@pytest.mark.fault("16")
+@pytest.mark.parametrize(
+    "href",
+    [
+        *("file:///etc/passwd", "ftp://127.0.0.2/1", "gopher://127.0.0.2/1", "unix:/run/docker.sock"),
+        *("data:application/atom+xml,x", "javascript:alert(1)", "http://user:hidden@127.0.0.2/1"),
+    ],
+)
+async def test_a_link_that_is_no_plain_http_url_is_a_bad_link(tmp_path: Path, href: str) -> None:
+    """FAULTS 16, ARC: `bad-link`; nothing is asked for, and what is stored of the chain is served."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
+        url = origin.url("/feed")
+        origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
+        origin.publish("/1", atom(an_item("a", 1), archive=True, prev_archive=href))
+        reply = await proxy.whole(url)
+        status = await proxy.status(url)
+    assert (reply.status, reply.state) == (200, "partial")
+    assert {"b", "a"} < set(ids(reply.body))
+    assert [each["reason"] for each in status["missing"]] == ["bad-link"]
+    assert "hidden" not in str(status) + reply.body.decode()
+    assert [request.target for request in origin.requests] == ["/feed", "/1"]
+    assert outlet.reached == {PUBLISHER}
+
+
+@pytest.mark.fault("17")
+@pytest.mark.parametrize("form", ["/feed?url={}", "/status?url={}", "/{}"])
+async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_path: Path, form: str) -> None:
+    """FAULTS 17: 400 `userinfo-not-allowed`."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
+        with capture_logs() as logs:
+            target = form.format(origin.url("/feed").replace("//", "//user:hidden@"))
+            reply = await proxy.ask("GET", target)
+    assert (reply.status, slug(reply)) == (400, "userinfo-not-allowed")
+    assert [line for line in (*logs, reply.body) if "hidden" in str(line)] == []
+    assert outlet.tried == []
+
+
+@pytest.mark.fault("18")
+@pytest.mark.parametrize("port", [1, 22, 25, 79, 81, 110, 442, 444, 993, 1023])
+async def test_ports_of_other_services_are_refused(tmp_path: Path, port: int) -> None:
+    """FAULTS 18: fetch.ports; of a public host as of an exempt one, before any name is looked up."""
+    names = Names({"example.org": ("93.184.215.14",)})
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
+        for host in ("example.org", PUBLISHER):
+            reply = await proxy.get(f"http://{host}:{port}/")
+            assert (reply.status, slug(reply)) == (403, "destination-forbidden")
+    assert names.asked == outlet.tried == []
+
+
+@pytest.mark.fault("20")
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("http://127.0.0.2/%s" % ("x" * 2048), "http://127.0.0.2/?" + "x" * 2048, "http://a" + ".a" * 200),
+        *(
+            "http://127.0.0.2/\r\nHost: x",
+            "http://127.0.0.2/\n",
+            "http://127.0.0.2/\0",
+            "\thttp://127.0.0.2/",
+        ),
+        *(
+            "http://127.0.0.2/ ",
+            "http://127.0.0.2/a b",
+            "http://127.0.0.2/\x7f",
+            "http://127.0.0.2/\u2028x\x85",
+        ),
+        *("http://example.org\\@127.0.0.2/", "http://127.0.0.2:0/", "http://127.0.0.2:65536/", "http://:80/"),
+        *("http:///feed", "http://", "/feed", "example.org"),
+    ],
+)
+async def test_what_is_no_url_is_refused(tmp_path: Path, written: str) -> None:
+    """FAULTS 20: 400 `invalid-url`."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
+        reply = await asked_for(proxy, written)
+    assert (reply.status, slug(reply)) == (400, "invalid-url")
+    assert outlet.tried == []
+
+
+@pytest.mark.fault("20")
+async def test_a_fragment_is_dropped(tmp_path: Path) -> None:
+    """FAULTS 20: one feed, whatever stands behind the `#`; and a URL of 2,048 characters is none too long."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, _):
+        longest = origin.url("/" + "x" * (2048 - len(origin.url("/"))))
+        origin.publish(longest.removeprefix(origin.url("")), atom(an_item("a", 1)))
+        assert (await asked_for(proxy, longest)).status == 200
+        assert (await asked_for(proxy, longest + "x")).status == 400
+        origin.publish("/feed", atom(an_item("a", 1)))
+        for fragment in ("", "#", "#top", "#@10.0.0.1/"):
+            reply = await asked_for(proxy, origin.url("/feed") + fragment)
+            assert (reply.status, reply.headers["Link"]) == (200, f'<{origin.url("/feed")}>; rel="via"')
+        assert len(await (await proxy.client.get("/feeds")).json()) == 2
+    assert {request.target for request in origin.requests_for("/feed")} == {"/feed"}
+
+
+@pytest.mark.parametrize(
+    ("fetch", "is_served"),
+    [
+        ({"allow_hosts": ("feeds.example",)}, {"feeds.example"}),
+        ({"allow_hosts": ("*.feeds.example",)}, {"a.feeds.example"}),
+        ({"deny_hosts": ("feeds.example",)}, {"a.feeds.example", PUBLISHER}),
+        ({"deny_hosts": (PUBLISHER,)}, set()),
+        ({"allow_networks": ()}, set()),
+        ({"allow_networks": ("127.0.0.2/31",)}, {"feeds.example", "a.feeds.example", PUBLISHER}),
+    ],
+)
+async def test_the_operator_says_which_hosts_may_be_asked(
+    tmp_path: Path, fetch: dict[str, tuple[str, ...]], is_served: set[str]
+) -> None:
+    """Design, section 2: fetch.allow_hosts, deny_hosts and allow_networks, for a user."""
+    hosts = ("feeds.example", "a.feeds.example", PUBLISHER)
+    names = Names(dict.fromkeys(hosts, (PUBLISHER,)))
+    async with (
+        Origin(PUBLISHER) as origin,
+        watched(tmp_path, origin, names=names, fetch=fetch) as (proxy, outlet),
+    ):
+        origin.publish("/feed", atom(an_item("a", 1)))
+        replies = {host: await proxy.get(f"http://{host}:{origin.port}/feed") for host in hosts}
+    assert {host for host, reply in replies.items() if reply.status == 200} == is_served
+    assert {reply.status for host, reply in replies.items() if host not in is_served} <= {403}
+    assert outlet.reached == ({PUBLISHER} if is_served else set())
+
+
+async def test_behind_a_proxy_urls_are_judged_and_names_are_the_proxy_s(tmp_path: Path) -> None:
+    """Design, section 2: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
+    names = Names()
+    async with Origin(PUBLISHER) as gateway:
+        fetch = {"proxy": gateway.url(""), "allow_networks": (), "deny_hosts": ("denied.example",)}
+        gateway.publish("http://feeds.example/feed", atom(an_item("b", 2), prev_archive="http://10.0.0.9/"))
+        gateway.redirect("http://feeds.example/old", "http://[::1]/")
+        async with watched(tmp_path, gateway, names=names, fetch=fetch) as (proxy, outlet):
+            reply = await proxy.whole("http://feeds.example/feed")
+            (missing,) = (await proxy.status("http://feeds.example/feed"))["missing"]
+            refused = [
+                await proxy.get(url)
+                for url in (
+                    *("http://feeds.example/old", "http://127.0.0.2/", "http://localhost/"),
+                    *("http://denied.example/", "http://feeds.example:22/"),
+                )
+            ]
+    assert (reply.status, missing["reason"]) == (200, "destination-forbidden")
+    assert {(each.status, slug(each)) for each in refused} == {(403, "destination-forbidden")}
+    assert [request.target for request in gateway.requests] == [
+        "http://feeds.example/feed",
+        "http://feeds.example/old",
+    ]
+    assert outlet.reached == {PUBLISHER}
+    assert names.asked == []
