@@ -105,9 +105,7 @@ class Refreshes:
 
     async def _run(self, feed: FeedRow, wish: Wish) -> None:
         """Refresh, and once more for each wish that came meanwhile."""
-        structlog.contextvars.bind_contextvars(
-            feed=feed.id
-        )  # of this task; what is fetched in it is the feed's
+        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
         while True:
             self._may_walk[feed.id] = wish.may_walk
             try:

@@ -298,6 +298,16 @@ async def test_one_line_a_request(proxy: Proxy, origin: Origin) -> None:
     assert answered[1]["duration_s"] >= 0
 
 
+async def test_a_publisher_s_scripts_do_not_run_in_the_proxy_s_name(proxy: Proxy, origin: Origin) -> None:
+    """A browser that opens the answer runs what an entry holds in the XHTML namespace."""
+    script = '<x:script xmlns:x="http://www.w3.org/1999/xhtml">fetch("/feeds")</x:script>'
+    origin.publish("/feed", atom(an_item("a", 1, text=script)))
+    reply = await proxy.get(origin.url("/feed"))
+    assert script.encode() in reply.body
+    assert "sandbox" in reply.headers["Content-Security-Policy"].split("; ")
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+
+
 async def test_private_feeds_stay_private(proxy: Proxy, origin: Origin) -> None:
     """FAULTS 26."""
     origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", "private, max-age=600")])

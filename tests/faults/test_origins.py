@@ -1,0 +1,84 @@
+"""Part B of the faults: what one publisher can do to the feeds of another; what is kept of private ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import an_item, atom, ids, publish_chain, texts
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+MINE = "urn:feed:mine"
+
+
+@pytest.mark.fault("22")
+@pytest.mark.parametrize("leads_by", ["link", "redirect"])
+@pytest.mark.parametrize("belongs_by", ["id", "current", "nothing", "foreign current"])
+async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
+    proxy: Proxy, origin: Origin, leads_by: str, belongs_by: str
+) -> None:
+    """FAULTS 22; R24: the same feed id, or a `current` that leads back."""
+    async with Origin("127.0.0.2") as other:
+        current = {"current": origin.url("/feed"), "foreign current": other.url("/feed")}.get(belongs_by)
+        feed_id = MINE if belongs_by == "id" else "urn:feed:theirs"
+        other.publish("/1", atom(an_item("a", 1), archive=True, feed_id=feed_id, current=current))
+        origin.redirect("/1", other.url("/1"))
+        older = other.url("/1") if leads_by == "link" else "/1"
+        origin.publish("/feed", atom(an_item("b", 2), feed_id=MINE, prev_archive=older))
+        reply = await proxy.whole(origin.url("/feed"))
+        missing = (await proxy.status(origin.url("/feed")))["missing"]
+    if belongs_by in ("id", "current"):
+        assert (reply.status, reply.state, ids(reply.body), missing) == (200, "complete", ["b", "a"], [])
+    else:
+        assert (reply.status, reply.state) == (200, "partial")
+        assert "a" not in ids(reply.body)
+        assert [each["reason"] for each in missing] == ["cross-origin-unconfirmed"]
+
+
+@pytest.mark.fault("23")
+async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 23: identity is scoped to the feed; neither the same ids, newer, nor its archives matter."""
+    names = publish_chain(origin, archives=2)
+    before = await proxy.whole(origin.url("/feed"))
+    async with Origin("127.0.0.2") as hostile:
+        forged = [an_item(name, 9_000, "forged") for name in names]
+        hostile.publish("/feed", atom(*forged, updated=9_000, prev_archive=origin.url("/archive/2")))
+        hostile.publish("/other", atom(*forged, updated=9_000, feed_id="urn:x", current=origin.url("/feed")))
+        taken = await proxy.whole(hostile.url("/feed"))
+        sent_on = await proxy.whole(hostile.url("/other"))
+        after = await proxy.refreshed(origin.url("/feed"))
+    assert set(texts(taken.body).values()) == {"forged"}
+    assert texts(sent_on.body) == texts(before.body)
+    assert (after.body, after.headers["ETag"]) == (before.body, before.headers["ETag"])
+    assert after.reconstruction == "complete;documents=3;entries=6;missing=0"
+
+
+@pytest.mark.fault("26")
+@pytest.mark.parametrize("sent", ["private", "no-store", "private, max-age=60", 'private="x", no-cache'])
+async def test_what_is_private_is_kept_and_answered_as_private(
+    tmp_path: Path, origin: Origin, sent: str
+) -> None:
+    """FAULTS 26: stored, because that is the job; no shared cache behind the proxy may keep it."""
+    config = a_config(tmp_path)
+    origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", sent)])
+    async with running(config) as proxy:
+        assert (await proxy.get(origin.url("/feed"))).headers["Cache-Control"].startswith("private, max-age=")
+    await origin.stop()
+    async with running(config) as proxy:
+        proxy.clock.advance(90_000)
+        stale = await proxy.get(origin.url("/feed"))
+    assert (stale.status, ids(stale.body)) == (200, ["a"])
+    assert stale.reconstruction.endswith(";stale")
+    assert stale.headers["Cache-Control"].startswith("private, max-age=")
+
+
+@pytest.mark.fault("26")
+async def test_what_is_not_private_any_more_is_answered_so(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 26."""
+    origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", "private")])
+    await proxy.get(origin.url("/feed"))
+    origin.publish("/feed", atom(an_item("a", 1)))
+    reply = await proxy.refreshed(origin.url("/feed"))
+    assert reply.headers["Cache-Control"].startswith("max-age=")
