@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_AUTHORITY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)", re.DOTALL)
+# What people mean to be one: the scheme may be missing, and the slashes be wrong.
+_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([^/\\?#]*)", re.DOTALL)
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 _LONGEST: Final = 512
 
@@ -16,9 +17,8 @@ _LONGEST: Final = 512
 def without_credentials(url: str) -> str:
     """Return the URL without the user name and password of its authority (RFC 3986, 3.2.1)."""
     match = _AUTHORITY.match(url)
-    if match is None or "@" not in match[2]:
-        return url
-    return f"{match[1] or ''}//{match[2].rpartition('@')[2]}{url[match.end() :]}"
+    assert match is not None, "the empty text matches"
+    return f"{match[1] or ''}{match[2].rpartition('@')[2]}{url[match.end() :]}"
 
 
 def safe_url(url: str) -> str:

@@ -20,6 +20,11 @@ from proxy.redact import safe_url, without_credentials
         ("http://example.org/a#secret?secret", "http://example.org/a"),
         ("http://example.org/@a", "http://example.org/@a"),
         ("not a url", "not a url"),
+        ("u:secret@example.org/feed", "example.org/feed"),
+        ("http:u:secret@example.org/feed", "example.org/feed"),
+        ("http:/u:secret@example.org/feed", "http:/example.org/feed"),
+        ("http:///u:secret@example.org/feed", "http:///example.org/feed"),
+        ("http:\\\\u:secret@example.org/feed", "http:\\\\example.org/feed"),
     ],
 )
 def test_a_url_is_shown_without_credentials_and_query(url: str, shown: str) -> None:

@@ -1,15 +1,18 @@
-"""What links of our own are made from (FAULTS 77; RFC 9110, 7.4)."""
+"""Which Host a request may name, and what links of our own are made from (FAULTS 77; RFC 9110, 7.4)."""
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from typing import Final
 
 from aiohttp import HttpVersion11, web
+from aiohttp.typedefs import Handler
 
 from proxy.config import ServerConfig
 from proxy.errors import MisdirectedError
+from proxy.keys import CONFIG
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 
@@ -32,6 +35,21 @@ def base_url(request: web.Request, server: ServerConfig) -> str:
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
     return f"{request.scheme}://{host.lower()}"
+
+
+def addressed(handler: Handler) -> Handler:
+    """Return the handler behind the same question of Host, for answers that hold no links.
+
+    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
+    same origin.
+    """
+
+    @functools.wraps(handler)
+    async def checked(request: web.Request) -> web.StreamResponse:
+        base_url(request, request.app[CONFIG].server)
+        return await handler(request)
+
+    return checked
 
 
 def _own_address(request: web.Request) -> str:

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from proxy.web.feed import delete_feed, get_feed, get_prefixed
 from proxy.web.health import get_healthz, get_readyz
+from proxy.web.hosts import addressed
 from proxy.web.status import get_feeds, get_status, post_refresh
 
 
@@ -14,10 +15,10 @@ def routes() -> list[web.RouteDef]:
     return [
         web.get("/feed", get_feed),
         web.get("/feed/", get_feed),
-        web.delete("/feed", delete_feed),
-        web.get("/status", get_status),
-        web.post("/refresh", post_refresh),
-        web.get("/feeds", get_feeds),
+        web.delete("/feed", addressed(delete_feed)),
+        web.get("/status", addressed(get_status)),
+        web.post("/refresh", addressed(post_refresh)),
+        web.get("/feeds", addressed(get_feeds)),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
         web.get("/{prefixed:.*}", get_prefixed),

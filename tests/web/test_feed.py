@@ -245,6 +245,22 @@ async def test_links_are_made_from_a_host_that_may_be_trusted(
     assert reply.status == status
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/feeds"), ("GET", "/status"), ("POST", "/refresh"), ("DELETE", "/feed")]
+)
+async def test_a_name_that_points_here_without_leave_gets_nothing(
+    proxy: Proxy, origin: Origin, method: str, path: str
+) -> None:
+    """FAULTS 77: a web page would be the same origin under such a name."""
+    publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    query = {"url": origin.url("/feed")}
+    reply = await proxy.ask(method, path, params=query, headers={"Host": "evil.example"})
+    assert (reply.status, problem(reply)["type"]) == (421, "urn:wholefeed:misdirected")
+    assert (await proxy.status(origin.url("/feed")))["documents"] == 2
+    assert (await proxy.ask(method, path, params=query)).status < 300
+
+
 async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
     publish_chain(origin, archives=1)
     config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
