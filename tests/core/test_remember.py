@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.core.model import FeedDocument
@@ -61,6 +61,7 @@ def test_an_entry_without_an_author_takes_its_documents_along() -> None:
     assert b"<name>Ann</name>" in memory.text
 
 
+@settings(deadline=None)
 @given(st.integers(1, 3 * SEALED_ENTRIES))
 def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
     """R25."""
