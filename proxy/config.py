@@ -251,7 +251,6 @@ UNUSED_KEYS: Final = frozenset(
         "server.signing_keys",
         "server.trusted_proxies",
         "server.client_requests_per_minute",
-        "store.max_bytes",
     }
 )
 """Keys that are checked but that this version does not act on yet; setting one is told at start-up."""

@@ -4,7 +4,8 @@ WholefeedError
 |-- ConfigError                          start-up only
 |-- StoreError                500 store
 |   |-- StoreUnusableError               start-up only: foreign, corrupt or newer file
-|   `-- StorageFullError      503 storage-full
+|   |-- StorageFullError      503 storage-full
+|   `-- StoreDamagedError     503 store-damaged
 |-- RequestError              400 bad-request
 |   |-- InvalidUrlError       400 invalid-url, ambiguous-host, userinfo-not-allowed
 |   |-- UnauthorizedError     401 unauthorized
@@ -68,6 +69,13 @@ class StorageFullError(StoreError):
 
     status: ClassVar[int] = 503
     default_slug: ClassVar[str] = "storage-full"
+
+
+class StoreDamagedError(StoreError):
+    """SQLite found the database file malformed while it was in use. What can be read is still served."""
+
+    status: ClassVar[int] = 503
+    default_slug: ClassVar[str] = "store-damaged"
 
 
 class RequestError(WholefeedError):

@@ -13,6 +13,7 @@ Events
     store.failed        the database refused a write
     store.unpurged      reason: what is old could not be deleted this time
     store.full          the volume is full or cannot be written
+    store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
     request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
                         documents, entries; slug when it is an error; aborted when it was cut off
@@ -29,6 +30,7 @@ Events
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
     feed.unkept         feed, slug: the store could not keep what a refresh brought
+    feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
     feed.forgotten      feed
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     background.failed   name: house-keeping or polling ended by an error of its own, with its traceback

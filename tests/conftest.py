@@ -46,3 +46,11 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
     """The whole proxy, with a store of its own."""
     async with running(a_config(tmp_path)) as proxy:
         yield proxy
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="take every case where the suite takes some: each statement, 1,000 cancellations, 200 kills",
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -28,8 +29,9 @@ REST_SECONDS: Final = 60.0
 class Refreshes:
     """Belongs to one service; ends with `close`."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: Workshop, *, on_end: Callable[[], None]) -> None:
         self._shop = workshop
+        self._on_end = on_end
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
         self._may_walk: dict[int, bool] = {}
@@ -54,11 +56,15 @@ class Refreshes:
         A wish that the one under way does not fulfil is fulfilled right after it: to force or to be full, or
         to walk where that one may not.
         """
-        if self._flights.running(feed.id) is None:
+        is_new = self._flights.running(feed.id) is None
+        if is_new:
             self._may_walk[feed.id] = wish.may_walk
         elif wish.is_forced or wish.is_full or (wish.may_walk and not self._may_walk[feed.id]):
             self._wishes[feed.id] = wish
-        return self._flights.join(feed.id, lambda: self._run(feed, wish))
+        flight = self._flights.join(feed.id, lambda: self._run(feed, wish))
+        if is_new:
+            flight.add_done_callback(lambda _: self._on_end())
+        return flight
 
     def running(self, feed_id: int) -> asyncio.Task[None] | None:
         """Return the refresh under way, if there is one."""

@@ -23,6 +23,7 @@ from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, Unk
 from proxy.service.account import ChainDocument, account_of
 from proxy.service.answers import Reconstruction, Status
 from proxy.service.flights import Flights
+from proxy.service.housekeeping import Housekeeping
 from proxy.service.polling import Polling
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
 from proxy.service.refreshes import Refreshes
@@ -34,9 +35,6 @@ log = structlog.get_logger()
 
 MAX_WAITING_WALKS: Final = 64
 """Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
-
-PURGE_SECONDS: Final = 6 * 3600.0
-"""Between two clean-ups of the store."""
 
 ASKED_PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
@@ -52,7 +50,8 @@ class FeedService:
         self._shop = workshop
         self._store = workshop.store
         self._openings: Flights[str, Opened] = Flights()
-        self._refreshes = Refreshes(workshop)
+        self._house = Housekeeping(workshop, is_refreshing=self._is_refreshing)
+        self._refreshes = Refreshes(workshop, on_end=self._house.note_growth)
         self._stopping = asyncio.Event()
 
     def now(self) -> float:
@@ -70,13 +69,8 @@ class FeedService:
             _ = self._refreshes.join(feed, Wish())
 
     async def keep_house(self) -> None:
-        """Delete from time to time what was detached long ago; runs until it is cancelled."""
-        while True:
-            try:
-                await self._store.purge(now=self.now())
-            except (StoreError, OverloadedError) as exc:
-                log.warning("store.unpurged", reason=str(exc))
-            await asyncio.sleep(PURGE_SECONDS)
+        """Delete what is old and evict what is too much; runs until it is cancelled."""
+        await self._house.run()
 
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
@@ -279,6 +273,9 @@ class FeedService:
             await asyncio.wait({task, stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
+
+    def _is_refreshing(self, feed_id: int) -> bool:
+        return self._refreshes.running(feed_id) is not None
 
     async def _note_asked(self, feed: FeedRow) -> None:
         """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from proxy.errors import OverloadedError, StorageFullError, StoreError, WholefeedError
+from proxy.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError, WholefeedError
 
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY})
 _FULL_EXTENDED: Final = frozenset(
     {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 )
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
@@ -30,6 +31,8 @@ def translated(error: sqlite3.Error) -> WholefeedError:
         return OverloadedError(f"the database is busy: {error}")
     if _primary(error) in _FULL or _code(error) in _FULL_EXTENDED:
         return StorageFullError(f"the database cannot be written: {error}")
+    if _primary(error) in _DAMAGED:
+        return StoreDamagedError(f"the database is damaged: {error}")
     return StoreError(f"the database failed ({getattr(error, 'sqlite_errorname', 'no code')}): {error}")
 
 

@@ -18,6 +18,7 @@ class Pins:
     def __init__(self) -> None:
         self._segments: Counter[int] = Counter()
         self._feeds: Counter[int] = Counter()
+        self._sent: Counter[int] = Counter()
 
     @property
     def segments(self) -> frozenset[int]:
@@ -29,6 +30,11 @@ class Pins:
         """Feeds of which any segment may be about to be pinned."""
         return frozenset(self._feeds)
 
+    @property
+    def sent(self) -> frozenset[int]:
+        """Feeds that answers under way are made of."""
+        return frozenset(self._sent)
+
     @contextmanager
     def reading(self, feed: int) -> Iterator[None]:
         """Hold all segments of a feed while it is found out which they are."""
@@ -36,9 +42,9 @@ class Pins:
             yield
 
     @contextmanager
-    def held(self, segments: Iterable[int]) -> Iterator[None]:
-        """Hold these segments."""
-        with _counted(self._segments, tuple(segments)):
+    def held(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
+        """Hold these segments of a feed."""
+        with _counted(self._sent, (feed,)), _counted(self._segments, tuple(segments)):
             yield
 
 

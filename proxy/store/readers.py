@@ -16,6 +16,7 @@ import aiosqlite
 import structlog
 
 from proxy.errors import OverloadedError
+from proxy.store.condition import Condition
 from proxy.store.connections import close, settle
 from proxy.store.faults import translated
 
@@ -27,7 +28,8 @@ _log = structlog.get_logger()
 class Readers:
     """Owns the connections that read; `close` it."""
 
-    def __init__(self) -> None:
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
         self._connections: list[aiosqlite.Connection] = []
         self._idle: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
         self._reclaiming: set[asyncio.Task[None]] = set()
@@ -58,7 +60,9 @@ class Readers:
             if self._is_closing and isinstance(exc, (sqlite3.Error, ValueError)):
                 raise _closed() from exc
             if isinstance(exc, sqlite3.Error):
-                raise translated(exc) from exc
+                error = translated(exc)
+                self._condition.judge_read(error)
+                raise error from exc
             raise
         self._idle.put_nowait(connection)
         return result

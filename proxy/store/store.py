@@ -32,6 +32,7 @@ from proxy.core.terms import Family, Kind
 from proxy.errors import StorageFullError
 from proxy.migrate import check_current, locked
 from proxy.store import bodies, chain, documents, feeds, polling, segments, tombstones
+from proxy.store.condition import Condition
 from proxy.store.connections import fetch_value, open_reader, open_writer, run, to_the_end
 from proxy.store.live import TEMPORARY_TABLES
 from proxy.store.pins import Pins
@@ -46,6 +47,7 @@ from proxy.store.rows import (
     Publication,
     Snapshot,
 )
+from proxy.store.upkeep import Upkeep
 from proxy.store.writer import Writer
 
 READERS: Final = 4
@@ -59,6 +61,7 @@ class Store:
         self._writer = writer
         self._readers = readers
         self._pins = Pins()
+        self.upkeep = Upkeep(writer, readers, self._pins)
 
     @classmethod
     @asynccontextmanager
@@ -74,15 +77,16 @@ class Store:
             await asyncio.to_thread(lock.__enter__)
             stack.push(lock.__exit__)
             await asyncio.to_thread(check_current, path)
-            writer = Writer(await open_writer(path, TEMPORARY_TABLES))
+            condition = Condition()
+            writer = Writer(await open_writer(path, TEMPORARY_TABLES), condition)
             stack.push_async_callback(to_the_end, writer.close)
-            pool = Readers()
+            pool = Readers(condition)
             stack.push_async_callback(to_the_end, pool.close)
             for _ in range(readers):
                 pool.add(await open_reader(path))
             store = cls(writer, pool)
             with suppress(StorageFullError):  # what is stored can still be read
-                await store._sweep()
+                await store.upkeep.sweep()
             yield store
 
     async def check(self) -> None:
@@ -90,10 +94,12 @@ class Store:
 
         Raises:
             StorageFullError: The volume is full or read-only.
+            StoreDamagedError: The file is damaged.
             StoreError: The database failed.
         """
         await self._readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM probe"))
-        if self._writer.is_full:
+        self._writer.condition.require_sound()
+        if self._writer.condition.is_full:
             await self._writer.run(lambda db: run(db, _PROBE))
 
     # Feeds
@@ -141,7 +147,7 @@ class Store:
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
         is_gone = await self._writer.run(lambda db: feeds.forget(db, feed_id, now))
-        await self._sweep()
+        await self.upkeep.sweep()
         return is_gone
 
     # Attempts
@@ -279,20 +285,10 @@ class Store:
         async with AsyncExitStack() as stack:
             with self._pins.reading(feed_id):
                 found = await self._readers.transaction(lambda db: segments.snapshot(db, feed_id))
-                stack.enter_context(self._pins.held(segment.id for segment in found.segments))
+                held = [segment.id for segment in found.segments]
+                stack.enter_context(self._pins.held(feed_id, held))
             yield found
 
     async def block(self, segment_id: int) -> bytes:
         """Return a segment's deflated text; hold a `snapshot` meanwhile."""
         return await self._readers.run(lambda db: segments.block(db, segment_id))
-
-    async def purge(self, *, now: float) -> int:
-        """Delete documents detached for 90 days and retired segments. Returns how many documents."""
-        deleted = await self._writer.run(
-            lambda db: documents.purge(db, now - documents.KEEP_DETACHED_SECONDS)
-        )
-        await self._sweep()
-        return deleted
-
-    async def _sweep(self) -> None:
-        await self._writer.run(lambda db: segments.sweep(db, self._pins))

@@ -16,16 +16,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 import aiosqlite
-import structlog
 
-from proxy.errors import OverloadedError, StorageFullError
+from proxy.errors import OverloadedError
+from proxy.store.condition import Condition
 from proxy.store.connections import close
 from proxy.store.faults import is_busy, translated
 
 _T = TypeVar("_T")
 _TRIES: Final = 3
-
-_log = structlog.get_logger()
 
 
 class _Job(NamedTuple):
@@ -36,23 +34,19 @@ class _Job(NamedTuple):
 class Writer:
     """Owns the connection that writes; `close` it."""
 
-    def __init__(self, db: aiosqlite.Connection) -> None:
+    def __init__(self, db: aiosqlite.Connection, condition: Condition) -> None:
         self._db = db
+        self.condition = condition
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._is_closing = False
-        self._is_full = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the last write found the volume full or read-only."""
-        return self._is_full
 
     async def run(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
         """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
 
         Raises:
             StorageFullError: The volume is full or read-only.
+            StoreDamagedError: The file is damaged.
             OverloadedError: The database stayed busy, or the store is being closed.
             StoreError: SQLite failed otherwise.
         """
@@ -85,16 +79,17 @@ class Writer:
         try:
             result = await self._transact(job)
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
-            self._judge(exc)
+            self.condition.judge_write(exc)
             job.done.set_exception(exc)
         except BaseException:
             job.done.set_exception(_closed())
             raise
         else:
-            self._judge(None)
+            self.condition.judge_write(None)
             job.done.set_result(result)
 
     async def _transact(self, job: _Job) -> Any:
+        self.condition.require_sound()
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._once(job)
@@ -105,6 +100,8 @@ class Writer:
 
     async def _once(self, job: _Job) -> Any:
         try:
+            if self._db.in_transaction:  # an earlier one could not be rolled back when it failed
+                await self._db.rollback()
             await self._db.execute("BEGIN IMMEDIATE")
             result = await job.work(self._db)
             await self._db.execute("COMMIT")
@@ -113,16 +110,6 @@ class Writer:
             await self._db.rollback()
             raise
         return result
-
-    def _judge(self, error: Exception | None) -> None:
-        is_full = isinstance(error, StorageFullError)
-        if error is not None and not is_full:
-            return
-        if is_full and not self._is_full:
-            _log.error("store.full", error=str(error))
-        elif self._is_full and not is_full:
-            _log.info("store.recovered")
-        self._is_full = is_full
 
 
 def _closed() -> OverloadedError:

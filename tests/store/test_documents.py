@@ -134,8 +134,8 @@ async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None
         (numbers[1], None, NOW + DAY),
     ]
 
-    assert await store.purge(now=NOW + 90 * DAY) == 0
-    assert await store.purge(now=NOW + 90 * DAY + 1) == 1
+    assert await store.upkeep.purge(now=NOW + 90 * DAY) == 0
+    assert await store.upkeep.purge(now=NOW + 90 * DAY + 1) == 1
 
     assert [row.id for row in await store.documents(feed)] == [numbers[2], numbers[1]]
     with pytest.raises(StoreError):

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from proxy.errors import OverloadedError, StorageFullError, StoreError, WholefeedError
+from proxy.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError, WholefeedError
 from proxy.store.faults import is_interrupt, translated
 
 
@@ -25,7 +25,8 @@ def an_error(code: int) -> sqlite3.OperationalError:
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageFullError),
         (sqlite3.SQLITE_IOERR_WRITE, StorageFullError),
         (sqlite3.SQLITE_IOERR_READ, StoreError),
-        (sqlite3.SQLITE_CORRUPT, StoreError),
+        (sqlite3.SQLITE_CORRUPT, StoreDamagedError),
+        (sqlite3.SQLITE_NOTADB, StoreDamagedError),
         (sqlite3.SQLITE_CONSTRAINT, StoreError),
     ],
 )

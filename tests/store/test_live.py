@@ -125,7 +125,7 @@ async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Store
     assert await live(store, feed) == {("memory", MEMORY, 1)}
 
     await store.detach(feed, [archive], now=NOW)
-    assert await store.purge(now=NOW + 91 * 86400) == 1
+    assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
     assert [row.url for row in await store.documents(feed)] == [MEMORY]
     await put(store, feed, memory(an_entry("a"), an_entry("b"), an_entry("c")))
     assert await live(store, feed) == {("memory", MEMORY, 2)}
@@ -478,7 +478,7 @@ async def _take(store: Store, feed: int, expected: Expected, step: Sequence[obje
                 store, await in_output_order(store, feed)
             )
         case ("purge",):
-            await store.purge(now=NOW + 100 * 86400)
+            await store.upkeep.purge(now=NOW + 100 * 86400)
             expected.purge()
 
 

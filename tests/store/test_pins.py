@@ -7,15 +7,16 @@ from proxy.store.pins import Pins
 
 def test_a_segment_is_held_until_its_last_user_leaves() -> None:
     pins = Pins()
-    with pins.held([1, 2]):
-        with pins.held([2, 3]):
+    with pins.held(7, [1, 2]):
+        with pins.held(7, [2, 3]):
             assert pins.segments == {1, 2, 3}
         assert pins.segments == {1, 2}
-    assert pins.segments == frozenset()
+        assert pins.sent == {7}
+    assert (pins.segments, pins.sent) == (frozenset(), frozenset())
 
 
 def fail_while_held(pins: Pins) -> None:
-    with pins.reading(1), pins.held(iter([5])):
+    with pins.reading(1), pins.held(7, iter([5])):
         assert (pins.feeds, pins.segments) == (frozenset([1]), frozenset([5]))
         raise KeyError
 

@@ -10,6 +10,7 @@ import aiosqlite
 import pytest
 
 from proxy.errors import OverloadedError, StorageFullError, StoreError
+from proxy.store.condition import Condition
 from proxy.store.connections import fetch_all, fetch_value, open_reader, open_writer, run
 from proxy.store.readers import Readers
 
@@ -18,7 +19,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 @pytest.fixture
 async def readers(database: Path) -> AsyncIterator[Readers]:
-    pool = Readers()
+    pool = Readers(Condition())
     for _ in range(2):
         pool.add(await open_reader(database))
     yield pool
@@ -110,7 +111,7 @@ async def test_a_read_transaction_sees_one_moment(readers: Readers, database: Pa
 
 async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None:
     """FAULTS, finding 9: a connection that is not closed hangs the process at exit."""
-    pool = Readers()
+    pool = Readers(Condition())
     pool.add(await open_reader(database))
     tasks = [await running(pool)]
     tasks += [asyncio.create_task(pool.run(endless)) for _ in range(3)]

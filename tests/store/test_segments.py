@@ -140,11 +140,11 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -
         for n in range(3):
             await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
             assert await publish(store, feed) is not None
-            await store.purge(now=NOW)
+            await store.upkeep.purge(now=NOW)
         assert await store.block(held.id) == before
         assert await stored_segments(store) == 2
 
-    await store.purge(now=NOW)
+    await store.upkeep.purge(now=NOW)
     assert await stored_segments(store) == 1
     with pytest.raises(StoreError, match="no segment"):
         await store.block(held.id)
@@ -161,7 +161,7 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(stor
         with pytest.raises(UnknownFeedError):
             async with store.snapshot(feed):
                 pass
-    await store.purge(now=NOW)
+    await store.upkeep.purge(now=NOW)
     assert await stored_segments(store) == 0
 
 
@@ -172,12 +172,12 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Stor
     with store._pins.reading(feed):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
         await publish(store, feed)
-        await store.purge(now=NOW)
+        await store.upkeep.purge(now=NOW)
         await store.block(old)
         await store.forget(feed, now=NOW)
         await store.block(old)
 
-    await store.purge(now=NOW)
+    await store.upkeep.purge(now=NOW)
     assert await stored_segments(store) == 0
 
 

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from proxy.errors import OverloadedError, StorageFullError, StoreError
+from proxy.store.condition import Condition
 from proxy.store.connections import fetch_all, fetch_value, open_writer, run
 from proxy.store.writer import Writer
 
@@ -21,7 +22,7 @@ CANCELLATIONS = 200
 async def writer(database: Path) -> AsyncIterator[Writer]:
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
-    writer = Writer(db)
+    writer = Writer(db, Condition())
     yield writer
     await writer.close()
 
@@ -66,7 +67,7 @@ async def test_random_cancellations_leave_no_half_transaction(writer: Writer) ->
 async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
     db = await open_writer(database, "")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
-    writer = Writer(db)
+    writer = Writer(db, Condition())
     tasks = [asyncio.create_task(writer.run(lambda db, n=n: put_pair(db, n))) for n in range(20)]  # type: ignore[misc]
     await asyncio.sleep(0)
 
@@ -79,7 +80,7 @@ async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
 
 async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> None:
     db = await open_writer(database, "")
-    writer = Writer(db)
+    writer = Writer(db, Condition())
     started = asyncio.Event()
 
     async def hang(_: aiosqlite.Connection) -> None:
@@ -143,15 +144,15 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
         for _ in range(2):
             with pytest.raises(StorageFullError):
                 await writer.run(fill)
-        assert writer.is_full
+        assert writer.condition.is_full
         await fetch_value(writer._db, f"PRAGMA max_page_count = {pages + 1000}")
         await writer.run(fill)
 
-    assert not writer.is_full
+    assert not writer.condition.is_full
     assert [log["event"] for log in logs] == ["store.full", "store.recovered"]
 
 
 async def test_other_errors_of_sqlite_become_store_errors(writer: Writer) -> None:
     with pytest.raises(StoreError, match=r"SQLITE_ERROR.*no such table"):
         await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"))
-    assert not writer.is_full
+    assert not writer.condition.is_full

@@ -1,0 +1,155 @@
+"""SQLite fails in the middle of a refresh, at every statement in turn; then the fault goes away.
+
+The suite takes some of the statements; `python -m pytest tests/faults --exhaustive` takes every one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from itertools import count
+from pathlib import Path
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from proxy.migrate import migrate_file
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
+
+STRIDE = 41
+FEWEST_STATEMENTS = 50
+SLUGS = {"store", "storage-full", "overloaded", "store-damaged"}
+OLD = ["e6", "e5", "e4", "e3", "e2", "e1"]
+NEW = ["e8", "e7", *OLD]
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
+    made = SqliteFaults()
+    monkeypatch.setattr("proxy.store.connections.aiosqlite.connect", made.connect)
+    return made
+
+
+def publish_new(origin: Origin) -> None:
+    """Entries have moved into a new archive, one has changed, and there are newer ones."""
+    publish_chain(origin, archives=3)
+    changed = an_item("e2", 2, "changed")
+    origin.publish("/archive/1", atom(changed, an_item("e1", 1), archive=True, current="/feed"))
+
+
+async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
+    """A database: empty, or with the feed as it was before."""
+    folder.mkdir()
+    path = folder / "wholefeed.db"
+    await migrate_file(path)
+    if is_known:
+        publish_chain(origin, archives=2)
+        async with running(a_config(folder)) as proxy:
+            assert ids((await proxy.whole(origin.url("/feed"))).body) == OLD
+    return path
+
+
+@asynccontextmanager
+async def started(template: Path, folder: Path) -> AsyncIterator[Proxy]:
+    """The proxy with a copy of the database, when all that it knows is due."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(template, folder / "wholefeed.db")
+    async with running(a_config(folder)) as proxy:
+        proxy.clock.advance(4000)
+        yield proxy
+
+
+async def asked(proxy: Proxy, url: str) -> Reply | None:
+    """The answer when all has come to its end; None: it broke off, so nobody takes it for the whole feed."""
+    try:
+        return await proxy.get(url)
+    except aiohttp.ClientPayloadError:
+        return None
+    finally:
+        await proxy.settled()
+
+
+def check_answer(reply: Reply | None, name: str, old: list[str]) -> None:
+    """What is stored, or the right problem."""
+    if reply is None or reply.status != 200:
+        assert not (old and name in ONLY_WRITING), "what is stored can be read"
+        assert reply is None or any(f'"urn:wholefeed:{slug}"'.encode() in reply.body for slug in SLUGS)
+        return
+    got = ids(reply.body)
+    assert set(old) <= set(got)
+    assert got in (NEW[: len(got)], NEW[-len(got) :])
+
+
+def settled_archives(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as db:
+        rows = db.execute("SELECT url FROM document WHERE role = 'archive' AND is_settled").fetchall()
+    return {"/archive/" + url.rpartition("/")[2] for (url,) in rows}
+
+
+async def check_recovery(proxy: Proxy, origin: Origin, settled: set[str]) -> None:
+    """Nothing is lost or fetched again, no connection is in a transaction, and the feed becomes right."""
+    url = origin.url("/feed")
+    origin.forget_requests()
+    if (await proxy.get(url)).status == 200:
+        await proxy.settled()
+        assert (await proxy.refreshed(url)).status == 200
+    reply = await proxy.whole(url)
+    assert (reply.state, ids(reply.body)) == ("complete", NEW)
+    assert not origin.counts().keys() & settled, "a settled archive is never fetched again"
+    assert max(origin.counts().values()) <= 3
+    assert not any(db.in_transaction for db in (proxy.store._writer._db, *proxy.store._readers._connections))
+    assert (await proxy.ask("GET", "/readyz")).status == 200
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("is_known", [False, True], ids=["walk", "refresh"])
+@pytest.mark.parametrize("how", ["once", "for-good", "late-commit"])
+@pytest.mark.parametrize("name", MESSAGES)
+async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
+    tmp_path: Path,
+    origin: Origin,
+    faults: SqliteFaults,
+    request: pytest.FixtureRequest,
+    name: str,
+    how: str,
+    is_known: bool,
+) -> None:
+    stride = 1 if request.config.getoption("--exhaustive") else STRIDE
+    template = await a_template(tmp_path / "template", origin, is_known=is_known)
+    publish_new(origin)
+    path = tmp_path / "run" / "wholefeed.db"
+    old = OLD if is_known else []
+    for number in count(1 + hash_of(name, how) % stride, stride):
+        async with started(template, path.parent) as proxy:
+            with capture_logs() as lines:
+                faults.arm(number, name, for_good=how == "for-good", late_commit=how == "late-commit")
+                reply = await asked(proxy, origin.url("/feed"))
+                was_hit = faults.failed > 0
+                faults.heal()
+            check_answer(reply, name, old)
+            assert not [line for line in lines if line["event"] in ("refresh.failed", "request.failed")]
+            settled = settled_archives(path)
+            is_damaged = (await proxy.ask("GET", "/readyz")).status == 503
+            assert is_damaged == (was_hit and name == "SQLITE_CORRUPT")
+            if not is_damaged:
+                await check_recovery(proxy, origin, settled)
+        if is_damaged:  # it is not written to any more: somebody has to look after it
+            async with running(a_config(path.parent)) as proxy:
+                proxy.clock.advance(4000)
+                await check_recovery(proxy, origin, settled)
+        check_database(path)
+        if not was_hit:
+            break
+    assert number > FEWEST_STATEMENTS
+
+
+def hash_of(*words: str) -> int:
+    """Something to begin with that differs from case to case, and not from run to run."""
+    return sum("".join(words).encode())

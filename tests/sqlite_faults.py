@@ -1,0 +1,147 @@
+"""SQLite that fails when a test says so: each statement of the store's connections is counted.
+
+    faults = SqliteFaults()
+    monkeypatch.setattr("proxy.store.connections.aiosqlite.connect", faults.connect)
+    faults.arm(17, "SQLITE_FULL", for_good=True)   # the 17th from now on, and all that follow
+    ...
+    faults.heal()
+
+and what must be true of a database file whatever happened (`check_database`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_connect = aiosqlite.connect
+
+MESSAGES = {
+    "SQLITE_FULL": "database or disk is full",
+    "SQLITE_IOERR": "disk I/O error",
+    "SQLITE_BUSY": "database is locked",
+    "SQLITE_CORRUPT": "database disk image is malformed",
+    "SQLITE_READONLY": "attempt to write a readonly database",
+}
+"""The errors that can be armed, with what SQLite says."""
+
+ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
+"""What no reading connection can meet."""
+
+
+def sqlite_error(name: str) -> sqlite3.Error:
+    """The exception that the standard library raises for an error of SQLite's."""
+    kind = sqlite3.DatabaseError if name == "SQLITE_CORRUPT" else sqlite3.OperationalError
+    error = kind(MESSAGES[name])
+    error.sqlite_errorname = name
+    error.sqlite_errorcode = getattr(sqlite3, name)
+    return error
+
+
+class SqliteFaults:
+    """Counts the statements of all connections made through `connect`, and fails those that it is told to."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        """Since the last `arm` or `count`, of those that the armed error can meet."""
+        self.failed = 0
+        self._at = 0
+        self._name = ""
+        self._for_good = False
+        self._late_commit = False
+
+    def connect(self, *args: Any, **options: Any) -> aiosqlite.Connection:
+        """Stand in for `aiosqlite.connect`."""
+        return _connect(*args, factory=self._factory, **options)
+
+    def arm(self, at: int, name: str, *, for_good: bool = False, late_commit: bool = False) -> None:
+        """Fail the statement with that number, counted from now from 1.
+
+        Args:
+            at: The number.
+            name: One of `MESSAGES`.
+            for_good: The ones behind it fail, too, until `heal`.
+            late_commit: A COMMIT is done before it is told to have failed.
+        """
+        self.statements = self.failed = 0
+        self._at, self._name, self._for_good, self._late_commit = at, name, for_good, late_commit
+
+    def heal(self) -> None:
+        """Fail nothing any more, and count from nothing."""
+        self.arm(0, self._name)
+
+    def _factory(self, *args: Any, **options: Any) -> sqlite3.Connection:
+        return _Connection(self, *args, **options)
+
+    def is_hit(self, *, writes: bool) -> bool:
+        """Count a statement; tell whether it is one to fail."""
+        if self._name in ONLY_WRITING and not writes:
+            return False
+        self.statements += 1
+        hit = self._at and (self.statements == self._at or (self._for_good and self.statements > self._at))
+        self.failed += bool(hit)
+        return bool(hit)
+
+    def failing(self, sql: str, *, writes: bool, run: Any) -> Any:
+        """Run a statement, or fail it."""
+        if not self.is_hit(writes=writes):
+            return run()
+        if self._late_commit and sql == "COMMIT":
+            run()
+        raise sqlite_error(self._name)
+
+
+class _Connection(sqlite3.Connection):
+    def __init__(self, faults: SqliteFaults, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._faults = faults
+        self._writes = "mode=rw" in str(args[0])
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        run = super().execute
+        found: sqlite3.Cursor = self._faults.failing(sql, writes=self._writes, run=lambda: run(sql, *args))
+        return found
+
+    def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        run = super().executemany
+        found: sqlite3.Cursor = self._faults.failing(sql, writes=self._writes, run=lambda: run(sql, *args))
+        return found
+
+
+def check_database(path: Path) -> None:
+    """Assert that the database is sound and that nothing in it is half-written.
+
+    Every document has its body, whole, and its entries; every live entry of a published feed's documents
+    stands in a segment, or its document says that it does not yet (dirty).
+    """
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        documents = db.execute(
+            "SELECT d.id, d.body_bytes, d.entries, b.length, b.coded,"
+            " (SELECT count(*) FROM entry AS e WHERE e.document = d.id)"
+            " FROM document AS d LEFT JOIN body AS b ON b.document = d.id"
+        ).fetchall()
+        for number, body_bytes, entries, length, coded, counted in documents:
+            assert coded is not None, f"document {number} has no body"
+            assert len(zstd.decompress(coded)) == length == body_bytes
+            assert counted == entries, f"document {number} has {counted} of {entries} entries"
+        astray = db.execute(
+            "SELECT d.id FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment"
+            " WHERE d.rank IS NOT NULL AND d.live_bytes > 0 AND NOT d.is_dirty AND s.position IS NULL"
+        ).fetchall()
+        assert astray == [], "clean documents without a segment"
+        blockless = db.execute(
+            "SELECT id FROM segment WHERE id NOT IN (SELECT segment FROM block)"
+        ).fetchall()
+        assert blockless == []
