@@ -32,6 +32,9 @@ _NAME: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_BYTES: Final = 100
 _BUSY_SECONDS: Final = 5.0
+_WAL_INDEX_BYTES: Final = 32768
+"""What SQLite allocates beside a WAL database before it can even be read."""
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,15 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def is_writable(path: Path) -> bool:
-    """Tell whether the database file and its directory can be written: WAL needs both. Blocks."""
-    return os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
+    """Tell whether the database can be written: file, directory, room for the WAL's index. Blocks."""
+    folder = path.absolute().parent
+    if not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
+        return False
+    if _size(Path(f"{path}-shm")) >= _WAL_INDEX_BYTES:
+        return True
+    volume = os.statvfs(folder)
+    free_blocks = volume.f_bavail if os.geteuid() else volume.f_bfree
+    return free_blocks * volume.f_frsize >= _WAL_INDEX_BYTES
 
 
 def database_uri(path: Path) -> str:
@@ -169,7 +179,7 @@ def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
     Path(f"{draft}-journal").unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            applied = _apply(db, migrations, draft)
+            applied = _apply(db, migrations, path)
         draft.rename(path)
     except (sqlite3.Error, OSError) as exc:
         raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
@@ -191,7 +201,8 @@ def _inspect(path: Path, newest: int) -> int:
     except OSError as exc:
         raise StoreUnusableError(f"cannot read {path}: {exc.strerror}") from exc
     except sqlite3.Error as exc:
-        raise StoreUnusableError(f"{path} is damaged: {exc}") from exc
+        is_damaged = getattr(exc, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+        raise StoreUnusableError(f"{path} {'is damaged' if is_damaged else 'cannot be read'}: {exc}") from exc
     if version > newest:
         raise _newer(path, version, newest)
     return int(version)

@@ -58,7 +58,7 @@ class Grounds:
     def waits(self, url: str) -> bool:
         """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""
         attempt = self.attempts.get(url)
-        return attempt is not None and not self.is_forced and attempt.next_at > self.now()
+        return attempt is not None and not self.is_forced and attempt.waits(self.now())
 
 
 @dataclass(slots=True)

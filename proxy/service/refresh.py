@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -81,7 +82,7 @@ class Refresh:
             return True
         now = self._shop.now()
         return self._feed.state is State.LOADING or any(
-            attempt.next_at <= now for attempt in self._attempts.values()
+            not attempt.waits(now) for attempt in self._attempts.values()
         )
 
     async def _reconstruct(self, current: Current) -> None:
@@ -102,7 +103,7 @@ class Refresh:
     # WALK
 
     async def _walk(self, current: Current) -> tuple[Walked, State]:
-        started = self._shop.now()
+        started = time.monotonic()
         try:
             async with self._meanwhile(current.notes):
                 walked, state = await Following(
@@ -125,7 +126,7 @@ class Refresh:
             ending=next((note.slug for note in walked.notes if note.partial), "end"),
             documents=1 + len(walked.path),
             fetched=self.progress.fetched,
-            duration_s=round(self._shop.now() - started, 3),
+            duration_s=round(time.monotonic() - started, 3),
         )
         return walked, state
 
@@ -211,7 +212,7 @@ class Refresh:
         for url, note in missing.items():
             earlier = self._attempts.get(url)
             failure = walked.failures.get(url)
-            if earlier is not None and failure is None and earlier.next_at > now:
+            if earlier is not None and failure is None and earlier.waits(now):
                 continue  # not tried this time
             retry = self._shop.config.freshness.retry_missing_seconds
             attempts = 1 + (earlier.attempts if earlier else 0)

@@ -31,20 +31,17 @@ class Condition:
         if self._damage:
             raise StoreDamagedError(self._damage)
 
-    def judge_write(self, error: Exception | None) -> None:
-        """Take note of how a transaction that writes ended."""
-        self.judge_read(error)
-        is_full = isinstance(error, StorageFullError)
-        if error is not None and not is_full:
-            return
-        if is_full and not self.is_full:
-            _log.error("store.full", error=str(error))
-        elif self.is_full and not is_full:
+    def has_written(self) -> None:
+        """Take note that something was written."""
+        if self.is_full:
             _log.info("store.recovered")
-        self.is_full = is_full
+        self.is_full = False
 
-    def judge_read(self, error: BaseException | None) -> None:
-        """Take note of how a read ended."""
+    def judge(self, error: Exception) -> None:
+        """Take note of what a connection failed with."""
+        if isinstance(error, StorageFullError) and not self.is_full:
+            self.is_full = True
+            _log.error("store.full", error=str(error))
         if isinstance(error, StoreDamagedError) and not self._damage:
             self._damage = str(error)
             _log.error("store.damaged", error=self._damage)

@@ -61,7 +61,7 @@ class Readers:
                 raise _closed() from exc
             if isinstance(exc, sqlite3.Error):
                 error = translated(exc)
-                self._condition.judge_read(error)
+                self._condition.judge(error)
                 raise error from exc
             raise
         self._idle.put_nowait(connection)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
 
+from proxy.core.backoff import DAY_SECONDS
 from proxy.core.deflate import Sealed
 from proxy.core.model import EntryId, Tombstone
 from proxy.core.terms import Family, Kind, Role, State
@@ -235,6 +236,10 @@ class Attempt:
     first_at: float
     last_at: float
     next_at: float
+
+    def waits(self, now: float) -> bool:
+        """Whether its time has not come; more than a day ahead it comes from a clock that was wrong."""
+        return 0 < self.next_at - now <= DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

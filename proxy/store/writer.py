@@ -79,13 +79,12 @@ class Writer:
         try:
             result = await self._transact(job)
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
-            self.condition.judge_write(exc)
+            self.condition.judge(exc)
             job.done.set_exception(exc)
         except BaseException:
             job.done.set_exception(_closed())
             raise
         else:
-            self.condition.judge_write(None)
             job.done.set_result(result)
 
     async def _transact(self, job: _Job) -> Any:
@@ -102,9 +101,14 @@ class Writer:
         try:
             if self._db.in_transaction:  # an earlier one could not be rolled back when it failed
                 await self._db.rollback()
+            changes = self._db.total_changes
             await self._db.execute("BEGIN IMMEDIATE")
             result = await job.work(self._db)
             await self._db.execute("COMMIT")
+            if (
+                self._db.total_changes > changes
+            ):  # a full or read-only volume bears it when nothing is written
+                self.condition.has_written()
         except BaseException:
             # Cancelling does not take back what was queued in the thread: this waits behind it.
             await self._db.rollback()

@@ -1,0 +1,235 @@
+"""Readers that are slow or leave, clocks that jump, signals: docs/faults.md, rows 63 to 66a, 73 to 75, 79."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
+
+from proxy.config import LogConfig
+from proxy.errors import StoreError
+from proxy.logs import configure_logging
+from proxy.store.connections import fetch_all
+from tests.answers import Reset, Status
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.processes import serving
+from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import check_database
+
+TEN_YEARS = 10 * 365 * 86_400.0
+DAY = 86_400.0
+
+
+def incompressible(seed: str, length: int) -> str:
+    """Text whose coded form is not much shorter."""
+    pieces = (hashlib.sha256(f"{seed}{n}".encode()).hexdigest() for n in range(length // 64))
+    return "".join(pieces)
+
+
+def publish_large(origin: Origin, seed: str, megabytes: int) -> bytes:
+    """A feed of entries of 1 MB each, and so of as many segments."""
+    items = [an_item(f"{seed}{n}", n + 1, incompressible(f"{seed}{n}", 1 << 20)) for n in range(megabytes)]
+    for place, item in enumerate(items):
+        older = f"/large/{place - 1}" if place else None
+        is_last = place == len(items) - 1
+        path = "/large" if is_last else f"/large/{place}"
+        origin.publish(path, atom(item, archive=not is_last, prev_archive=older, updated=99))
+    return items[0].text.encode()
+
+
+async def until_logged(lines: Sequence[Mapping[str, Any]], event: str) -> Mapping[str, Any]:
+    async with asyncio.timeout(20):
+        while not (found := [line for line in lines if line["event"] == event]):
+            await asyncio.sleep(0.01)
+    return found[-1]
+
+
+@pytest.mark.fault("65")
+async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_large(origin, "a", 12)
+    url = origin.url("/large")
+    await proxy.whole(url)
+    monkeypatch.setattr("proxy.web.feed._STALLED_SECONDS", 1.0)
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(raw, (proxy.client.host, proxy.client.port))
+    _, writer = await asyncio.open_connection(sock=raw, limit=1)
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        writer.write(f"GET /feed?url={quote(url)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        await asyncio.sleep(0.3)
+        assert not [line for line in lines if line["event"] == "request.answered"], "it did not stall"
+        assert not any(db.in_transaction for db in proxy.store._readers._connections)
+        (checkpoint,) = await fetch_all(proxy.store._writer._db, "PRAGMA wal_checkpoint(TRUNCATE)")
+        assert tuple(checkpoint) == (0, 0, 0)
+        assert (await until_logged(lines, "request.answered"))["aborted"] is True
+    writer.transport.abort()
+
+
+@pytest.mark.fault("66")
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+@pytest.mark.parametrize("error", [StoreError("a page cannot be read"), KeyError("a defect")])
+async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, coding: str, error: Exception
+) -> None:
+    publish_large(origin, "a", 3)
+    url = origin.url("/large")
+    await proxy.whole(url)
+    block, asked = proxy.store.block, 0
+
+    async def failing(segment: int) -> bytes:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise error
+        return await block(segment)
+
+    monkeypatch.setattr(proxy.store, "block", failing)
+    with capture_logs(processors=[merge_contextvars]) as lines, pytest.raises(aiohttp.ClientPayloadError):
+        await proxy.get(url, headers={"Accept-Encoding": coding})
+    assert (await until_logged(lines, "request.answered"))["aborted"] is True
+    assert [line["event"] for line in lines].count("request.answered") == 1
+    assert ids((await proxy.get(url)).body) == ["a2", "a1", "a0"]
+
+
+@pytest.mark.fault("66a")
+async def test_an_answer_stays_what_it_began_as_while_its_segments_are_replaced(
+    proxy: Proxy, origin: Origin
+) -> None:
+    publish_large(origin, "a", 12)
+    url = origin.url("/large")
+    before = await proxy.whole(url)
+    async with proxy.client.get(
+        "/feed", params={"url": url}, headers={"Accept-Encoding": "identity"}
+    ) as slow:
+        publish_large(origin, "b", 12)
+        after = await proxy.refreshed(url, full=True)
+        await proxy.store.upkeep.purge(now=proxy.clock())
+        body = await slow.read()
+    assert after.headers["ETag"] != before.headers["ETag"] == slow.headers["ETag"]
+    assert len(body) == int(slow.headers["Content-Length"])
+    assert body == before.body
+
+
+@pytest.mark.fault("73")
+@pytest.mark.parametrize("jump_seconds", [TEN_YEARS, -TEN_YEARS])
+async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
+    tmp_path: Path, origin: Origin, jump_seconds: float
+) -> None:
+    """What is missing is tried again after a jump backwards too, though its time seems ten years away."""
+    expected = publish_chain(origin, archives=3)
+    origin.fault("/archive/1", Status(404))
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
+        assert (await proxy.whole(url)).state == "partial"
+        for seconds in (jump_seconds, -jump_seconds):
+            proxy.clock.advance(seconds)
+            origin.forget_requests()
+            reply = await proxy.whole(url)
+            assert (reply.status, reply.state, ids(reply.body)[1:]) == (200, "partial", expected[:-2])
+            assert origin.counts() == {"/feed": 1, "/archive/1": 1}
+            assert int(reply.headers.get("Age", "0")) >= 0
+        origin.heal("/archive/1")
+        proxy.clock.advance(jump_seconds)
+        reply = await proxy.whole(url)
+        assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+@pytest.mark.fault("74")
+async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
+    tmp_path: Path, origin: Origin
+) -> None:
+    expected = publish_chain(origin, archives=6)
+    url = origin.url("/feed")
+    async with serving(tmp_path, history_look_ahead=False) as served:
+        with origin.held("/archive/3") as gate:
+            waiting = asyncio.create_task(served.get(url))
+            await gate.reached()
+            served.process.send_signal(signal.SIGTERM)
+            reply = await waiting
+            assert (reply.status, reply.state) == (200, "loading")
+            async with asyncio.timeout(10):  # Docker kills after that
+                assert await served.ended() == 0
+        assert served.events()[-1] == "server.stopped"
+    check_database(tmp_path / "wholefeed.db")
+    assert origin.counts()["/archive/4"] == 1
+    origin.forget_requests()
+
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.settled()
+        reply = await proxy.get(url)
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert not {"/archive/4", "/archive/5"} & origin.counts().keys()
+
+
+@pytest.mark.fault("75")
+async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Whole, as they were, stale; the publisher is asked less and less."""
+    expected = publish_chain(origin, archives=2)
+    origin.publish("/partial", atom(an_item("p", 2), prev_archive="/gone"))
+    origin.publish("/plain", atom(an_item("q", 1)))
+    urls = [origin.url(path) for path in ("/feed", "/partial", "/plain")]
+    async with running(a_config(tmp_path)) as proxy:
+        before = {url: await proxy.whole(url) for url in urls}
+        await origin.stop()
+        for _ in range(24):
+            proxy.clock.advance(DAY / 24)
+            for url in urls:
+                reply = await proxy.get(url)
+                assert (reply.status, reply.body) == (200, before[url].body)
+                assert reply.reconstruction == f"{before[url].reconstruction};stale"
+        assert ids((await proxy.get(urls[0])).body) == expected
+        await origin.start()
+        proxy.clock.advance(DAY)
+        for url in urls:
+            assert (await proxy.whole(url)).reconstruction == before[url].reconstruction
+
+
+@pytest.mark.fault("79")
+@pytest.mark.parametrize("chosen", ["json", "console"])
+async def test_nothing_that_a_reader_or_a_publisher_writes_breaks_a_line_of_the_log(
+    tmp_path: Path, origin: Origin, chosen: str
+) -> None:
+    evil = '\n{"event":"forged"}\r\x1b[2J\u2028\u0085\u202e'
+    stream = io.StringIO()
+    configure_logging(LogConfig(format=chosen), stream)
+    origin.publish(
+        f"/feed?x={quote(evil)}",
+        atom(an_item("a", 1, "text"), feed_id="urn:&#10;&#x2028;", prev_archive="/&#10;&#x2028;x"),
+    )
+    origin.fault("/broken", Reset())
+    async with running(a_config(tmp_path)) as proxy:
+        for url in (
+            origin.url(f"/feed?x={quote(evil)}"),
+            origin.url("/broken") + evil,
+            f"http://a{evil}/",
+            evil,
+        ):
+            await proxy.get(url)
+            await proxy.ask("GET", f"/{quote(evil)}")
+        await proxy.settled()
+    text = stream.getvalue()
+    assert not set("\r\x1b\u2028\u0085\u202e") & set(text)
+    if chosen == "json":
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert {line["event"] for line in lines} >= {"request.answered", "document.fetched"}
+        assert "forged" not in {line["event"] for line in lines}
+    else:
+        assert all(line[:4].isdigit() for line in text.splitlines())
