@@ -4,6 +4,8 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from proxy.connections import Connections, reaping
 from proxy.keys import CONNECTIONS
 from tests.feeds import an_item, atom
@@ -20,6 +22,7 @@ async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamW
     return await asyncio.open_connection(proxy.client.host, proxy.client.port)
 
 
+@pytest.mark.fault("78")
 async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin: Origin) -> None:
     """FAULTS 78; finding 11: neither is a connection that says nothing; one that is served is."""
     origin.publish("/feed", atom(an_item("a")))
@@ -43,6 +46,7 @@ async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin
             writer.close()
 
 
+@pytest.mark.fault("78")
 def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
     """FAULTS 78."""
     connections = Connections()

@@ -106,6 +106,7 @@ async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> 
     assert ids((await proxy.whole(origin.url("/feed"))).body) == ["b", "a"]
 
 
+@pytest.mark.fault("68")
 async def test_what_could_not_be_published_is_published_later(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ async def test_what_could_not_be_published_is_published_later(
     assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
 
 
+@pytest.mark.fault("67")
 async def test_what_was_not_published_is_taken_up_at_the_next_start(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def test_console_on_a_terminal_unless_json_is_wanted() -> None:
 
 @pytest.mark.parametrize("chosen", ["json", "console"])
 @pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\u2028", "\u0085", "\u202e"])
+@pytest.mark.fault("79")
 def test_no_text_breaks_a_line_or_steers_a_terminal(chosen: str, evil: str) -> None:
     """FAULTS 15 and 79."""
     stream = io.StringIO()

@@ -43,6 +43,7 @@ async def test_a_new_database_has_the_newest_schema(path: Path) -> None:
     await asyncio.to_thread(check_current, path)
 
 
+@pytest.mark.fault("72")
 async def test_only_what_is_missing_is_applied_and_a_copy_is_made_before(path: Path) -> None:
     """FAULTS 72."""
     await migrate_file(path, [FIRST])
@@ -69,6 +70,7 @@ async def test_a_copy_holds_what_was_still_in_the_log(path: Path) -> None:
     assert scalar(path.with_name("feeds.db.before-0002"), "SELECT count(*) FROM one") == 2
 
 
+@pytest.mark.fault("72")
 async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
     """FAULTS 72: one transaction each."""
     await migrate_file(path, [FIRST])
@@ -164,6 +166,7 @@ def one_whose_schema_is_damaged(path: Path) -> str:
         one_whose_schema_is_damaged,
     ],
 )
+@pytest.mark.fault("70")
 async def test_a_file_that_cannot_be_used_is_refused_and_left_alone(path: Path, make: object) -> None:
     """FAULTS 70: never deletes or overwrites."""
     assert callable(make)
@@ -178,6 +181,7 @@ async def test_a_file_that_cannot_be_used_is_refused_and_left_alone(path: Path, 
     assert (path.read_bytes(), files(path)) == before
 
 
+@pytest.mark.fault("70")
 async def test_a_newer_schema_is_seen_in_the_log_too(path: Path) -> None:
     """FAULTS 70: the file's header may be older than its write-ahead log."""
     await migrate_file(path, [FIRST])

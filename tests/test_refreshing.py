@@ -70,6 +70,7 @@ async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
         assert set(origin.counts()) == asked
 
 
+@pytest.mark.fault("53")
 async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Origin) -> None:
     """R13; FAULTS 53: a stored archive that is gone at the publisher's serves, completeness stands."""
     expected = publish_chain(origin, archives=3)

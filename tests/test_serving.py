@@ -71,6 +71,7 @@ async def test_nothing_in_time_is_a_504(proxy: Proxy, origin: Origin) -> None:
     assert ids((await proxy.whole(url)).body) == ["a"]
 
 
+@pytest.mark.fault("63")
 async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: Origin) -> None:
     """FAULTS 63."""
     expected = publish_chain(origin, archives=3)
@@ -88,6 +89,7 @@ async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: O
 
 
 @pytest.mark.parametrize("fault", [Status(500), Status(410), Reset()])
+@pytest.mark.fault("75")
 async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
     proxy: Proxy, origin: Origin, fault: object
 ) -> None:
@@ -133,6 +135,7 @@ async def test_a_feed_that_turned_into_a_page_keeps_the_stored_copy(proxy: Proxy
     assert reply.reconstruction.endswith(";stale")
 
 
+@pytest.mark.fault("74")
 async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path, origin: Origin) -> None:
     """R14; FAULTS 74: what is stored is not fetched twice."""
     expected = publish_chain(origin, archives=5)
@@ -190,6 +193,7 @@ async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
     assert [request.headers.get("if-none-match") for request in origin.requests] == [None, '"1"']
 
 
+@pytest.mark.fault("73")
 async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Origin) -> None:
     """FAULTS 73."""
     origin.publish("/feed", atom(an_item("a")))

@@ -31,6 +31,8 @@ from tests.sqlite_faults import check_database
 
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
+LARGE = 7
+"""Megabytes that no socket's buffers take."""
 
 
 def incompressible(seed: str, length: int) -> str:
@@ -39,7 +41,7 @@ def incompressible(seed: str, length: int) -> str:
     return "".join(pieces)
 
 
-def publish_large(origin: Origin, seed: str, megabytes: int) -> bytes:
+def publish_large(origin: Origin, seed: str, megabytes: int) -> None:
     """A feed of entries of 1 MB each, and so of as many segments."""
     items = [an_item(f"{seed}{n}", n + 1, incompressible(f"{seed}{n}", 1 << 20)) for n in range(megabytes)]
     for place, item in enumerate(items):
@@ -47,7 +49,6 @@ def publish_large(origin: Origin, seed: str, megabytes: int) -> bytes:
         is_last = place == len(items) - 1
         path = "/large" if is_last else f"/large/{place}"
         origin.publish(path, atom(item, archive=not is_last, prev_archive=older, updated=99))
-    return items[0].text.encode()
 
 
 async def until_logged(lines: Sequence[Mapping[str, Any]], event: str) -> Mapping[str, Any]:
@@ -57,21 +58,30 @@ async def until_logged(lines: Sequence[Mapping[str, Any]], event: str) -> Mappin
     return found[-1]
 
 
-@pytest.mark.fault("65")
-async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish_large(origin, "a", 12)
-    url = origin.url("/large")
-    await proxy.whole(url)
-    monkeypatch.setattr("proxy.web.feed._STALLED_SECONDS", 1.0)
+async def stalled(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection that takes next to nothing unless it is read."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.setblocking(False)
     await asyncio.get_running_loop().sock_connect(raw, (proxy.client.host, proxy.client.port))
-    _, writer = await asyncio.open_connection(sock=raw, limit=1)
+    return await asyncio.open_connection(sock=raw, limit=4096)
+
+
+def request_for(url: str) -> bytes:
+    return f"GET /feed?url={quote(url)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
+@pytest.mark.fault("65")
+async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_large(origin, "a", LARGE)
+    url = origin.url("/large")
+    await proxy.whole(url)
+    monkeypatch.setattr("proxy.web.feed._STALLED_SECONDS", 1.0)
+    _, writer = await stalled(proxy)
     with capture_logs(processors=[merge_contextvars]) as lines:
-        writer.write(f"GET /feed?url={quote(url)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        writer.write(request_for(url))
         await asyncio.sleep(0.3)
         assert not [line for line in lines if line["event"] == "request.answered"], "it did not stall"
         assert not any(db.in_transaction for db in proxy.store._readers._connections)
@@ -111,18 +121,24 @@ async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
 async def test_an_answer_stays_what_it_began_as_while_its_segments_are_replaced(
     proxy: Proxy, origin: Origin
 ) -> None:
-    publish_large(origin, "a", 12)
+    publish_large(origin, "a", LARGE)
     url = origin.url("/large")
-    before = await proxy.whole(url)
-    async with proxy.client.get(
-        "/feed", params={"url": url}, headers={"Accept-Encoding": "identity"}
-    ) as slow:
-        publish_large(origin, "b", 12)
-        after = await proxy.refreshed(url, full=True)
-        await proxy.store.upkeep.purge(now=proxy.clock())
-        body = await slow.read()
-    assert after.headers["ETag"] != before.headers["ETag"] == slow.headers["ETag"]
-    assert len(body) == int(slow.headers["Content-Length"])
+    await proxy.whole(url)
+    reader, writer = await stalled(proxy)
+    writer.write(request_for(url))
+    expected = await reader.readuntil(b"\r\n\r\n")
+    before = await proxy.get(url, headers={"Host": "localhost"})
+
+    publish_large(origin, "b", LARGE)
+    after = await proxy.refreshed(url, full=True)
+    await proxy.store.upkeep.purge(now=proxy.clock())
+    body = await reader.read()
+    writer.close()
+
+    etag, length = before.headers["ETag"], before.headers["Content-Length"]
+    assert after.headers["ETag"] != etag
+    assert f"ETag: {etag}\r\n".encode() in expected
+    assert f"Content-Length: {length}\r\n".encode() in expected
     assert body == before.body
 
 

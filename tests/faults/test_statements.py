@@ -112,6 +112,7 @@ async def check_recovery(proxy: Proxy, origin: Origin, settled: set[str]) -> Non
 @pytest.mark.parametrize("is_known", [False, True], ids=["walk", "refresh"])
 @pytest.mark.parametrize("how", ["once", "for-good", "late-commit"])
 @pytest.mark.parametrize("name", MESSAGES)
+@pytest.mark.fault("68", "69", "71")
 async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
     tmp_path: Path,
     origin: Origin,

@@ -131,6 +131,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: Store) ->
     assert instants == [9.5, 9.5, 11.1, 12.1, 12.1, 99.0]
 
 
+@pytest.mark.fault("66a")
 async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -> None:
     """FAULTS 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)

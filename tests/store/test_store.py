@@ -74,6 +74,7 @@ async def test_a_second_process_is_refused(database: Path) -> None:
         await store.check()
 
 
+@pytest.mark.fault("67")
 async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
     """FAULTS 67: all acknowledged documents are there, and no half document."""
     process = await asyncio.create_subprocess_exec(
@@ -104,6 +105,7 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
         assert await store._readers.run(lambda db: fetch_value(db, "PRAGMA foreign_key_check")) is None
 
 
+@pytest.mark.fault("68")
 async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
     """FAULTS 68: readers get what is stored; readiness fails, and recovers by itself."""
     feed = (await a_feed(store)).id
@@ -127,6 +129,7 @@ async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
     assert len(await store.documents(feed)) == 2
 
 
+@pytest.mark.fault("69")
 async def test_a_read_only_volume_serves_what_is_stored(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

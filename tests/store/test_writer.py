@@ -48,6 +48,26 @@ async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
     assert await writer.run(lambda db: fetch_value(db, "SELECT count(*) FROM pair")) == 0
 
 
+async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(db: aiosqlite.Connection) -> None:
+        await put_pair(db, 1)
+        raise KeyError("x")
+
+    async def no_rollback() -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(writer._db, "rollback", no_rollback)
+        with pytest.raises(StoreError, match="disk I/O error"):
+            await writer.run(fail)
+    assert writer._db.in_transaction
+
+    assert await writer.run(lambda db: put_pair(db, 2)) == 2
+    assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "2"
+
+
 async def test_random_cancellations_leave_no_half_transaction(writer: Writer) -> None:
     """FAULTS, finding 8: the transaction goes on when whoever asked for it leaves."""
     chance = random.Random(1)
@@ -99,6 +119,7 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
     await writer.close()
 
 
+@pytest.mark.fault("71")
 async def test_a_busy_database_is_waited_for(writer: Writer, database: Path) -> None:
     """FAULTS 71: BUSY is retried."""
     await writer.run(lambda db: put_pair(db, 1))

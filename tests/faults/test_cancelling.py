@@ -1,0 +1,99 @@
+"""Whatever is cancelled, at whatever moment, leaves whole documents and nothing open.
+
+The suite cancels some times; `python -m pytest tests/faults/test_cancelling.py --exhaustive` 1,000 times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy.errors import WholefeedError
+from proxy.web.answer import Request, prepare, slices
+from tests.feeds import ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import check_database
+
+CANCELLATIONS, ALL_CANCELLATIONS = 300, 1000
+LONGEST_SECONDS = 0.03
+"""A walk takes about so long."""
+
+
+async def read(proxy: Proxy, url: str) -> None:
+    async with proxy.service.answer(url, wait_seconds=5) as reconstruction:
+        answer = prepare(reconstruction, Request(self_url=url, is_gzip=True, warns=True))
+        async for _ in slices(answer, proxy.store):
+            pass
+
+
+async def walk(proxy: Proxy, url: str) -> None:
+    """Wait for the refresh of the feed; cancelling this cancels the refresh itself, as closing does."""
+    await proxy.service.refresh(url, is_full=True)
+    feed = await proxy.store.feed_by_url(url)
+    flight = proxy.service._refreshes.running(feed.id) if feed is not None else None
+    if flight is not None:
+        await flight
+
+
+async def forget(proxy: Proxy, url: str) -> None:
+    await proxy.service.forget(url)
+
+
+async def status(proxy: Proxy, url: str) -> None:
+    await proxy.service.status(url)
+
+
+CALLS: list[Callable[[Proxy, str], Awaitable[None]]] = [read, read, read, walk, walk, status, forget]
+
+
+async def cancelled(call: Awaitable[None], seconds: float) -> bool:
+    """Run a call for so long at most; return whether it was cancelled."""
+    task = asyncio.ensure_future(call)
+    await asyncio.wait({task}, timeout=seconds)
+    was_running = task.cancel()
+    (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    assert outcome is None or isinstance(outcome, asyncio.CancelledError | WholefeedError), outcome
+    return was_running
+
+
+@pytest.mark.timeout(300)
+async def test_random_cancellations_of_the_service_leave_whole_feeds(
+    tmp_path: Path, origin: Origin, request: pytest.FixtureRequest
+) -> None:
+    """FAULTS, findings 8 and 9."""
+    wanted = ALL_CANCELLATIONS if request.config.getoption("--exhaustive") else CANCELLATIONS
+    expected = publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    chance = random.Random(8)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.get(url)
+        before = {task.get_name() for task in asyncio.all_tasks()}
+        done = 0
+        with capture_logs() as lines:
+            while done < wanted:
+                proxy.clock.advance(4000)
+                calls = [chance.choice(CALLS)(proxy, url) for _ in range(3)]
+                times = [chance.uniform(0, LONGEST_SECONDS) for _ in calls]
+                done += sum(await asyncio.gather(*map(cancelled, calls, times)))
+            await proxy.settled()
+        assert not [line for line in lines if line["event"] in ("refresh.failed", "request.failed")]
+
+        reply = await proxy.whole(url)
+        await proxy.settled()
+        assert (reply.state, ids(reply.body)) == ("complete", expected)
+        connections = (proxy.store._writer._db, *proxy.store._readers._connections)
+        async with asyncio.timeout(10):
+            while proxy.store._readers._idle.qsize() < len(connections) - 1:
+                await asyncio.sleep(0.01)
+        assert not any(db.in_transaction for db in connections)
+        assert proxy.store._pins.segments == proxy.store._pins.feeds == proxy.store._pins.sent == frozenset()
+        left = {task.get_name() for task in asyncio.all_tasks()} - before
+        assert not {name for name in left if not name.startswith("Task-")}
+        assert len(asyncio.all_tasks()) <= len(before) + 2  # the client's and the publisher's connection
+    check_database(tmp_path / "wholefeed.db")
