@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from proxy.config import Config
 from proxy.migrate import migrate_file
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
@@ -43,6 +44,11 @@ def publish_new(origin: Origin) -> None:
     origin.publish("/archive/1", atom(changed, an_item("e1", 1), archive=True, current="/feed"))
 
 
+def a_patient_config(folder: Path) -> Config:
+    """No answer leaves early: what is shown is what the store made of it."""
+    return a_config(folder, limits={"respond_within_seconds": 60})
+
+
 async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
     """A database: empty, or with the feed as it was before."""
     folder.mkdir()
@@ -50,7 +56,7 @@ async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
     await migrate_file(path)
     if is_known:
         publish_chain(origin, archives=2)
-        async with running(a_config(folder)) as proxy:
+        async with running(a_patient_config(folder)) as proxy:
             assert ids((await proxy.whole(origin.url("/feed"))).body) == OLD
     return path
 
@@ -61,7 +67,7 @@ async def started(template: Path, folder: Path) -> AsyncIterator[Proxy]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shutil.copy(template, folder / "wholefeed.db")
-    async with running(a_config(folder)) as proxy:
+    async with running(a_patient_config(folder)) as proxy:
         proxy.clock.advance(4000)
         yield proxy
 
@@ -142,7 +148,7 @@ async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
             if not is_damaged:
                 await check_recovery(proxy, origin, settled)
         if is_damaged:  # it is not written to any more: somebody has to look after it
-            async with running(a_config(path.parent)) as proxy:
+            async with running(a_patient_config(path.parent)) as proxy:
                 proxy.clock.advance(4000)
                 await check_recovery(proxy, origin, settled)
         check_database(path)
