@@ -71,7 +71,7 @@ class SqliteFaults:
             at: The number.
             name: One of `MESSAGES`.
             for_good: The ones behind it fail, too, until `heal`.
-            late_commit: A COMMIT is done before it is told to have failed.
+            late_commit: Only COMMITs are counted, and it is done before it is told to have failed.
         """
         self.statements = self.failed = 0
         self._at, self._name, self._for_good, self._late_commit = at, name, for_good, late_commit
@@ -83,9 +83,9 @@ class SqliteFaults:
     def _factory(self, *args: Any, **options: Any) -> sqlite3.Connection:
         return _Connection(self, *args, **options)
 
-    def is_hit(self, *, writes: bool) -> bool:
+    def is_hit(self, sql: str, *, writes: bool) -> bool:
         """Count a statement; tell whether it is one to fail."""
-        if self._name in ONLY_WRITING and not writes:
+        if (self._name in ONLY_WRITING and not writes) or (self._late_commit and sql != "COMMIT"):
             return False
         self.statements += 1
         hit = self._at and (self.statements == self._at or (self._for_good and self.statements > self._at))
@@ -94,9 +94,9 @@ class SqliteFaults:
 
     def failing(self, sql: str, *, writes: bool, run: Any) -> Any:
         """Run a statement, or fail it."""
-        if not self.is_hit(writes=writes):
+        if not self.is_hit(sql, writes=writes):
             return run()
-        if self._late_commit and sql == "COMMIT":
+        if self._late_commit:
             run()
         raise sqlite_error(self._name)
 

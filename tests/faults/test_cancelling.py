@@ -20,7 +20,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import check_database
 
-CANCELLATIONS, ALL_CANCELLATIONS = 300, 1000
+CANCELLATIONS, ALL_CANCELLATIONS = 150, 1000
 LONGEST_SECONDS = 0.03
 """A walk takes about so long."""
 
