@@ -167,7 +167,22 @@ class Fetcher:
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
     ) -> Fetched:
-        """Return the document at a URL, after redirects.
+        """Return the document at a URL: `fetching` for who has nothing to object to what came."""
+        async with self.fetching(url, validators=validators, on_chunk=on_chunk) as fetched:
+            pass
+        return fetched
+
+    @contextlib.asynccontextmanager
+    async def fetching(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_chunk: Callable[[str, bytes], None] | None = None,
+    ) -> AsyncIterator[Fetched]:
+        """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
+
+        A DocumentError that is raised in the block (what came is no feed) is the outcome of the fetch.
 
         Args:
             url: Absolute http(s) URL.
@@ -180,6 +195,7 @@ class Fetcher:
         trip = _Trip(without_credentials(url), self._config.document_timeout_seconds)
         try:
             fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+            yield fetched
         except DocumentError as exc:
             if isinstance(exc, ForbiddenTargetError):
                 log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
@@ -188,7 +204,6 @@ class Fetcher:
             raise
         outcome = "not-modified" if fetched.not_modified else "fetched"
         log.info("document.fetched", outcome=outcome, **trip.facts())
-        return fetched
 
     async def _travel(
         self, trip: _Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
@@ -263,11 +278,9 @@ class Fetcher:
         """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
         base, location = answer.target, answer.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
-        if target.url in trip.seen:
-            raise PublisherError("the redirects lead in a circle", url=base.url, slug="redirect-loop")
-        if len(trip.seen) > self._config.max_redirects:
-            message = f"expected at most {self._config.max_redirects} redirects"
-            raise PublisherError(message, url=base.url, slug="too-many-redirects")
+        if target.url in trip.seen or len(trip.seen) > self._config.max_redirects:
+            message = f"expected at most {self._config.max_redirects} redirects and no circle"
+            raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 
     def _concluded(self, trip: _Trip, answer: Answer, *, is_conditional: bool) -> Fetched:

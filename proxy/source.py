@@ -76,8 +76,9 @@ class Source:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
         early = _early_reader(on_older, relation) if on_older else None
-        fetched = await self._fetcher.fetch(url, validators=validators, on_chunk=early)
-        return fetched if fetched.not_modified else await self._read(fetched)
+        async with self._fetcher.fetching(url, validators=validators, on_chunk=early) as fetched:
+            obtained = None if fetched.not_modified else await self._read(fetched)
+        return obtained or fetched
 
     async def _read(self, fetched: Fetched) -> Obtained:
         if len(fetched.body) > INLINE_BYTES:

@@ -60,14 +60,19 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
         allow_downgrade: Whether https may lead to http.
 
     Raises:
-        PublisherError: `bad-redirect`: it leads to no http(s) URL, or to one with credentials. `downgrade`.
+        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`: it leads to what is no http(s) URL
+            that may be asked for, or to one with credentials. `downgrade`.
     """
     octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
     try:
-        if not octets.strip():
-            raise UrlError("expected a URL in the Location field, got none")
-        target = parse_target(resolve(base.url, octets))
-    except ValueError as exc:
+        url = resolve(base.url, octets) if octets.strip() else ""
+    except ValueError:
+        url = ""
+    if not url:
+        raise PublisherError("expected a URL in the Location field", url=base.url, slug="redirect-loop")
+    try:
+        target = parse_target(url)
+    except UrlError as exc:
         raise PublisherError(
             "expected a redirect to an http(s) URL without credentials", url=base.url, slug="bad-redirect"
         ) from exc

@@ -1,4 +1,4 @@
-"""When a document that could not be had is tried again (rule R14; FAULTS rows 54 and 55)."""
+"""When a document that could not be had is tried again (rule R14; FAULTS rows 54 to 56)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ FIRST_DELAY_SECONDS: Final = 60.0
 LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
 
 _GONE: Final = 410
+_CLOSED: Final = frozenset({401, 403})
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
 _REQUEST_TIMEOUT: Final = 408
@@ -35,7 +36,6 @@ LASTING_REASONS: Final = frozenset(
         "redirect-loop",
         "tls-certificate",
         "too-large",
-        "too-many-redirects",
         "unexpected-status",
         "unsupported-encoding",
         "unsupported-format",
@@ -53,11 +53,13 @@ def next_attempt_at(
     now: float,
     retry_after_seconds: float | None,
     retry_missing_seconds: float,
+    is_subscription: bool = False,
 ) -> float:
     """Return the instant, epoch seconds, before which a document is not asked for again.
 
-    A publisher that names a delay (429, 503) is obeyed. 410 rests a day; 5xx, 408, 429 and a failing
-    network begin with a minute that doubles up to six hours; everything else, `retry_missing_seconds`.
+    A publisher that names a delay (429, 503) is obeyed. 410 rests a day, a feed that is closed to us (401,
+    403) too; 5xx, 408, 429 and a failing network begin with a minute that doubles up to six hours;
+    everything else, `retry_missing_seconds`.
     Never more than a day from now, however the clock has jumped (FAULTS row 73).
 
     Args:
@@ -67,11 +69,12 @@ def next_attempt_at(
         now: Epoch seconds.
         retry_after_seconds: As `proxy.core.freshness.retry_after_seconds` reads it.
         retry_missing_seconds: From the configuration.
+        is_subscription: Whether it is the subscription document: the feed itself, not a part of it.
     """
     assert attempts >= 1, "an attempt has just failed"
     if retry_after_seconds is not None and status in (_TOO_MANY_REQUESTS, _UNAVAILABLE):
         delay = retry_after_seconds
-    elif status == _GONE:
+    elif status == _GONE or (is_subscription and status in _CLOSED):
         delay = DAY_SECONDS
     elif status in _TRANSIENT_STATUSES or (status is None and reason not in LASTING_REASONS):
         delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(attempts - 1, 16), LONGEST_DELAY_SECONDS)

@@ -112,7 +112,8 @@ class Refetch:
         """The publisher could not be reached: the stored feed serves until the next attempt."""
         now = self._shop.now()
         earlier = self._attempts.get(SUBSCRIPTION_ATTEMPT)
-        next_at = next_attempt(self._shop, error, 1 + (earlier.attempts if earlier else 0))
+        attempts = 1 + (earlier.attempts if earlier else 0)
+        next_at = next_attempt(self._shop, error, attempts, is_subscription=True)
         await self._store.put_attempt(
             self._feed.id,
             SUBSCRIPTION_ATTEMPT,
@@ -256,7 +257,9 @@ class Refetch:
         )
 
 
-def next_attempt(workshop: Workshop, error: DocumentError, attempts: int) -> float:
+def next_attempt(
+    workshop: Workshop, error: DocumentError, attempts: int, *, is_subscription: bool = False
+) -> float:
     """Return the epoch second from which a document that could not be had is tried again (R14)."""
     return next_attempt_at(
         reason=error.slug,
@@ -265,4 +268,5 @@ def next_attempt(workshop: Workshop, error: DocumentError, attempts: int) -> flo
         now=workshop.now(),
         retry_after_seconds=error.retry_after_seconds,
         retry_missing_seconds=workshop.config.freshness.retry_missing_seconds,
+        is_subscription=is_subscription,
     )

@@ -13,6 +13,8 @@ def delay(
     attempts: int = 1,
     retry_after: float | None = None,
     retry_missing: float = 1000.0,
+    *,
+    is_subscription: bool = False,
 ) -> float:
     at = next_attempt_at(
         reason,
@@ -21,6 +23,7 @@ def delay(
         now=5e8,
         retry_after_seconds=retry_after,
         retry_missing_seconds=retry_missing,
+        is_subscription=is_subscription,
     )
     return at - 5e8
 
@@ -51,6 +54,13 @@ def delay(
 def test_rests_as_the_table_says(reason: str, status: int | None, attempts: int, seconds: float) -> None:
     """FAULTS 54."""
     assert delay(reason, status, attempts) == seconds
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(401, DAY_SECONDS), (403, DAY_SECONDS), (404, 1000)])
+def test_a_feed_that_is_closed_to_us_is_asked_for_daily(status: int, seconds: float) -> None:
+    """FAULTS 56; an archive document behind such a status may well open earlier (54)."""
+    assert delay("origin-forbidden", status, is_subscription=True) == seconds
+    assert delay("origin-forbidden", status) == 1000
 
 
 @pytest.mark.parametrize("status", [429, 503])
