@@ -23,6 +23,7 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from proxy.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
+from proxy.bodies import chunks
 from proxy.config import FetchConfig
 from proxy.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from proxy.failures import TRANSPORT_ERRORS, failure_of
@@ -246,29 +247,24 @@ class Exchange:
         decoder = Decoder(
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
-        connection = response.connection
-        protocol = connection.protocol if connection is not None else None
         body = bytearray()
         floor = _RateFloor(self._clock)
         unyielded = 0
-        async for chunk in response.content.iter_any():
-            traffic.wire_bytes += len(chunk)
-            floor.check(decoder.wire_bytes + len(chunk))
-            if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
-                raise _too_large()
-            for piece in decoder.feed(chunk):
-                body += piece
-                traffic.body_bytes += len(piece)
-                if on_chunk is not None and response.status == HTTPStatus.OK:
-                    on_chunk(piece)
-                unyielded += len(piece)
-                if unyielded >= _YIELD_BYTES:
-                    unyielded = 0
-                    await asyncio.sleep(0)
-        if protocol is not None and isinstance(protocol.exception(), aiohttp.ClientOSError):
-            raise aiohttp.ClientPayloadError(
-                "reset"
-            )  # aiohttp takes it for the end where no length was given
+        async with contextlib.aclosing(chunks(response)) as wire:
+            async for chunk in wire:
+                traffic.wire_bytes += len(chunk)
+                floor.check(decoder.wire_bytes + len(chunk))
+                if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
+                    raise _too_large()
+                for piece in decoder.feed(chunk):
+                    body += piece
+                    traffic.body_bytes += len(piece)
+                    if on_chunk is not None and response.status == HTTPStatus.OK:
+                        on_chunk(piece)
+                    unyielded += len(piece)
+                    if unyielded >= _YIELD_BYTES:
+                        unyielded = 0
+                        await asyncio.sleep(0)
         decoder.finish()
         return bytes(body)
 

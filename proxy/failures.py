@@ -6,6 +6,7 @@ text gets into a message.
 
 from __future__ import annotations
 
+import re
 import ssl
 from http import HTTPStatus
 from typing import Final
@@ -27,6 +28,9 @@ from proxy.errors import (
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
 """What `failure_of` knows; TimeoutError is an OSError."""
 
+_NOT_HTTP: Final = (aiohttp.ClientResponseError, HttpProcessingError)
+_IN_CHUNK: Final = re.compile(r"\bchunk\b", re.IGNORECASE)
+"""In the parser's own words, where a broken chunk came together with the head, so that neither is given."""
 _BUSY_STATUSES: Final = frozenset({502, 503, 504})
 _FORBIDDEN_STATUSES: Final = frozenset({401, 403})
 
@@ -36,12 +40,7 @@ _ANYWHERE: Final[tuple[_Row, ...]] = (
     (aiohttp.ConnectionTimeoutError, PublisherTimeoutError, "timeout", "no connection in the time allowed"),
     (TimeoutError, PublisherTimeoutError, "timeout", "the publisher fell silent"),
     (aiohttp.ClientHttpProxyError, PublisherError, "connection-failed", "fetch.proxy refused the connection"),
-    (
-        (aiohttp.ClientResponseError, HttpProcessingError),
-        PublisherError,
-        "protocol-error",
-        "the answer is not valid HTTP",
-    ),
+    (_NOT_HTTP, PublisherError, "protocol-error", "the answer is not valid HTTP"),
     (aiohttp.ClientPayloadError, PublisherError, "incomplete", "the answer stopped before its end"),
 )
 _IN_BODY: Final[tuple[_Row, ...]] = (
@@ -92,6 +91,8 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
         return LoopDetectedError("the target is this proxy itself", url=url)
     if isinstance(cause, NameTimeoutError):
         return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
+    if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
+        return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
     for kinds, error, slug, message in _IN_BODY if in_body else _BEFORE_BODY:
         if isinstance(exc, kinds):
             return error(message, url=url, slug=slug)

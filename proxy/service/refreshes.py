@@ -13,7 +13,6 @@ from typing import Final
 
 import structlog
 
-from proxy.core.backoff import DAY_SECONDS
 from proxy.core.terms import State
 from proxy.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
 from proxy.service.flights import Flights

@@ -1,0 +1,194 @@
+"""What holds for every fault, wherever it strikes (docs/faults.md): one check a place.
+
+    case = Case("reset", Reset(), "connection-failed")
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+
+`origin` publishes what stays sound, `struck` what the fault is to hit: another host, so that a fault can be
+that the whole of it is down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from structlog.testing import capture_logs
+
+from tests.answers import Answer
+from tests.feeds import an_item, atom, ids
+from tests.origin import Origin
+from tests.running import Proxy, Reply
+
+DAY_SECONDS = 86400
+SECRET = "k3y"
+"""Stands in the query string of what is asked for; no log line may show it."""
+
+Log = Sequence[MutableMapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to misbehave, and what it is called."""
+
+    name: str
+    answer: Answer
+    slug: str
+    status: int = 502
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Fault(Protocol):
+    """Something that goes wrong with one document until it does not any more."""
+
+    origin: Origin
+
+    async def begin(self, path: str) -> None: ...
+    async def end(self, path: str) -> None: ...
+
+
+@dataclass
+class Answered:
+    """The document is answered like this."""
+
+    origin: Origin
+    answer: Answer
+
+    async def begin(self, path: str) -> None:
+        self.origin.fault(path, self.answer)
+
+    async def end(self, path: str) -> None:
+        self.origin.heal(path)
+
+
+@dataclass
+class Down:
+    """Nobody listens."""
+
+    origin: Origin
+
+    async def begin(self, path: str) -> None:
+        await self.origin.stop()
+
+    async def end(self, path: str) -> None:
+        await self.origin.start()
+
+
+def problem(reply: Reply, slug: str, status: int) -> dict[str, Any]:
+    """Check a problem document (RFC 9457) and return it."""
+    found: dict[str, Any] = json.loads(reply.body)
+    assert (reply.status, found["status"], found["type"]) == (status, status, f"urn:wholefeed:{slug}")
+    assert reply.headers["Content-Type"].startswith("application/problem+json")
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert found["request_id"] == reply.headers["X-Request-Id"] != ""
+    assert found["title"]
+    assert found["detail"]
+    return found
+
+
+def the_event(logs: Log, origin: Origin, path: str) -> MutableMapping[str, Any]:
+    """The one event of the fetch of a path, with all that it must tell and nothing that it must not."""
+    (event,) = [
+        line
+        for line in logs
+        if line["event"].startswith("document.")
+        and line["url"].removesuffix("?…") == origin.url(path).partition("?")[0]
+    ]
+    assert event["host"] == origin.host
+    for name in ("hops", "wire_bytes", "body_bytes", "duration_s"):
+        assert event[name] >= 0, name
+    assert SECRET not in str(logs)
+    return event
+
+
+async def strikes(proxy: Proxy, origin: Origin, fault: Fault, case: Case) -> None:
+    """Check that a fault has its outcome wherever it strikes, and leaves another feed alone."""
+    origin.publish("/sound", atom(an_item("z"), complete=True))
+    await strikes_what_is_unknown(proxy, fault, case)
+    await strikes_what_is_stored(proxy, fault, case)
+    await strikes_an_archive(proxy, origin, fault, case)
+    assert (await proxy.whole(origin.url("/sound"))).state == "complete"
+
+
+async def strikes_what_is_unknown(proxy: Proxy, fault: Fault, case: Case) -> None:
+    """SUB, nothing stored: the problem, and nothing is kept of it."""
+    publisher, path = fault.origin, f"/unknown?key={SECRET}"
+    url = publisher.url(path)
+    publisher.publish("/unknown", atom(an_item("a"), complete=True))
+    await fault.begin("/unknown")
+    with capture_logs() as logs:
+        reply = await proxy.get(url)
+    await fault.end("/unknown")
+
+    problem(reply, case.slug, case.status)
+    event = the_event(logs, publisher, path)
+    assert (event["event"], event["outcome"], event["slug"]) == ("document.failed", "failed", case.slug)
+    problem(await proxy.ask("GET", "/status", params={"url": url}), "unknown-feed", 404)
+    assert ids((await proxy.whole(url)).body) == ["a"]
+
+
+async def strikes_what_is_stored(proxy: Proxy, fault: Fault, case: Case) -> None:
+    """SUB, stored: what is stored is served as stale and stays as it was, until the publisher is back."""
+    publisher, url = fault.origin, fault.origin.url("/stored")
+    publisher.publish("/stored", atom(an_item("b", 2), prev_archive="/stored/1"))
+    publisher.publish("/stored/1", atom(an_item("a", 1), archive=True))
+    fresh = await proxy.whole(url)
+    assert (fresh.state, ids(fresh.body)) == ("complete", ["b", "a"])
+    before = await stored(proxy, url)
+    await fault.begin("/stored")
+    proxy.clock.advance(DAY_SECONDS + 1)
+    with capture_logs() as logs:
+        stale = await proxy.get(url)
+    await fault.end("/stored")
+
+    assert (stale.status, stale.reconstruction) == (200, f"{fresh.reconstruction};stale")
+    assert (stale.body, stale.headers["ETag"]) == (fresh.body, fresh.headers["ETag"])
+    assert await stored(proxy, url) == before
+    assert the_event(logs, publisher, "/stored")["slug"] == case.slug
+
+    publisher.publish("/stored", atom(an_item("c", 3), an_item("b", 2), prev_archive="/stored/1"))
+    proxy.clock.advance(DAY_SECONDS + 1)
+    healed = await proxy.whole(url)
+    assert healed.reconstruction == "complete;documents=2;entries=3;missing=0"
+
+
+async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, case: Case) -> None:
+    """ARC: partial with all that is within reach, until it heals; then the stored copy outlasts it."""
+    publisher, url = fault.origin, origin.url("/chain")
+    origin.publish("/chain", atom(an_item("d", 4), prev_archive="/chain/3"))
+    origin.publish("/chain/3", atom(an_item("c", 3), archive=True, prev_archive=publisher.url("/chain/2")))
+    publisher.publish("/chain/2", atom(an_item("b", 2), archive=True, prev_archive="/chain/1"))
+    publisher.publish("/chain/1", atom(an_item("a", 1), archive=True))
+    await fault.begin("/chain/2")
+    with capture_logs() as logs:
+        reply = await proxy.whole(url)
+    await fault.end("/chain/2")
+
+    assert (reply.status, reply.reconstruction) == (200, "partial;documents=2;entries=2;missing=1")
+    assert ids(reply.body)[1:] == ["d", "c"]
+    assert b"complete/>" not in reply.body
+    (missing,) = (await proxy.status(url))["missing"]
+    assert (missing["url"], missing["reason"]) == (publisher.url("/chain/2"), case.slug)
+    assert missing["next_attempt"]
+    assert the_event(logs, publisher, "/chain/2")["slug"] == case.slug
+
+    whole = await proxy.refreshed(url)
+    assert (whole.state, ids(whole.body)) == ("complete", ["d", "c", "b", "a"])
+    assert (await proxy.status(url))["missing"] == []
+    before = await stored(proxy, url)
+    await fault.begin("/chain/2")
+    again = await proxy.refreshed(url, full=True)
+    await fault.end("/chain/2")
+    assert (again.state, again.body) == ("complete", whole.body)
+    assert await stored(proxy, url) == before
+
+
+async def stored(proxy: Proxy, url: str) -> list[tuple[str, bytes, bytes]]:
+    """URL, digest and body of each document that is stored of a feed."""
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    rows = await proxy.store.documents(feed.id)
+    return [(row.url, row.digest, await proxy.store.body(row.id)) for row in rows]

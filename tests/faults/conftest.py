@@ -1,0 +1,16 @@
+"""Fixtures of the faults: another publisher, whose documents are struck."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.origin import Origin
+
+
+@pytest.fixture
+async def struck() -> AsyncIterator[Origin]:
+    """Another host than `origin`."""
+    async with Origin("127.0.0.2") as struck:
+        yield struck
