@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from proxy.errors import let_go
+
 Key = TypeVar("Key")
 T = TypeVar("T")
 
@@ -33,7 +35,7 @@ class Flights(Generic[Key, T]):
         assert not self._is_closed, "closed"
         task = self._tasks.get(key)
         if task is None:
-            task = asyncio.create_task(start())
+            task = asyncio.create_task(_flight(start()))
             self._tasks[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
         return task
@@ -51,3 +53,11 @@ class Flights(Generic[Key, T]):
             del self._tasks[key]
         if not task.cancelled():
             task.exception()  # whoever waits sees it; nobody waiting is no reason for a warning
+
+
+async def _flight(run: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await run
+    except BaseException as exc:
+        let_go(exc)
+        raise

@@ -41,12 +41,11 @@ async def find_subscription(source: Source, url: str) -> Subscription:
         DocumentError: Nothing usable as a feed was found.
     """
     try:
-        obtained = await _fetched(source, url)
-    except PageError as page:
-        announced = _announced_feed(page)
-        obtained = await _fetched(source, announced)
-        url = announced
-    return await settle_subscription(source, url, obtained)
+        return await settle_subscription(source, url, await _fetched(source, url))
+    except PageError as exc:
+        page = exc.fetched
+    url = _announced_feed(page)
+    return await settle_subscription(source, url, await _fetched(source, url))
 
 
 async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
@@ -92,10 +91,9 @@ async def _fetched(source: Source, url: str) -> Obtained:
     return obtained
 
 
-def _announced_feed(page: PageError) -> str:
-    fetched = page.fetched
+def _announced_feed(fetched: Fetched) -> str:
     best = preferred(discover(fetched.body, fetched.final_url, fetched.media_type))
     if best is not None:
         return best.url
     what = "an HTML page that announces no feed"
-    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed") from page
+    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed")

@@ -21,7 +21,7 @@ from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.revalidation import settles
 from proxy.core.terms import Role
 from proxy.core.walk import Walk
-from proxy.errors import DocumentError
+from proxy.errors import DocumentError, let_go
 from proxy.fetch import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.grounds import Grounds, Progress, Walked
@@ -151,7 +151,8 @@ class WalkDriver:
                 relation=self._grounds.relation,
             )
         except DocumentError as exc:
-            return exc
+            let_go(exc)
+            return exc.with_traceback(None)
 
     def _predict(self, url: str, older: str) -> None:
         """Begin to fetch what the head of a document that still arrives links to."""

@@ -165,9 +165,10 @@ class Guard:
             self.limit(f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
         longest = max(len(name), max(map(len, attributes), default=0))
         if longest > MAX_TOKEN_CHARACTERS:
-            self.limit(
-                f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters", f"one of {longest}"
-            )
+            self._limit_token(longest)
+
+    def _limit_token(self, length: int) -> None:
+        self.limit(f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters", f"one of {length}")
 
     def limit(self, expected: str, found: str) -> None:
         """End the reading at a limit, if limits hold for this document.
@@ -215,6 +216,8 @@ class Guard:
             self.limit(
                 f"a namespace URI of at most {MAX_NAMESPACE_CHARACTERS} characters", f"{len(uri or '')}"
             )
+        if len(prefix or "") > MAX_TOKEN_CHARACTERS:
+            self._limit_token(len(prefix or ""))
         index = self.parser.CurrentByteIndex
         if index != self._declared_at:
             self._declared, self._declared_at = {}, index

@@ -251,7 +251,7 @@ def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pyt
     assert len(parse(atom(an_entry("<a/>") * 4, "<x/>" * 4), URL, max_depth=UNLIMITED).entries) == 4
 
 
-@pytest.mark.parametrize("quoted", ['<b a="{}"/>', "<b{}/>", "<b {}='1'/>"])
+@pytest.mark.parametrize("quoted", ['<b a="{}"/>', "<b{}/>", "<b {}='1'/>", "<b xmlns:{}='u'/>"])
 def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
     """FAULTS row 44, at the size that a body can have."""
     refused(atom(an_entry(quoted.format("x" * (30 << 20)))), "xml-limit")

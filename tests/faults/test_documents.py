@@ -1,0 +1,352 @@
+"""FAULTS, section D: documents that are not what XML and their encoding should be, as a reader sees them.
+
+Each row is a list of ways to write a document. Those that are refused are checked like any other fault
+(`tests.faults.checks`); those that are read, wherever they can stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.answers import Answer, Computed, Document
+from tests.faults.checks import Answered, Case, strikes
+from tests.feeds import an_item, atom, ids, rss, texts
+from tests.origin import ATOM, Origin
+from tests.running import Proxy
+
+FEED = atom(an_item("x", 9, "TEXT"))
+DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def body(content: bytes, media_type: str = ATOM) -> Answer:
+    return Document(body=content, headers=(("Content-Type", media_type),))
+
+
+def under(doctype: str, inside: str = "") -> Answer:
+    """A feed under a document type, which names /outside on its own host as HERE."""
+
+    def answer(request: object) -> Answer:
+        here = f"http://{request.headers['host']}/outside"  # type: ignore[attr-defined]
+        text = f'<?xml version="1.0"?>\n{doctype}\n' + FEED.removeprefix(DECLARATION).decode()
+        return body(text.replace("HERE", here).replace("TEXT", inside or "TEXT").encode())
+
+    return Computed(answer)
+
+
+def element(attributes: str = "", inside: str = "") -> bytes:
+    """A feed with an entry that holds this element."""
+    return FEED.replace(b"TEXT", f"<b{attributes}>{inside}</b>".encode())
+
+
+def many(attribute: str, count: int) -> str:
+    return "".join(attribute.format(n, n) for n in range(count))
+
+
+LONG = "x" * ((1 << 20) + 1)
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+
+
+@pytest.mark.fault("40")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "billion laughs",
+            under(f'<!DOCTYPE feed [<!ENTITY l0 "ha">{LAUGHS}]>', "&l9;"),
+            "dtd-forbidden",
+            422,
+        ),
+        Case(
+            "quadratic entities",
+            under(f'<!DOCTYPE feed [<!ENTITY q "{"q" * 50_000}">]>', "&q;" * 50_000),
+            "dtd-forbidden",
+            422,
+        ),
+        Case(
+            "parameter entity",
+            under('<!DOCTYPE feed [<!ENTITY % p SYSTEM "HERE"> %p;]>'),
+            "dtd-forbidden",
+            422,
+        ),
+        Case(
+            "external entity",
+            under('<!DOCTYPE feed [<!ENTITY e SYSTEM "HERE">]>', "&e;"),
+            "dtd-forbidden",
+            422,
+        ),
+        Case(
+            "external file",
+            under('<!DOCTYPE feed [<!ENTITY e SYSTEM "file:///etc/passwd">]>', "&e;"),
+            "dtd-forbidden",
+            422,
+        ),
+        Case(
+            "external DTD and more",
+            under('<!DOCTYPE feed SYSTEM "HERE" [<!ENTITY e "x">]>', "&e;"),
+            "dtd-forbidden",
+            422,
+        ),
+    ],
+    ids=str,
+)
+async def test_row_40_entities_are_refused_and_nothing_is_asked_for(
+    proxy: Proxy, origin: Origin, struck: Origin, case: Case
+) -> None:
+    struck.publish("/outside", "<!ELEMENT feed ANY>")
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+    assert struck.requests_for("/outside") == []
+
+
+@pytest.mark.fault("41")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("empty", under("<!DOCTYPE feed [ ]>"), "dtd-forbidden", 422),
+        Case(
+            "attribute defaults", under('<!DOCTYPE feed [<!ATTLIST feed a CDATA "x">]>'), "dtd-forbidden", 422
+        ),
+        Case("elements", under("<!DOCTYPE feed [<!ELEMENT feed ANY>]>"), "dtd-forbidden", 422),
+        Case(
+            "behind a public one", under('<!DOCTYPE feed PUBLIC "-//X//" "HERE" [ ]>'), "dtd-forbidden", 422
+        ),
+    ],
+    ids=str,
+)
+async def test_row_41_a_document_type_of_its_own(
+    proxy: Proxy, origin: Origin, struck: Origin, case: Case
+) -> None:
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+
+
+@pytest.mark.fault("42", "59")
+@pytest.mark.parametrize("inside", ["about", "about &nbsp; &copy; it"], ids=["plain", "with entities"])
+async def test_row_42_a_public_document_type_is_accepted_and_never_fetched(
+    proxy: Proxy, origin: Origin, inside: str
+) -> None:
+    """RSS 0.91 has one, which defines HTML's entities; the repair pass resolves those."""
+    declared = f'<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "{origin.url("/rss-0.91.dtd")}">\n<rss'
+    new, old = rss(an_item("b", 2, inside), prev_archive="/1"), rss(an_item("a", 1, inside), archive=True)
+    origin.publish("/feed", new.replace(b"<rss", declared.encode(), 1), content_type="application/rss+xml")
+    origin.publish("/1", old.replace(b"<rss", declared.encode(), 1), content_type="application/rss+xml")
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", ["b", "a"])
+    expected = inside.replace("&nbsp;", "\xa0").replace("&copy;", "©")
+    assert texts(reply.body) == dict.fromkeys("ab", expected)
+    assert b"DOCTYPE" not in reply.body
+    assert set(origin.counts()) == {"/feed", "/1"}
+
+
+@pytest.mark.fault("43")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("depth", body(element(inside="<a>" * 300 + "</a>" * 300)), "xml-limit", 422),
+        Case("attributes", body(element(many(" a{}=''", 300))), "xml-limit", 422),
+        Case("declarations", body(element(many(" xmlns:p{}='u:{}'", 300))), "xml-limit", 422),
+        Case("namespace", body(element(f" xmlns:p='u:{'x' * 2000}'")), "xml-limit", 422),
+    ],
+    ids=str,
+)
+async def test_row_43_more_than_any_feed_has(
+    proxy: Proxy, origin: Origin, struck: Origin, case: Case
+) -> None:
+    """Not much more; what a thousand times as much costs is seen in tests/faults/test_memory.py."""
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+
+
+@pytest.mark.fault("44")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("attribute", body(element(f" a='{LONG}'")), "xml-limit", 422),
+        Case("attribute name", body(element(f" {LONG}=''")), "xml-limit", 422),
+        Case("element name", body(element(inside=f"<{LONG}/>")), "xml-limit", 422),
+        Case("declared prefix", body(element(f" xmlns:{LONG}='u:u'")), "xml-limit", 422),
+    ],
+    ids=str,
+)
+async def test_row_44_names_and_values_without_end(
+    proxy: Proxy, origin: Origin, struck: Origin, case: Case
+) -> None:
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+
+
+@pytest.mark.fault("47")
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("UTF-7", body(FEED.replace(b"utf-8", b"utf-7")), "unsupported-encoding", 422),
+        Case("UTF-7 by HTTP", body(FEED, f"{ATOM}; charset=utf-7"), "unsupported-encoding", 422),
+        Case("rot13", body(FEED.replace(b"utf-8", b"rot13")), "unsupported-encoding", 422),
+        Case("base64", body(FEED.replace(b"utf-8", b"base64")), "unsupported-encoding", 422),
+        Case(
+            "unknown",
+            body(FEED.replace(b"utf-8", b"x-no").replace(b"TEXT", b"\xe9")),
+            "unsupported-encoding",
+            422,
+        ),
+        Case("UTF-32 with its mark", body(FEED.decode().encode("utf-32")), "unsupported-encoding", 422),
+        Case("UTF-32", body(FEED.decode().encode("utf-32-be")), "unsupported-encoding", 422),
+        Case("XML 1.1", body(FEED.replace(b'"1.0"', b'"1.1"')), "unsupported-format", 422),
+    ],
+    ids=str,
+)
+async def test_row_47_encodings_and_versions_that_are_not_read(
+    proxy: Proxy, origin: Origin, struck: Origin, case: Case
+) -> None:
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A way to write a document that is read nevertheless."""
+
+    name: str
+    change: Callable[[bytes], bytes]
+    text: str = "TEXT"
+    """Of the entry, as a reader sees it."""
+    note: str | None = None
+    media_type: str = ATOM
+
+    def __str__(self) -> str:
+        return self.name
+
+
+async def is_read(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """SUB and ARC: nothing is missing, the reader gets the text that was meant, a note says what was done."""
+    for feed, path, odd_one in (
+        ("/alone", "/alone", atom(an_item("a", 1, "TEXT"), complete=True)),
+        ("/feed", "/1", atom(an_item("a", 1, "TEXT"), archive=True)),
+    ):
+        origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
+        origin.publish(path, odd.change(odd_one), content_type=odd.media_type)
+        reply = await proxy.whole(origin.url(feed))
+        assert (reply.status, reply.state) == (200, "complete"), odd.name
+        assert ids(reply.body)[-1] == "a"
+        assert texts(reply.body)["a"] == odd.text
+        notes = (await proxy.status(origin.url(feed)))["notes"]
+        assert [(each["code"], each["url"]) for each in notes] == [(odd.note, origin.url(path))] * bool(
+            odd.note
+        )
+
+
+def put(text: bytes) -> Callable[[bytes], bytes]:
+    return lambda document: document.replace(b"TEXT", text)
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd("undeclared entity", put(b"a&nbsp;b&eacute;"), "a\xa0bé", "DocumentRepaired"),
+        Odd("bare ampersand", put(b"R&D & a=1&b=2"), "R&D & a=1&b=2", "DocumentRepaired"),
+        Odd("undeclared prefix", put(b"TEXT<media:x/>"), "TEXT", "DocumentRepaired"),
+        Odd("control characters", put(b"TE\x01\x0bXT\x1f"), "TEXT", "DocumentRepaired"),
+        Odd(
+            "blanks before the declaration", lambda document: b"\n  \n" + document, "TEXT", "DocumentRepaired"
+        ),
+        Odd(
+            "a warning before the declaration",
+            lambda document: b"<br />\n<b>Warning</b>\n" + document,
+            "TEXT",
+            "DocumentRepaired",
+        ),
+    ],
+    ids=str,
+)
+async def test_row_45_what_is_not_well_formed_is_repaired(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    await is_read(proxy, origin, odd)
+
+
+def labelled(label: str, codec: str, text: str) -> Callable[[bytes], bytes]:
+    def change(document: bytes) -> bytes:
+        return document.decode().replace("utf-8", label).replace("TEXT", text).encode(codec)
+
+    return change
+
+
+@pytest.mark.fault("46")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd("UTF-8 with its mark", labelled("utf-8", "utf-8-sig", "é 東"), "é 東"),
+        Odd("UTF-16 with its mark", labelled("utf-16", "utf-16", "é 東"), "é 東"),
+        Odd("UTF-16 without a mark", labelled("utf-16", "utf-16-le", "é 東"), "é 東"),
+        Odd("UTF-16, big end first", labelled("utf-16", "utf-16-be", "é 東"), "é 東"),
+        Odd("gb2312", labelled("gb2312", "gb18030", "你好"), "你好"),
+        Odd("shift_jis", labelled("shift_jis", "cp932", "東京①"), "東京①"),
+        Odd("latin-1", labelled("iso-8859-1", "cp1252", "é “x”"), "é “x”"),
+        Odd("latin-1 as utf-8", labelled("utf-8", "latin-1", "café"), "café", "EncodingRetried"),
+        Odd("windows-1252 as utf-8", labelled("utf-8", "cp1252", "“é”"), "“é”", "EncodingRetried"),
+        Odd("utf-8 as nobody's", labelled("x-no-such", "utf-8", "é 東"), "é 東", "EncodingRetried"),
+    ],
+    ids=str,
+)
+async def test_row_46_encodings_are_read_right(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    await is_read(proxy, origin, odd)
+
+
+@pytest.mark.fault("48")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd(
+            "the mark before HTTP",
+            labelled("iso-8859-2", "utf-8-sig", "ž"),
+            "ž",
+            media_type=f"{ATOM}; charset=iso-8859-2",
+        ),
+        Odd(
+            "HTTP before the declaration",
+            labelled("utf-8", "iso-8859-2", "ž"),
+            "ž",
+            media_type=f'{ATOM};charset="ISO-8859-2"',
+        ),
+        Odd("the declaration alone", labelled("iso-8859-2", "iso-8859-2", "ž"), "ž"),
+        Odd("text/xml too", labelled("iso-8859-2", "iso-8859-2", "ž"), "ž", media_type="text/xml"),
+    ],
+    ids=str,
+)
+async def test_row_48_which_label_counts(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """RFC 7303, section 3: mark, HTTP, declaration."""
+    await is_read(proxy, origin, odd)
+
+
+def cut(document: bytes) -> bytes:
+    return document[: document.rindex(b"<content>") + 12]
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (cut, ["b"]),
+        (lambda document: document[: document.rindex(b"</entry>") - 3], ["b"]),
+        (lambda document: document[: document.rindex(b"</feed>")], ["b", "a"]),
+        (lambda document: document + b"\n<!-- cached --><junk/> & more", ["b", "a"]),
+        (lambda document: document + document, ["b", "a"]),
+    ],
+    ids=["in an entry", "in an end tag", "without its end", "junk behind", "twice"],
+)
+async def test_row_49_whole_entries_of_a_broken_document_are_kept(
+    proxy: Proxy, origin: Origin, change: Callable[[bytes], bytes], kept: list[str]
+) -> None:
+    """SUB and ARC: 200, partial, until it is whole."""
+    alone, archive = (
+        atom(an_item("b", 2), an_item("a", 1), archive=each, complete=not each) for each in (False, True)
+    )
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
+    for feed, path, document, new in (("/alone", "/alone", alone, []), ("/feed", "/1", archive, ["c"])):
+        url = origin.url(feed)
+        origin.publish(path, change(document))
+        reply = await proxy.whole(url)
+        assert (reply.status, reply.state, ids(reply.body)[1:]) == (200, "partial", new + kept)
+        assert b"complete/>" not in reply.body
+        (missing,) = (await proxy.status(url))["missing"]
+        assert (missing["url"], missing["reason"]) == (origin.url(path), "truncated")
+        origin.publish(path, document)
+        reply = await proxy.refreshed(url)
+        assert (reply.state, ids(reply.body)) == ("complete", [*new, "b", "a"])

@@ -1,0 +1,178 @@
+"""FAULTS rows that are about memory: a server in a process of its own is sent what is meant to fill it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import json
+import sys
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import aiohttp
+import brotli  # type: ignore[import-untyped]
+import pytest
+
+from benchmarks.support.server import Server, running_server
+from tests.answers import Answer, Document
+from tests.feeds import an_item, atom, publish_chain
+from tests.origin import ATOM, Origin
+from tests.running import Proxy
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+MEBIBYTE = 1 << 20
+FEED = atom(an_item("x", 9, "TEXT"))
+LARGE = 30 * MEBIBYTE
+"""Within the limit of a body, 32 MiB."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that is in no hurry: the machine may be busy with other things."""
+    folder = tmp_path_factory.mktemp("server")
+    with running_server(folder, limits_respond_within_seconds=50, fetch_retries=0) as server:
+        yield server
+
+
+async def asked(server: Server, url: str) -> tuple[int, bytes]:
+    target = f"http://127.0.0.1:{server.port}{server.feed_target(url)}"
+    async with aiohttp.ClientSession() as session, session.get(target) as response:
+        return response.status, await response.read()
+
+
+def coded(coding: str, content: bytes) -> Answer:
+    return Document(body=content, headers=(("Content-Type", ATOM), ("Content-Encoding", coding)))
+
+
+def packed(content: bytes) -> Answer:
+    """Coded so that neither the size on the wire nor the ratio is what it is refused for."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31, 9, zlib.Z_HUFFMAN_ONLY)
+    return coded("gzip", packer.compress(content) + packer.flush())
+
+
+def deflated_zeros(mebibytes: int) -> bytes:
+    """Blocks of raw deflate that say nothing but zeros."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = packer.compress(bytes(MEBIBYTE)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return block * mebibytes
+
+
+def element(attributes: str = "", inside: str = "") -> Answer:
+    return packed(FEED.replace(b"TEXT", f"<b{attributes}>{inside}</b>".encode()))
+
+
+def many(attribute: str, count: int) -> str:
+    return "".join(attribute.format(n, n) for n in range(count))
+
+
+def doctype(declared: str, inside: str) -> Answer:
+    return packed(
+        FEED.replace(b"<feed", f"<!DOCTYPE feed [{declared}]><feed".encode()).replace(
+            b"TEXT", inside.encode()
+        )
+    )
+
+
+BOMBS: dict[str, tuple[Callable[[], Answer], str]] = {
+    "gzip": (lambda: coded("gzip", gzip.compress(b"")[:10] + deflated_zeros(1024)), "too-large"),
+    "deflate": (lambda: coded("deflate", b"\x78\x9c" + deflated_zeros(1024)), "too-large"),
+    "br": (lambda: coded("br", brotli.compress(bytes(256 * MEBIBYTE), quality=1)), "too-large"),
+    "zstd": (lambda: coded("zstd", zstd.compress(bytes(256 * MEBIBYTE))), "too-large"),
+    "laughs": (
+        lambda: doctype(
+            '<!ENTITY a "ha">'
+            + "".join(
+                f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True)
+            ),
+            "&j;",
+        ),
+        "dtd-forbidden",
+    ),
+    "quadratic": (lambda: doctype(f'<!ENTITY q "{"q" * 100_000}">', "&q;" * 100_000), "dtd-forbidden"),
+    "depth": (lambda: element(inside="<a>" * 1_000_000 + "</a>" * 1_000_000), "xml-limit"),
+    "attributes": (lambda: element(many(' a{}=""', 300_000)), "xml-limit"),
+    "declarations": (lambda: element(many(' xmlns:p{}="u:{}"', 100_000)), "xml-limit"),
+    "namespace": (lambda: element(f' xmlns:p="u:{"x" * 100_000}"', many("<p:e{}/>", 20_000)), "xml-limit"),
+    "elements": (lambda: packed(b'<rss version="2.0"><channel>' + b"<a/>" * 5_000_000), "xml-limit"),
+    "elements of an entry": (lambda: element(inside="<a/>" * 2_100_000), "xml-limit"),
+    "attribute": (lambda: element(f' a="{"x" * LARGE}"'), "xml-limit"),
+    "name": (lambda: element(inside=f"<{'x' * LARGE}/>"), "xml-limit"),
+    "attribute of 50 MB": (lambda: element(f' a="{"x" * 50_000_000}"'), "too-large"),
+    "comment of 50 MB": (lambda: element(inside=f"<!--{'x' * 50_000_000}-->"), "too-large"),
+}
+
+
+PEAK_BYTES = 300 * MEBIBYTE
+"""Over what the server takes anyway: a body that is decoded and read, and what the allocator keeps of it."""
+SOON_SECONDS = 20.0
+"""Far above what any of these takes on a machine that is busy, far below what they would take unguarded."""
+
+
+@pytest.mark.fault("36", "40", "43", "44")
+async def test_what_is_meant_to_fill_memory_does_not(server: Server, origin: Origin) -> None:
+    """One after the other, each refused for what it is; decoded and expanded they come to gigabytes."""
+    origin.publish("/sound", atom(an_item("a"), complete=True))
+    assert (await asked(server, origin.url("/sound")))[0] == 200
+    baseline = server.peak_bytes()
+    for name, (make, slug) in BOMBS.items():
+        origin.answer("/feed", make())
+        started = time.monotonic()
+        status, body = await asked(server, origin.url("/feed"))
+        expected = (502 if slug == "too-large" else 422, f"urn:wholefeed:{slug}")
+        assert (status, json.loads(body)["type"]) == expected, name
+        assert time.monotonic() - started < SOON_SECONDS, name
+        assert server.peak_bytes() - baseline < PEAK_BYTES, name
+    assert (await asked(server, origin.url("/sound")))[0] == 200
+
+
+@pytest.mark.fault("44", "62")
+async def test_row_62_an_entry_of_30_megabytes(server: Server, origin: Origin) -> None:
+    content = atom(an_item("a", 1, "x" * LARGE), complete=True)
+    origin.answer("/feed", packed(content))
+    status, reply = await asked(server, origin.url("/feed"))
+    assert status == 200
+    assert content[content.index(b"<content>") : content.index(b"</entry>")] in reply
+
+
+@pytest.mark.fault("62")
+async def test_row_62_a_hundred_thousand_entries(tmp_path: Path, origin: Origin) -> None:
+    """Five times as many documents take hardly more memory; the largest document counts, not the feed."""
+    peaks: list[int] = []
+    expected: list[str] = []
+    with running_server(tmp_path, limits_respond_within_seconds=50) as server:
+        for archives, name in ((9, "/feed?few"), (49, "/feed?many")):
+            expected = publish_chain(origin, archives=archives, entries=2000)
+            reply = await asyncio.to_thread(server.whole, origin.url(name))
+            assert (reply.state, reply.entries) == ("complete", len(expected))
+            peaks.append(server.peak_bytes())
+    assert len(expected) == 100_000
+    assert peaks[1] - peaks[0] < 96 * MEBIBYTE
+
+
+@pytest.mark.parametrize("body", ["<html>", "<other>", "<!DOCTYPE feed [ ]><feed>"])
+async def test_nothing_is_kept_of_a_document_that_is_refused(proxy: Proxy, origin: Origin, body: str) -> None:
+    """Whoever waits for a flight and the error it ends with form a cycle; the body does not hang on it."""
+    origin.publish("/feed", body + "x" * (8 * MEBIBYTE))
+    origin.publish("/chain", atom(an_item("a"), prev_archive="/feed"))
+    await proxy.status(origin.url("/feed"))
+    for url, status in ((origin.url("/feed"), 422), (origin.url("/chain"), 200)):
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            assert (await proxy.get(url)).status == status
+            await proxy.settled()
+            assert tracemalloc.get_traced_memory()[0] < 4 * MEBIBYTE
+        finally:
+            tracemalloc.stop()
+            gc.enable()
