@@ -19,7 +19,7 @@ WholefeedError
     |   |-- PublisherStatusError         404/410 as the publisher says, else 502
     |   `-- PublisherTimeoutError  504 timeout, dns-timeout
     `-- UnreadableError       422 malformed-xml, malformed-json, dtd-forbidden, xml-limit,
-                              not-a-feed, unsupported-format
+                              not-a-feed, unsupported-format, unsupported-encoding
 
 Raise the most precise class. A `DocumentError` of an archive document becomes a note (its `slug` is the
 reason); of a subscription document it becomes the answer where nothing is stored.

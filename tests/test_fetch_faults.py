@@ -107,6 +107,7 @@ async def test_a_reset_is_a_failed_connection(origin: Origin) -> None:
     assert await slug_of(origin, Reset()) == "connection-failed"
 
 
+@pytest.mark.fault("29")
 async def test_a_connection_closed_without_an_answer_is_tried_once_more(origin: Origin) -> None:
     """FAULTS 29."""
     assert await slug_of(origin, CloseWithoutAnswer()) == "connection-failed"
@@ -256,6 +257,7 @@ async def test_a_bad_chunk_is_an_error(origin: Origin, chunk: bytes) -> None:
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.fault("32")
 async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, is_whole: bool) -> None:
     """FAULTS 32: aiohttp tells nobody of one that comes by itself; the reader waited for its time to end."""
     first, second = asyncio.Event(), asyncio.Event()

@@ -33,6 +33,7 @@ async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Or
     assert origin.counts() == {"/feed": 1, "/archive/5": 1, "/archive/4": 1}
 
 
+@pytest.mark.fault("52")
 async def test_an_archive_that_still_grows_is_seen(proxy: Proxy, origin: Origin) -> None:
     """R13; FAULTS 52: publishers do link archives that still grow; the new body replaces the old one."""
     url = origin.url("/feed")

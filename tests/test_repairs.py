@@ -27,6 +27,7 @@ async def test_a_repaired_archive_is_part_of_a_complete_feed(proxy: Proxy, origi
     assert (note["code"], note["url"]) == ("DocumentRepaired", origin.url("/1"))
 
 
+@pytest.mark.fault("49")
 async def test_a_truncated_archive_makes_the_feed_partial_until_it_is_whole(
     proxy: Proxy, origin: Origin
 ) -> None:
@@ -71,6 +72,7 @@ async def test_what_was_truncated_stays_so_while_the_walk_does_not_come_by(
     assert [each["url"] for each in (await proxy.status(url))["missing"]] == [origin.url("/1")]
 
 
+@pytest.mark.fault("49")
 async def test_a_whole_archive_does_not_give_way_to_a_truncated_one(proxy: Proxy, origin: Origin) -> None:
     """FAULTS: a good stored copy is never overwritten by a fault."""
     url = origin.url("/feed")
@@ -83,6 +85,7 @@ async def test_a_whole_archive_does_not_give_way_to_a_truncated_one(proxy: Proxy
     assert (reply.state, ids(reply.body)) == ("complete", ["c", "b", "a"])
 
 
+@pytest.mark.fault("49")
 async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy, origin: Origin) -> None:
     """FAULTS row 49; R1: only a document that was received whole makes a feed complete by itself."""
     url = origin.url("/feed")

@@ -222,6 +222,7 @@ async def test_a_failure_rests_longer_than_freshness_may_last(tmp_path: Path, or
         assert len(origin.requests) == 1
 
 
+@pytest.mark.fault("35")
 async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, origin: Origin) -> None:
     """FAULTS 35: believed when it was seen three times over more than a day."""
     expected = publish_chain(origin, archives=2)

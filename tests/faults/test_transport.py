@@ -234,6 +234,25 @@ async def test_row_35_redirects_that_lead_nowhere(
     assert len(struck.requests_for("/unknown")) <= 1 + 5 + 1
 
 
+@pytest.mark.fault("35")
+@pytest.mark.parametrize("pauses", [[6, 6, 6], [30]], ids=["three times in a day", "twice in more than one"])
+async def test_row_35_a_permanent_move_is_not_believed_at_once(
+    proxy: Proxy, struck: Origin, pauses: list[int]
+) -> None:
+    struck.publish("/new", atom(an_item("a"), complete=True))
+    struck.publish("/feed", atom(an_item("a"), complete=True))
+    url = struck.url("/feed")
+    await proxy.whole(url)
+    struck.redirect("/feed", "/new", status=308)
+    for hours in [1, *pauses]:
+        proxy.clock.advance(hours * 3600)
+        await proxy.whole(url)
+    asked = len(struck.requests_for("/feed"))
+    proxy.clock.advance(3600)
+    assert (await proxy.whole(url)).state == "complete"
+    assert len(struck.requests_for("/feed")) == asked + 1
+
+
 @pytest.mark.fault("36")
 @pytest.mark.parametrize(
     ("coding", "bomb"),

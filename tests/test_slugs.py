@@ -1,0 +1,116 @@
+"""Every reason has one public slug: docs/faults.md, the problem documents and the code agree on them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy import errors, failures
+from proxy.core.notes import Note
+from proxy.errors import ConfigError, DocumentError, StoreUnusableError, WholefeedError
+from tests.faults.checks import problem
+from tests.running import Proxy
+
+ROOT = Path(__file__).parent.parent
+ROW = re.compile(r"^\| `(?P<slug>[a-z-]+)` \| (?P<answer>[^|]+) \| [^|]+ \|$", re.MULTILINE)
+PAGE = (ROOT / "docs" / "faults.md").read_text("utf-8").partition("\n## Reasons\n")[2]
+LISTED = {row["slug"]: row["answer"] for row in ROW.finditer(PAGE)}
+SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "_problem": 1}
+"""Which argument of a function is a slug, where it has no name."""
+
+
+def slugs(module: ast.Module) -> Iterator[str]:
+    """The slugs that a module gives: as arguments, defaults, attributes, and in tables of failures."""
+    for node in ast.walk(module):
+        found: list[ast.expr | None] = []
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                found += [each.value for each in node.keywords if each.arg == "slug"]
+                found += node.args[SLUG_AT[name] :][:1] if name in SLUG_AT else []
+            case ast.arguments():
+                named = zip(reversed(node.args), reversed(node.defaults), strict=False)
+                found += [value for each, value in named if each.arg == "slug"]
+                named_only = zip(node.kwonlyargs, node.kw_defaults, strict=True)
+                found += [value for each, value in named_only if each.arg == "slug"]
+            case (
+                ast.AnnAssign(target=ast.Name(id="default_slug" | "slug"))
+                | ast.Assign(targets=[ast.Name(id="slug")])
+            ):
+                found.append(node.value)
+            case ast.Tuple(elts=[_, ast.Name(), slug, _]):
+                found.append(slug)
+            case ast.AnnAssign(target=ast.Name(id="_HTTP_SLUGS"), value=ast.Dict() as table):
+                found += table.values
+        yield from (
+            each.value for each in found if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        )
+
+
+GIVEN = {
+    slug
+    for path in (ROOT / "proxy").rglob("*.py")
+    if path.name != "notes.py"
+    for slug in slugs(ast.parse(path.read_text("utf-8")))
+    if re.fullmatch("[a-z-]+", slug)
+}
+PARTIAL = {note.slug for note in Note.__subclasses__() if note.partial}
+
+
+def test_the_page_lists_every_slug_and_no_other() -> None:
+    assert set(LISTED) == GIVEN | PARTIAL
+    assert list(LISTED) == sorted(LISTED)
+
+
+def test_what_this_file_looks_for_can_be_found() -> None:
+    source = """
+class E:
+    default_slug: ClassVar[str] = "a"
+    def __init__(self, message, slug: str = "b", *, other, more, slug2): ...
+_HTTP_SLUGS: Final = {404: "c"}
+raise F("text", slug="d")
+guard.stop("e", "what", "else")
+slug = "f"
+_ROWS = ((OSError, PublisherError, "g", "text"),)
+"""
+    assert set(slugs(ast.parse(source))) == set("abcdefg")
+
+
+@pytest.mark.parametrize("slug", sorted(PARTIAL - GIVEN))
+def test_what_is_a_note_alone_answers_nothing(slug: str) -> None:
+    assert LISTED[slug] == "missing"
+
+
+@pytest.mark.parametrize("table", [failures._IN_BODY, failures._BEFORE_BODY])
+def test_failures_of_the_wire_answer_as_the_page_says(table: tuple[failures._Row, ...]) -> None:
+    for _, error, slug, _ in table:
+        assert str(error.status) == LISTED[slug]
+
+
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type)
+    and issubclass(kind, WholefeedError)
+    and not issubclass(kind, ConfigError | StoreUnusableError)
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_error_becomes_a_problem_document(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch, kind: type[WholefeedError]
+) -> None:
+    """RFC 9457: a stable type, no-store, a request id."""
+    facts = {"url": "http://o.test/"} if issubclass(kind, DocumentError) else {}
+    error = kind("expected x, got y", **facts)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(proxy.service, "answer", fail)
+    found = problem(await proxy.get("http://o.test/"), error.slug, error.answer_status)
+    assert str(error.answer_status) in LISTED[error.slug]
+    assert found["detail"] == str(error)
