@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from proxy.config import UNUSED_KEYS, Config, ServerConfig
+from proxy.config import Config, ServerConfig
 from proxy.config_rules import SHORTEST_TOKEN
 from proxy.errors import StoreError
 
@@ -87,8 +87,7 @@ def forget_unseen(found: TokenResult) -> None:
 
 def needs_token(server: ServerConfig) -> bool:
     """Whether others could use this proxy without any of the configured ways to keep them out."""
-    has_keys = bool(server.signing_keys) and "server.signing_keys" not in UNUSED_KEYS
-    return not (server.access_token or has_keys or server.open or is_loopback(server.host))
+    return not (server.access_token or server.signing_keys or server.open or is_loopback(server.host))
 
 
 def is_loopback(host: str) -> bool:

@@ -18,13 +18,15 @@ from aiohttp import web
 from proxy import __version__
 from proxy.addresses import OwnAddresses
 from proxy.asked import feed_url
+from proxy.clients import TrustedProxies
 from proxy.config import Config
 from proxy.connections import Connections, reaping
+from proxy.core.buckets import Buckets
 from proxy.core.terms import State
 from proxy.fetch import Fetcher
-from proxy.keys import CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE
+from proxy.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
 from proxy.listeners import Listeners
-from proxy.middlewares import MIDDLEWARES
+from proxy.middlewares import MIDDLEWARES, protect
 from proxy.migrate import migrate_file
 from proxy.service.answers import Reconstruction
 from proxy.service.service import FeedService
@@ -57,6 +59,9 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
     app[CONFIG] = config
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
+    app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
+    if config.server.client_requests_per_minute:
+        app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
         async with open_service(config, now=now, own_addresses=app[LISTENERS].include) as (store, service):
@@ -73,6 +78,7 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
             await asyncio.wait(in_background)
 
     app.cleanup_ctx.append(resources)
+    app.on_response_prepare.append(protect)
     app.on_shutdown.append(_stop_waiting)
     app.add_routes(routes())
     return app

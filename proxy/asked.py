@@ -11,7 +11,7 @@ from proxy.core.urls import UrlError, canonical_url
 from proxy.core.views import View
 from proxy.errors import InvalidUrlError, RequestError
 
-OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "full"})
+OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "signed", "full"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
 _COUNT: Final = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
@@ -131,6 +131,17 @@ def read_view(options: dict[str, str], max_bytes: int) -> View:
             expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
             raise RequestError(f"expected {expected}, got {given[:40]!r}")
     return View(limit, since, max_bytes or None)
+
+
+def own_url(base: str, url: str, mark: str = "") -> str:
+    """Return the proxy's URL of a feed.
+
+    Args:
+        base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
+        url: The feed's canonical URL.
+        mark: Its signature (`proxy.core.signing`); empty: the URL carries none.
+    """
+    return f"{base}/feed?url={quote(url, safe='')}" + (f"&signed={mark}" if mark else "")
 
 
 def view_query(options: dict[str, str]) -> str:

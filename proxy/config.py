@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 from proxy import __version__
 from proxy.config_rules import (
+    SHORTEST_TOKEN,
     Rule,
     access_word,
     bind_host,
@@ -80,7 +81,7 @@ class ServerConfig:
     )
     signing_keys: tuple[str, ...] = _key(
         (),
-        listed(secret_item, "words of printable ASCII"),
+        listed(secret_item, f"words of printable ASCII, {SHORTEST_TOKEN} characters or more each"),
         "keys for signed feed URLs; the first one signs",
         secret=True,
     )
@@ -248,9 +249,6 @@ KEYS: Final[tuple[Key, ...]] = tuple(
 
 UNUSED_KEYS: Final = frozenset(
     {
-        "server.signing_keys",
-        "server.trusted_proxies",
-        "server.client_requests_per_minute",
     }
 )
 """Keys that are checked but that this version does not act on yet; setting one is told at start-up."""

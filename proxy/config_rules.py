@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 SHORTEST_TOKEN: Final = 16
-"""Characters of an access token that nobody finds by trying."""
+"""Characters of an access token or a signing key that nobody finds by trying."""
 
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
@@ -225,8 +225,11 @@ def host_item(value: object) -> str:
 
 
 def secret_item(value: object) -> str:
-    """One secret: visible ASCII, not empty."""
-    return str(visible("").check(value))
+    """One secret: visible ASCII, long enough."""
+    text = str(visible("").check(value))
+    if len(text) < SHORTEST_TOKEN:
+        raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
+    return text
 
 
 def web_url(allowed: str, *, userinfo: bool = False, path: bool = True) -> Rule:

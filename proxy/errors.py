@@ -9,6 +9,8 @@ WholefeedError
 |-- RequestError              400 bad-request
 |   |-- InvalidUrlError       400 invalid-url, ambiguous-host, userinfo-not-allowed
 |   |-- UnauthorizedError     401 unauthorized
+|   |-- AccessDeniedError     403 signature-required, bad-signature, expired-signature, token-required
+|   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   `-- UnknownFeedError      404 unknown-feed
 |-- OverloadedError           503 overloaded, shutting-down
@@ -97,6 +99,24 @@ class UnauthorizedError(RequestError):
 
     status: ClassVar[int] = 401
     default_slug: ClassVar[str] = "unauthorized"
+
+
+class AccessDeniedError(RequestError):
+    """The request bears no signature that is good for it, and no token that is set could help."""
+
+    status: ClassVar[int] = 403
+    default_slug: ClassVar[str] = "signature-required"
+
+
+class TooManyRequestsError(RequestError):
+    """The client asks more often than `server.client_requests_per_minute`; again in `retry_after_seconds`."""
+
+    status: ClassVar[int] = 429
+    default_slug: ClassVar[str] = "too-many-requests"
+
+    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class MisdirectedError(RequestError):

@@ -1,10 +1,7 @@
-"""Middlewares, outermost first in `MIDDLEWARES`: request log, error answers, access."""
+"""Middlewares, outermost first in `MIDDLEWARES`: request log, error answers, then `proxy.access`."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import time
 from http import HTTPStatus
 from typing import Any, Final
@@ -14,17 +11,27 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from proxy.access import limit_clients, require_access, route_of
 from proxy.asked import is_prefix_form, read_prefix, read_query
-from proxy.errors import DocumentError, OverloadedError, UnauthorizedError, WholefeedError
-from proxy.keys import CONFIG, CONNECTIONS
+from proxy.errors import (
+    DocumentError,
+    OverloadedError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    WholefeedError,
+)
+from proxy.keys import CONNECTIONS, REQUEST_ID
 from proxy.redact import safe_url
 
 log = structlog.get_logger()
 
-OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
-"""Asked by supervisors, never behind the token."""
-
 PROBLEM_TYPE: Final = "application/problem+json"
+_SECURITY_FIELDS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Referrer-Policy": "no-referrer",
+    "Server": "wholefeed",
+}
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -32,7 +39,7 @@ _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-lar
 async def log_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Write one `request.answered` line a request, whatever becomes of it; give it an id."""
     structlog.contextvars.clear_contextvars()
-    request_id = uuid4().hex[:16]
+    request_id = request[REQUEST_ID] = uuid4().hex[:16]
     structlog.contextvars.bind_contextvars(request_id=request_id)
     started = time.monotonic()
     status = 0
@@ -40,27 +47,16 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
         with request.app[CONNECTIONS].busy(request.protocol):
             response = await handler(request)
         status = response.status
-        if not response.prepared:
-            response.headers["X-Request-Id"] = request_id
-            response.headers["X-Content-Type-Options"] = "nosniff"
         return response
     finally:
         log.info(
             "request.answered",
             method=request.method,
-            path=_route(request),
+            path=route_of(request),
             url=_asked_url(request),
             status=status or None,
             duration_s=round(time.monotonic() - started, 6),
         )
-
-
-def _route(request: web.Request) -> str:
-    """Return the path of the route, never what a client wrote: a query may hide in it."""
-    if is_prefix_form(request.raw_path):
-        return "/{url}"
-    resource = request.match_info.route.resource
-    return resource.canonical if resource is not None and "{" not in resource.canonical else "unmatched"
 
 
 def _asked_url(request: web.Request) -> str | None:
@@ -77,6 +73,8 @@ def _asked_url(request: web.Request) -> str | None:
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn what stops an answer into a problem document (RFC 9457)."""
     try:
+        if request.method == "CONNECT":  # names no path, so no route could answer (RFC 9110, 9.3.6)
+            raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
         return await handler(request)
     except WholefeedError as exc:
         structlog.contextvars.bind_contextvars(slug=exc.slug)
@@ -94,7 +92,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | TooManyRequestsError):
         return {"Retry-After": str(error.retry_after_seconds)}
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
@@ -116,32 +114,15 @@ def _problem(status: int, slug: str, detail: str, headers: dict[str, str]) -> we
     )
 
 
-@web.middleware
-async def require_token(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let in whoever knows the access token, where one is set (FAULTS 80)."""
-    token = request.app[CONFIG].server.access_token
-    if token and request.path not in OPEN_PATHS and not _knows(request, token.encode()):
-        raise UnauthorizedError("expected the access token, as Bearer, as Basic password or as ?token=")
-    return await handler(request)
+async def protect(request: web.Request, response: web.StreamResponse) -> None:
+    """Put on every answer what keeps browsers from doing more with it than to show it, its id, and our name.
+
+    A handler that answers with a page for people sets a Content-Security-Policy of its own.
+    """
+    for name, value in _SECURITY_FIELDS.items():
+        response.headers.setdefault(name, value)
+    if REQUEST_ID in request:
+        response.headers["X-Request-Id"] = request[REQUEST_ID]
 
 
-def _knows(request: web.Request, token: bytes) -> bool:
-    given = [_from_authorization(request.headers.get("Authorization", ""))]
-    if not is_prefix_form(request.raw_path):
-        given.append(read_query(request.rel_url.raw_query_string).options.get("token", "").encode())
-    return any([hmac.compare_digest(candidate, token) for candidate in given])  # noqa: C419  # all are compared
-
-
-def _from_authorization(value: str) -> bytes:
-    scheme, _, credentials = value.partition(" ")
-    if scheme.lower() == "bearer":
-        return credentials.strip().encode()
-    if scheme.lower() == "basic":
-        try:
-            return base64.b64decode(credentials, validate=True).partition(b":")[2]
-        except (binascii.Error, ValueError):
-            return b""
-    return b""
-
-
-MIDDLEWARES: Final[tuple[Middleware, ...]] = (log_request, answer_errors, require_token)
+MIDDLEWARES: Final[tuple[Middleware, ...]] = (log_request, answer_errors, limit_clients, require_access)

@@ -77,6 +77,16 @@ class Proxy:
         async with self.client.request(method, target, auto_decompress=False, **options) as response:
             return Reply(response.status, response.headers, await response.read())
 
+    async def raw(self, request: bytes) -> bytes:
+        """Send bytes that may be no HTTP; return what is answered, to the end of the connection."""
+        reader, writer = await asyncio.open_connection(self.client.host, self.client.port)
+        writer.write(request)
+        async with asyncio.timeout(20):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
     async def get(self, url: str, *, headers: dict[str, str] | None = None, **query: str) -> Reply:
         """GET /feed?url=…, uncompressed unless the headers say otherwise."""
         sent = {"Accept-Encoding": "identity", **(headers or {})}

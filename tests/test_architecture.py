@@ -14,11 +14,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 
 PURE = {
-    "__future__", "abc", "bisect", "calendar", "codecs", "collections", "contextlib", "dataclasses",
-    "datetime",
-    "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "html", "html.parser",
-    "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath", "proxy.core", "re",
-    "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "xml", "zlib",
+    "__future__", "abc", "base64", "bisect", "calendar", "codecs", "collections", "contextlib",
+    "dataclasses", "datetime",
+    "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "hmac", "html",
+    "html.parser", "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath",
+    "proxy.core", "re", "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "xml", "zlib",
 }  # fmt: skip
 """What the core may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
 

@@ -28,6 +28,7 @@ def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
     assert read_query(raw) == expected
 
 
+@pytest.mark.fault("27")
 def test_an_option_given_twice_is_refused() -> None:
     """FAULTS 27: exactly one url."""
     with pytest.raises(RequestError, match="more than one"):

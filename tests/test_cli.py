@@ -260,6 +260,7 @@ def test_serve_warns_of_keys_that_nothing_acts_on_yet(
     assert json.loads(line)["key"] == "limits.xml_depth"
 
 
+@pytest.mark.fault("81")
 def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
     app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

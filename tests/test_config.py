@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config import KEYS, UNUSED_KEYS, Config, FetchConfig, ServerConfig, load_config, unused_keys
+from proxy.config import (
+    KEYS,
+    UNUSED_KEYS,
+    Config,
+    FetchConfig,
+    ServerConfig,
+    StoreConfig,
+    load_config,
+    unused_keys,
+)
 from proxy.config_text import example, masked
 from proxy.errors import ConfigError
 
@@ -185,14 +194,13 @@ def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_n
 def test_keys_that_nothing_acts_on_yet_are_named_only_when_set() -> None:
     assert {key.name for key in KEYS} >= UNUSED_KEYS
     assert unused_keys(Config()) == []
-    if "server.signing_keys" in UNUSED_KEYS:
-        config = Config(server=ServerConfig(signing_keys=("k",), port=1))
-        assert unused_keys(config) == ["server.signing_keys"]
+    if "store.max_bytes" in UNUSED_KEYS:
+        config = Config(server=ServerConfig(port=1), store=StoreConfig(max_bytes=1 << 20))
+        assert unused_keys(config) == ["store.max_bytes"]
 
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
     config = Config(
-        server=ServerConfig(signing_keys=("hidden-2", "hidden-3")),
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
     )
 
@@ -200,17 +208,23 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
 
     assert "hidden" not in text
     again = load_config(a_file(tmp_path, text), {}, {})
-    assert again.server.signing_keys == ("***", "***")
     assert again.fetch.proxy == "http://***@p.example:3128"
     assert again.fetch.user_agent == config.fetch.user_agent
     assert again.limits == config.limits
 
 
-def test_a_masked_access_token_does_not_become_the_token(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("access_token", "hidden-but-long-enough"),
+        ("signing_keys", ("hidden-and-long-1", "hidden-and-long-2")),
+    ],
+)
+def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, value: object) -> None:
     """A copied configuration must not let in whoever knows what a mask looks like."""
-    text = masked(Config(server=ServerConfig(access_token="hidden-but-long-enough")))
+    text = masked(Config(server=ServerConfig(**{key: value})))  # type: ignore[arg-type]
     assert "hidden" not in text
-    with pytest.raises(ConfigError, match=r"server\.access_token = \*\*\* in .* is not allowed"):
+    with pytest.raises(ConfigError, match=rf"server\.{key} = \*\*\* in .* is not allowed"):
         load_config(a_file(tmp_path, text), {}, {})
 
 

@@ -74,6 +74,7 @@ async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None
     assert 0 < fetched.duration_seconds < 10
 
 
+@pytest.mark.fault("25")
 async def test_every_request_has_the_same_header_fields_and_no_others(origin: Origin) -> None:
     """FAULTS 25; finding 14: no cookies, nothing of a reader's, Via for loops (row 19)."""
     origin.publish("/feed", FEED, headers=[("Set-Cookie", "a=b; Path=/")])

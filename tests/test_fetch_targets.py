@@ -147,6 +147,7 @@ async def test_a_redirect_to_another_scheme_or_with_credentials_is_refused(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "me.example", "[::ffff:127.0.0.1]"])
+@pytest.mark.fault("19")
 async def test_the_proxy_does_not_ask_itself(host: str) -> None:
     """FAULTS 19: 508."""
     spy = SocketSpy()
@@ -161,6 +162,7 @@ async def test_the_proxy_does_not_ask_itself(host: str) -> None:
     assert spy.opened == 0
 
 
+@pytest.mark.fault("19")
 async def test_a_redirect_to_the_proxy_is_a_loop(origin: Origin) -> None:
     """FAULTS 19."""
     origin.redirect("/feed", "http://127.0.0.1:8080/")

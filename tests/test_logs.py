@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import io
 import json
 import logging
@@ -139,16 +138,6 @@ def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
     assert lines[0]["message"] == "Error handling request from 127.0.0.1"
 
 
-async def raw_answer(proxy: Proxy, request: bytes) -> bytes:
-    """What the proxy answers to bytes that may be no HTTP, to the end of the connection."""
-    reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
-    writer.write(request)
-    answer = await asyncio.wait_for(reader.read(), 20)
-    writer.close()
-    await writer.wait_closed()
-    return answer
-
-
 @pytest.mark.parametrize(
     "request_bytes",
     [
@@ -164,7 +153,7 @@ async def test_of_a_request_that_is_no_http_only_the_kind_of_error_is_logged(
     proxy: Proxy, stream: io.StringIO, request_bytes: bytes
 ) -> None:
     """FAULTS 80: the token is never logged, and a parser's message quotes the request line."""
-    await raw_answer(proxy, request_bytes)
+    await proxy.raw(request_bytes)
 
     lines = [line for line in json_lines(stream) if line["event"] != "request.answered"]
 

@@ -22,10 +22,11 @@ from proxy.cli.feeds import FORGET, LIST, REFRESH
 from proxy.cli.fetching import FETCH
 from proxy.cli.output import fail, give_up
 from proxy.cli.serving import HEALTHCHECK, SERVE
+from proxy.cli.signing import SIGN
 from proxy.cli.upkeep import CONFIG, MIGRATE
 from proxy.errors import ConfigError, InvalidUrlError, WholefeedError
 
-COMMANDS: Final = (SERVE, FETCH, EXPLAIN, LIST, REFRESH, FORGET, CONFIG, MIGRATE, HEALTHCHECK)
+COMMANDS: Final = (SERVE, FETCH, EXPLAIN, LIST, REFRESH, FORGET, SIGN, CONFIG, MIGRATE, HEALTHCHECK)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,6 @@ import asyncio
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
 
 import structlog
 from aiohttp import web
@@ -15,6 +14,7 @@ from proxy.asked import (
     Query,
     feed_url,
     is_prefix_form,
+    own_url,
     read_prefix,
     read_query,
     read_view,
@@ -24,7 +24,7 @@ from proxy.asked import (
 from proxy.core.formats import content_type
 from proxy.core.terms import State
 from proxy.errors import LoopDetectedError, MisdirectedError
-from proxy.keys import CONFIG, SERVICE, STORE
+from proxy.keys import CONFIG, MARK, SERVICE, STORE
 from proxy.service.answers import Reconstruction
 from proxy.web.answer import Answer, Request, reconstruction_field, slices, viewed
 from proxy.web.conditions import accepts_gzip, is_not_modified
@@ -65,7 +65,7 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
     url = feed_url(query.url)
     _refuse_loop(request, url)
     config = request.app[CONFIG]
-    whole_url = f"{base_url(request, config.server)}/feed?url={quote(url, safe='')}"
+    whole_url = own_url(base_url(request, config.server), url, request.get(MARK, ""))
     asked = Request(
         self_url=whole_url + view_query(query.options),
         whole_url=whole_url,
@@ -139,7 +139,8 @@ def _cache_control(request: web.Request, reconstruction: Reconstruction) -> str:
         seconds = int(
             min(max((feed.fresh_until or 0.0) - now, 0.0), request.app[CONFIG].freshness.maximum_seconds)
         )
-    scope = "private, " if feed.is_private or request.app[CONFIG].server.access_token else ""
+    server = request.app[CONFIG].server
+    scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
     return f"{scope}max-age={seconds}"
 
 

@@ -10,9 +10,10 @@ from typing import Final
 from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler
 
+from proxy.clients import last_value
 from proxy.config import ServerConfig
 from proxy.errors import MisdirectedError
-from proxy.keys import CONFIG
+from proxy.keys import CONFIG, TRUSTED
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 
@@ -22,19 +23,29 @@ def base_url(request: web.Request, server: ServerConfig) -> str:
 
     `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
     `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
+    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used.
 
     Raises:
         MisdirectedError: The Host is missing, malformed or not allowed.
     """
     if server.public_url:
         return server.public_url.rstrip("/")
-    host = request.headers.get("Host", "") or _own_address(request)
+    host, scheme = _asked_for(request)
     match = _HOST.fullmatch(host)
     if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
-    return f"{request.scheme}://{host.lower()}"
+    return f"{scheme}://{host.lower()}"
+
+
+def _asked_for(request: web.Request) -> tuple[str, str]:
+    host, scheme = request.headers.get("Host", "") or _own_address(request), request.scheme
+    if request.app[TRUSTED].include(request.remote):
+        host = last_value(request.headers.getall("X-Forwarded-Host", ())) or host
+        forwarded = last_value(request.headers.getall("X-Forwarded-Proto", ())).lower()
+        scheme = forwarded if forwarded in ("http", "https") else scheme
+    return host, scheme
 
 
 def addressed(handler: Handler) -> Handler:

@@ -221,6 +221,7 @@ async def test_a_path_that_is_nothing_is_a_404(proxy: Proxy) -> None:
     assert "GET" in reply.headers["Allow"]
 
 
+@pytest.mark.fault("19")
 async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, origin: Origin) -> None:
     """FAULTS 19."""
     reply = await proxy.get(origin.url("/feed"), headers={"Via": "1.1 wholefeed"})
@@ -229,6 +230,7 @@ async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, o
     assert origin.requests == []
 
 
+@pytest.mark.fault("19")
 async def test_its_own_url_is_refused(proxy: Proxy) -> None:
     """FAULTS 19."""
     reply = await proxy.get(f"{proxy.client.make_url('/feed')}?url=x")
@@ -236,6 +238,7 @@ async def test_its_own_url_is_refused(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(("host", "status"), [("evil.example", 421), ("localhost:1", 200), ("[::1]:80", 200)])
+@pytest.mark.fault("77")
 async def test_links_are_made_from_a_host_that_may_be_trusted(
     proxy: Proxy, origin: Origin, host: str, status: int
 ) -> None:
@@ -261,6 +264,7 @@ async def test_a_name_that_points_here_without_leave_gets_nothing(
     assert (await proxy.ask(method, path, params=query)).status < 300
 
 
+@pytest.mark.fault("77")
 async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
     publish_chain(origin, archives=1)
     config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
@@ -281,6 +285,7 @@ async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin
         ({}, {"token": "s3cre"}, 401),
     ],
 )
+@pytest.mark.fault("80")
 async def test_the_token_is_asked_for_where_one_is_set(
     tmp_path: Path, origin: Origin, headers: dict[str, str], query: dict[str, str], status: int
 ) -> None:

@@ -1,0 +1,80 @@
+"""Who asks, and by what address: behind reverse proxies that are believed (`server.trusted_proxies`).
+
+A reverse proxy that is believed says whom it asks for (X-Forwarded-For), and by what URL it was reached
+(X-Forwarded-Host, X-Forwarded-Proto); anybody else could say anything. Of several values only the last one
+is the believed proxy's own.
+
+    trusted = TrustedProxies(config.server.trusted_proxies)
+    trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])       # 203.0.113.9
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
+_CLIENT_IPV6_BITS: Final = 64
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class TrustedProxies:
+    """The networks of the reverse proxies that are believed.
+
+    Args:
+        networks: In CIDR notation.
+    """
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks = tuple(ipaddress.ip_network(network) for network in networks)
+
+    def include(self, peer: str | None) -> bool:
+        """Return whether the connection comes from one of them."""
+        address = _parsed(peer or "")
+        return address is not None and self._has(address)
+
+    def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
+        """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
+
+        That is the peer, or where it is believed the last address of X-Forwarded-For that is not itself that
+        of a proxy. What is no address ends the search: whoever stands in front of it wrote it.
+
+        Args:
+            peer: The address that the connection comes from.
+            forwarded_for: The X-Forwarded-For fields, in their order.
+        """
+        client = _parsed(peer or "")
+        hops = [hop.strip() for field in forwarded_for for hop in field.split(",")]
+        while client is not None and self._has(client) and hops:
+            before = _parsed(hops.pop())
+            if before is None:
+                break
+            client = before
+        return "unknown" if client is None else _name(client)
+
+    def _has(self, address: _Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+def last_value(fields: Sequence[str]) -> str:
+    """Return the last value of list-valued fields; empty when there is none."""
+    return fields[-1].rpartition(",")[2].strip() if fields else ""
+
+
+def _parsed(text: str) -> _Address | None:
+    found = _WITH_PORT.fullmatch(text)
+    try:
+        address = ipaddress.ip_address((found["v4"] or found["v6"]) if found else text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _name(address: _Address) -> str:
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(ipaddress.ip_network((address, _CLIENT_IPV6_BITS), strict=False))

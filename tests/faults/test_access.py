@@ -1,0 +1,368 @@
+"""Rows 19, 25, 27, 76, 77, 80, 81 and 82 as a reader, or somebody worse, meets them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from structlog.testing import capture_logs
+from yarl import URL
+
+from proxy.core.signing import sign
+from proxy.service.service import FeedService
+from tests.feeds import atom, ids, links, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from tests.web.test_feed import problem
+
+TOKEN = "a token for readers"
+KEYS = ("the key that signs", "the key before it")
+
+
+def slug(reply: Reply) -> str:
+    return str(problem(reply)["type"]).removeprefix("urn:wholefeed:")
+
+
+def spelled_out(proxy: Proxy, url: str, **options: str) -> URL:
+    """The proxy's URL with the feed's as it is; the client would normalise it."""
+    query = "".join(f"&{name}={quote(value, safe='')}" for name, value in options.items())
+    return URL(f"{proxy.client.make_url('/feed')}?url={quote(url, safe='')}{query}", encoded=True)
+
+
+@asynccontextmanager
+async def guarded(folder: Path, **server: Any) -> AsyncIterator[Proxy]:
+    async with running(a_config(folder, server=server)) as proxy:
+        yield proxy
+
+
+@pytest.mark.fault("25")
+async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Vary and Set-Cookie make no difference; another reader's request is the same to the octet."""
+    origin.publish(
+        "/feed", atom(), headers=[("Vary", "*, Cookie, Authorization"), ("Set-Cookie", "a=b; Path=/")]
+    )
+    url = origin.url("/feed")
+    private = {
+        "Authorization": "Bearer mine",
+        "Cookie": "mine=1",
+        "X-Mine": "1",
+        "Referer": "http://mine.test/",
+    }
+    reply = await proxy.get(url, headers=private)
+    await proxy.refreshed(url)
+    await proxy.refreshed(url)
+    first, second, third = (request.head for request in origin.requests)
+    assert reply.status == 200
+    assert "Set-Cookie" not in reply.headers
+    assert b"mine" not in first.lower()
+    assert b"cookie" not in (first + second).lower()
+    assert second == third
+
+
+@pytest.mark.fault("27")
+async def test_spellings_of_one_url_are_one_feed(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    port = origin.url("").rpartition(":")[2].strip("/")
+    for spelled in (
+        f"HTTP://127.0.0.1:{port}/feed",
+        f"http://127.0.0.1:0{port}/./a/../feed",
+        f"http://127.0.0.1:{port}/%66ee%64#top",
+    ):
+        async with proxy.client.session.get(spelled_out(proxy, spelled, wait="8")) as response:
+            assert response.headers["Feed-Reconstruction"].startswith("complete;")
+    (feed,) = json.loads((await proxy.ask("GET", "/feeds")).body)
+    assert feed["url"] == origin.url("/feed")
+    assert set(origin.counts().values()) == {1}
+
+
+@pytest.mark.fault("27")
+@pytest.mark.parametrize("path", ["/feed", "/status", "/refresh"])
+async def test_a_request_names_exactly_one_url(proxy: Proxy, path: str) -> None:
+    method = "POST" if path == "/refresh" else "GET"
+    for query in ("", "?url=", "?url=http%3A%2F%2Fa.test%2F&url=http%3A%2F%2Fb.test%2F"):
+        assert slug(await proxy.ask(method, path + query)) == "bad-request"
+
+
+@pytest.mark.fault("76")
+@pytest.mark.parametrize(
+    ("head", "statuses"),
+    [
+        (
+            b"POST /refresh?url=x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
+            {400},
+        ),
+        (b"POST /refresh?url=x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6", {400}),
+        (b"POST /refresh?url=x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked", {400}),
+        (b"POST /refresh?url=x HTTP/1.1\r\nHost: a\r\nContent-Length: +5", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost : a", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n folded: b", {400}),
+        (b"CONNECT 10.0.0.1:443 HTTP/1.1\r\nHost: 10.0.0.1:443", {400, 405}),
+        (b"TRACE /feed HTTP/1.1\r\nHost: a\r\nCookie: mine", {405}),
+        (b"GET /feed?url=http://a.test/" + b"x" * 9000 + b" HTTP/1.1\r\nHost: a", {400}),
+        (b"GET /feed?url=http://a.test/" + b"x" * 3000 + b" HTTP/1.1\r\nHost: a", {400}),
+    ],
+)
+async def test_what_two_servers_could_read_in_two_ways_is_refused(
+    proxy: Proxy, head: bytes, statuses: set[int]
+) -> None:
+    body = b"0\r\n\r\n" if head.startswith(b"POST") else b""
+    answer = await proxy.raw(head + b"\r\nConnection: close\r\n\r\n" + body)
+    assert answer.count(b"HTTP/1.") == 1
+    assert int(answer.split(b" ")[1]) in statuses
+    assert b"mine" not in answer
+
+
+@pytest.mark.fault("77")
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /feed?url={url} HTTP/1.1\r\nHost: evil.example",
+        "GET http://evil.example/feed?url={url} HTTP/1.1\r\nHost: evil.example",
+        "GET http://evil.example/{plain} HTTP/1.1\r\nHost: 127.0.0.1",
+        "GET http://evil.example/ HTTP/1.1\r\nHost: evil.example",
+        'GET /feed?url={url} HTTP/1.1\r\nHost: a"><script>',
+        "GET /feed?url={url} HTTP/1.1",
+    ],
+)
+async def test_links_are_never_made_from_a_foreign_name(proxy: Proxy, origin: Origin, head: str) -> None:
+    publish_chain(origin, archives=1)
+    plain = origin.url("/feed")
+    request = head.format(url=quote(plain, safe=""), plain=plain)
+    answer = await proxy.raw(f"{request}\r\nConnection: close\r\n\r\n".encode())
+    assert int(answer.split(b" ")[1]) in (400, 421)
+    assert origin.requests == []
+
+
+@pytest.mark.fault("77")
+async def test_an_absolute_target_does_not_count_beside_an_allowed_host(proxy: Proxy, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    target = f"http://evil.example/feed?url={quote(origin.url('/feed'), safe='')}"
+    answer = await proxy.raw(
+        f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+    )
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"evil" not in answer
+
+
+@pytest.mark.fault("77")
+@pytest.mark.parametrize(
+    ("trusted", "headers", "expected"),
+    [
+        ((), {"X-Forwarded-Host": "feeds.example", "X-Forwarded-Proto": "https"}, "http://127.0.0.1:"),
+        (
+            ("127.0.0.0/8",),
+            {"X-Forwarded-Host": "evil.example, feeds.example", "X-Forwarded-Proto": "http, HTTPS"},
+            "https://feeds.example/",
+        ),
+        (("127.0.0.0/8",), {"X-Forwarded-Proto": "javascript"}, "http://127.0.0.1:"),
+        (("127.0.0.0/8",), {"X-Forwarded-Host": "evil.example"}, ""),
+        (("127.0.0.0/8",), {"X-Forwarded-Host": "feeds.example/x?"}, ""),
+    ],
+)
+async def test_a_reverse_proxy_that_is_believed_says_what_name_the_reader_used(
+    tmp_path: Path, origin: Origin, trusted: tuple[str, ...], headers: dict[str, str], expected: str
+) -> None:
+    """And even then only one of `server.allowed_hosts`."""
+    publish_chain(origin, archives=1)
+    async with guarded(tmp_path, trusted_proxies=trusted, allowed_hosts=("feeds.example",)) as proxy:
+        reply = await proxy.get(origin.url("/feed"), headers=headers)
+    if expected:
+        assert links(reply.body)["self"][0].startswith(expected)
+    else:
+        assert slug(reply) == "misdirected"
+
+
+@pytest.mark.fault("80")
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/feeds"),
+        ("POST", "/refresh"),
+        ("DELETE", "/feed"),
+        ("GET", "/openapi.json"),
+        ("GET", "/nothing"),
+    ],
+)
+@pytest.mark.parametrize("keys", [(), KEYS])
+async def test_everything_but_feeds_is_for_those_who_know_the_token(
+    tmp_path: Path, method: str, path: str, keys: tuple[str, ...]
+) -> None:
+    """A signature is for one feed; what changes or tells more is behind the token."""
+    url = "http://a.test/feed"
+    query = {"url": url, "signed": sign(url, KEYS)}
+    async with guarded(tmp_path, access_token=TOKEN, signing_keys=keys) as proxy:
+        assert slug(await proxy.ask(method, path, params=query)) == "unauthorized"
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await proxy.ask(method, path, params={"url": url}, headers=headers)).status in (200, 404)
+        assert (await proxy.ask("GET", "/healthz")).status == 200
+        assert (await proxy.ask("GET", "/%68ealthz/")).status == 401
+
+
+@pytest.mark.fault("80")
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Bearer",
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        f"Digest {TOKEN}",
+        "Bearer \udcff\udcfe",
+        "Basic /////w==",
+        f"Basic {TOKEN}",
+        "Basic " + base64.b64encode(f"{TOKEN}:".encode()).decode(),
+    ],
+)
+async def test_a_wrong_token_is_told_nothing(tmp_path: Path, origin: Origin, authorization: str) -> None:
+    publish_chain(origin, archives=1)
+    head = f"GET /feed?url={quote(origin.url('/feed'))} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        with capture_logs() as lines:
+            answer = await proxy.raw(
+                f"{head}Authorization: {authorization}\r\n\r\n".encode("utf-8", "surrogateescape")
+            )
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"urn:wholefeed:unauthorized" in answer
+    assert origin.requests == []
+    (line,) = [line for line in lines if line["event"] == "request.answered"]
+    assert (line["status"], TOKEN in str(lines)) == (401, False)
+
+
+@pytest.mark.fault("80")
+async def test_octets_that_are_no_text_are_no_token(tmp_path: Path) -> None:
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        answer = await proxy.raw(
+            b"GET /feed?token=\xff%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+    assert int(answer.split(b" ")[1]) in (400, 401)
+
+
+@pytest.mark.fault("80")
+@pytest.mark.parametrize("token", ["", TOKEN])
+async def test_a_signed_url_opens_its_feed_and_no_other(tmp_path: Path, origin: Origin, token: str) -> None:
+    """Whatever the spelling and the view; and the feed's own link is one that works."""
+    expected = publish_chain(origin, archives=1)
+    url, other = origin.url("/feed"), origin.url("/other")
+    mark = sign(url, KEYS)
+    async with guarded(tmp_path, access_token=token, signing_keys=KEYS) as proxy:
+        reply = await proxy.get(url, signed=mark)
+        assert (reply.status, ids(reply.body)) == (200, expected)
+        spelled = url.replace("http:", "HTTP:") + "#top"
+        async with proxy.client.session.get(spelled_out(proxy, spelled, signed=mark)) as response:
+            assert response.status == 200
+        assert reply.headers["Cache-Control"].startswith("private")
+        (own,) = links(reply.body)["self"]
+        path = own.removeprefix(str(proxy.client.make_url("")).rstrip("/"))
+        again = await proxy.ask("GET", path, headers={"Accept-Encoding": "identity"})
+        assert (again.status, again.headers["ETag"]) == (200, reply.headers["ETag"])
+        assert (await proxy.ask("HEAD", "/feed", params={"url": url, "signed": mark})).status == 200
+        assert (await proxy.ask("GET", "/status", params={"url": url, "signed": mark})).status == 200
+        cut = await proxy.get(url, signed=mark, limit="1")
+        assert ids(cut.body) == expected[:1]
+        for link in (*links(cut.body)["self"], *links(cut.body)["urn:wholefeed:whole"]):
+            assert f"&signed={mark}" in link
+        assert slug(await proxy.get(other, signed=mark)) == "bad-signature"
+        assert slug(await proxy.get(other)) == ("unauthorized" if token else "signature-required")
+        prefixed = await proxy.ask("GET", f"/{url}?signed={mark}")
+        assert slug(prefixed) == ("unauthorized" if token else "signature-required")
+        for method, path in (("DELETE", "/feed"), ("POST", "/refresh"), ("GET", "/feeds")):
+            refused = await proxy.ask(method, path, params={"url": url, "signed": mark})
+            assert slug(refused) == ("unauthorized" if token else "token-required")
+
+
+@pytest.mark.fault("80")
+async def test_a_bad_or_expired_signature_is_a_403(tmp_path: Path, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    async with guarded(tmp_path, access_token=TOKEN, signing_keys=KEYS) as proxy:
+        mark = sign(url, KEYS[1:], expires_at=int(proxy.clock()) + 60)
+        with capture_logs() as lines:
+            assert (await proxy.get(url, signed=mark)).status == 200
+            assert slug(await proxy.get(url, signed=f"{mark}0")) == "bad-signature"
+            proxy.clock.advance(60)
+            assert slug(await proxy.get(url, signed=mark)) == "expired-signature"
+        token = {"Authorization": f"Bearer {TOKEN}"}
+        reply = await proxy.get(url, signed=mark, headers=token)
+    assert reply.status == 200
+    assert "signed=" not in links(reply.body)["self"][0]
+    assert not any(secret in str(lines) for secret in (mark, *KEYS, TOKEN))
+    answered = [line for line in lines if line["event"] == "request.answered"]
+    assert [line["status"] for line in answered] == [200, 403, 403]
+
+
+@pytest.mark.fault("80")
+async def test_a_client_over_its_rate_is_asked_to_wait(tmp_path: Path, origin: Origin) -> None:
+    """Wrong tokens count; supervisors are never refused; other clients are not held up."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    server = {
+        "access_token": TOKEN,
+        "client_requests_per_minute": 2,
+        "trusted_proxies": ("127.0.0.0/8",),
+    }
+    async with guarded(tmp_path, **server) as proxy:
+        one = {"X-Forwarded-For": "192.0.2.66, 2001:db8::1"}
+        assert [(await proxy.get(url, headers=one)).status for _ in range(2)] == [401, 401]
+        neighbour = {"Authorization": f"Bearer {TOKEN}", "X-Forwarded-For": "198.51.100.9, 2001:db8::2"}
+        reply = await proxy.get(url, headers=neighbour)
+        assert slug(reply) == "too-many-requests"
+        assert 0 < int(reply.headers["Retry-After"]) <= 30
+        elsewhere = {**neighbour, "X-Forwarded-For": "2001:db8:0:1::1"}
+        assert (await proxy.get(url, headers=elsewhere)).status == 200
+        assert {(await proxy.ask("GET", "/healthz", headers=one)).status for _ in range(5)} == {200}
+        assert {(await proxy.ask("GET", "/readyz", headers=one)).status for _ in range(5)} == {200}
+
+
+@pytest.mark.fault("82")
+async def test_an_error_of_our_own_is_told_with_nothing_but_its_id(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No trace, no URL; the log has both, under the same id, and the next request is answered."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(f"secret of {url}")
+
+    with monkeypatch.context() as patch, capture_logs(processors=[]) as lines:
+        patch.setattr(FeedService, "status", broken)
+        reply = await proxy.ask("GET", "/status", params={"url": url})
+    assert (reply.status, slug(reply)) == (500, "internal")
+    assert not any(word in reply.body for word in (b"secret", b"Runtime", b"Traceback", b"/feed", b".py"))
+    failed, answered = (line for line in lines if line["event"].startswith("request."))
+    assert (failed["event"], answered["event"]) == ("request.failed", "request.answered")
+    assert (answered["status"], answered["path"]) == (500, "/status")
+    assert (await proxy.whole(url)).state == "complete"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/feed"), ("GET", "/status"), ("GET", "/nothing"), ("PUT", "/feed"), ("GET", "/feeds")],
+)
+async def test_every_answer_tells_browsers_to_do_nothing_with_it(
+    proxy: Proxy, origin: Origin, method: str, path: str
+) -> None:
+    publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    reply = await proxy.ask(method, path, params={"url": origin.url("/feed")})
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert reply.headers["Referrer-Policy"] == "no-referrer"
+    assert len(reply.headers["X-Request-Id"]) == 16
+
+
+async def test_what_a_problem_repeats_of_a_request_is_escaped(proxy: Proxy) -> None:
+    hostile = "<script>alert(1)</script>\u202e\u2028\"'\\"
+    for target in (f"/feed?url={quote(hostile)}", f"/feed?url=http://a.test/&limit={quote(hostile)}"):
+        reply = await proxy.ask("GET", target)
+        assert problem(reply)["status"] == 400
+        assert reply.body.isascii()
+        assert "\u202e".encode() not in reply.body
