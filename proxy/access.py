@@ -31,8 +31,9 @@ from proxy.keys import BUCKETS, CONFIG, MARK, SERVICE, TRUSTED
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
+UNMATCHED: Final = "unmatched"
 SIGNED_ROUTES: Final = frozenset({"/feed", "/feed/", "/status", "/events", PREFIXED})
-"""What a signature opens, with GET and HEAD; the prefix form has no room for one, but its feed has a signed URL."""
+"""What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 
 def route_of(request: web.Request) -> str:
@@ -40,7 +41,7 @@ def route_of(request: web.Request) -> str:
     if is_prefix_form(request.raw_path):
         return PREFIXED
     resource = request.match_info.route.resource
-    return resource.canonical if resource is not None and "{" not in resource.canonical else "unmatched"
+    return resource.canonical if resource is not None and "{" not in resource.canonical else UNMATCHED
 
 
 @web.middleware

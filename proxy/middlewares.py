@@ -11,10 +11,11 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from proxy.access import limit_clients, require_access, route_of
+from proxy.access import UNMATCHED, limit_clients, require_access, route_of
 from proxy.asked import is_prefix_form, read_prefix, read_query
 from proxy.errors import (
     DocumentError,
+    MisdirectedError,
     OverloadedError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -73,8 +74,7 @@ def _asked_url(request: web.Request) -> str | None:
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn what stops an answer into a problem document (RFC 9457)."""
     try:
-        if request.method == "CONNECT":  # names no path, so no route could answer (RFC 9110, 9.3.6)
-            raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
+        _refuse_forwarding(request)
         return await handler(request)
     except WholefeedError as exc:
         structlog.contextvars.bind_contextvars(slug=exc.slug)
@@ -89,6 +89,14 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except Exception:  # the last resort: logged whole, told to nobody (FAULTS 82)
         log.exception("request.failed")
         return _problem(500, "internal", "an error of the proxy's own; its log has the request id", {})
+
+
+def _refuse_forwarding(request: web.Request) -> None:
+    """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
+    if request.method == "CONNECT":
+        raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
+    if not request.raw_path.startswith("/") and route_of(request) == UNMATCHED:
+        raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:

@@ -23,7 +23,7 @@ from proxy.asked import (
 )
 from proxy.core.formats import content_type
 from proxy.core.terms import State
-from proxy.errors import LoopDetectedError, MisdirectedError
+from proxy.errors import LoopDetectedError
 from proxy.keys import CONFIG, MARK, SERVICE, STORE
 from proxy.service.answers import Reconstruction
 from proxy.web.answer import Answer, Request, reconstruction_field, slices, viewed
@@ -47,8 +47,6 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
     """GET /https://…: the same, the URL written behind the slash."""
-    if not request.raw_path.startswith("/"):
-        raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
     if not is_prefix_form(request.raw_path):
         raise web.HTTPNotFound
     return await _answer(request, Query(read_prefix(request.raw_path), {}))

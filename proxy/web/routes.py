@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from aiohttp import web
 
 from proxy.web.feed import delete_feed, get_feed, get_prefixed
 from proxy.web.health import get_healthz, get_readyz
 from proxy.web.hosts import addressed
+from proxy.web.openapi import get_openapi
 from proxy.web.status import get_feeds, get_status, post_refresh
+
+_PREFIXED: Final = "/?[Hh][Tt][Tt][Pp][Ss]?(?::|%3A).*"
+"""What may be a URL behind the slash; `proxy.asked` has the last word."""
 
 
 def routes() -> list[web.RouteDef]:
-    """Return the routes. The prefix form comes last: it takes whatever nothing else is named."""
+    """Return the routes."""
     return [
         web.get("/feed", get_feed),
         web.get("/feed/", get_feed),
@@ -21,5 +27,6 @@ def routes() -> list[web.RouteDef]:
         web.get("/feeds", addressed(get_feeds)),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
-        web.get("/{prefixed:.*}", get_prefixed),
+        web.get("/openapi.json", get_openapi),
+        web.get(f"/{{url:{_PREFIXED}}}", get_prefixed),
     ]
