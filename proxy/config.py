@@ -247,12 +247,6 @@ KEYS: Final[tuple[Key, ...]] = tuple(
 )
 """Every key, in the order of the tables."""
 
-UNUSED_KEYS: Final = frozenset(
-    {
-    }
-)
-"""Keys that are checked but that this version does not act on yet; setting one is told at start-up."""
-
 
 def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
     """Read the configuration: the file, then the environment, then the flags; later wins.
@@ -281,12 +275,3 @@ def _check_order(freshness: FreshnessConfig) -> None:
                 f"freshness.{lower} = {low:g} is above freshness.{upper} = {high:g}: "
                 "expected minimum_seconds <= default_seconds <= maximum_seconds"
             )
-
-
-def unused_keys(config: Config) -> list[str]:
-    """The keys of `UNUSED_KEYS` that are set to something else than their default, sorted."""
-    return sorted(
-        key.name
-        for key in KEYS
-        if key.name in UNUSED_KEYS and getattr(getattr(config, key.section), key.key) != key.default
-    )

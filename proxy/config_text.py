@@ -11,7 +11,7 @@ import re
 from itertools import groupby
 from typing import Final
 
-from proxy.config import KEYS, UNUSED_KEYS, Config
+from proxy.config import KEYS, Config
 from proxy.config_sources import Key
 
 _MASK: Final = "***"
@@ -39,7 +39,7 @@ def example() -> str:
     """Every key with its default and a line of why: the text of `config.example.toml`."""
     parts = [_EXAMPLE_HEAD.rstrip()]
     for section, keys in groupby(KEYS, key=lambda key: key.section):
-        lines = [f"# {_why(key)}\n{key.key} = {toml_value(key.default)}" for key in keys]
+        lines = [f"# {key.why}\n{key.key} = {toml_value(key.default)}" for key in keys]
         parts.append("\n".join([f"[{section}]", *lines]))
     return "\n\n".join(parts) + "\n"
 
@@ -54,10 +54,6 @@ def toml_value(value: object) -> str:
         return f"[{', '.join(toml_value(item) for item in value)}]"
     assert isinstance(value, int | float)
     return str(int(value)) if value == int(value) else repr(value)
-
-
-def _why(key: Key) -> str:
-    return key.why + (" (this version does not act on it yet)" if key.name in UNUSED_KEYS else "")
 
 
 def _masked_value(key: Key, value: object) -> object:

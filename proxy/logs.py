@@ -6,7 +6,6 @@ its unit in the name. Neither credentials nor the query of a publisher's URL are
 Events
     server.started      host, port, version
     server.stopped
-    config.unused       key: it is set, but this version does not act on it
     token.created       path: an access token was made (FAULTS 81); its value is never logged
     token.tightened     path: others could read the token's file; now they cannot
     migration.applied   name

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import http.server
 import io
-import json
 import os
 import select
 import signal
@@ -245,19 +244,6 @@ def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
     ((host, port),) = told
     assert host == "127.0.0.1"
     assert port > 0
-
-
-def test_serve_warns_of_keys_that_nothing_acts_on_yet(
-    app: FakeApp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("proxy.config.UNUSED_KEYS", frozenset({"limits.xml_depth"}))
-    monkeypatch.setenv("WHOLEFEED_LIMITS_XML_DEPTH", "99")
-
-    assert main(["serve"]) == 0
-
-    (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["event"] == "config.unused"
-    assert json.loads(line)["key"] == "limits.xml_depth"
 
 
 @pytest.mark.fault("81")

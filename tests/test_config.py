@@ -9,13 +9,10 @@ import pytest
 
 from proxy.config import (
     KEYS,
-    UNUSED_KEYS,
     Config,
     FetchConfig,
     ServerConfig,
-    StoreConfig,
     load_config,
-    unused_keys,
 )
 from proxy.config_text import example, masked
 from proxy.errors import ConfigError
@@ -189,14 +186,6 @@ def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_n
     assert load_config(None, environ, {}) == Config()
     with pytest.raises(ConfigError, match="unknown environment variable WHOLEFEED_PORT"):
         load_config(None, {"WHOLEFEED_PORT": "8080"}, {})
-
-
-def test_keys_that_nothing_acts_on_yet_are_named_only_when_set() -> None:
-    assert {key.name for key in KEYS} >= UNUSED_KEYS
-    assert unused_keys(Config()) == []
-    if "store.max_bytes" in UNUSED_KEYS:
-        config = Config(server=ServerConfig(port=1), store=StoreConfig(max_bytes=1 << 20))
-        assert unused_keys(config) == ["store.max_bytes"]
 
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:

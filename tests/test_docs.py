@@ -14,7 +14,7 @@ import pytest
 
 from proxy import __version__
 from proxy.cli.main import COMMANDS, make_parser
-from proxy.config import KEYS, UNUSED_KEYS
+from proxy.config import KEYS
 from proxy.config_text import toml_value
 from proxy.core.terms import State
 
@@ -48,10 +48,7 @@ def names(requirements: list[str]) -> list[str]:
 @pytest.mark.parametrize("section", [section for section, _ in groupby(KEYS, key=lambda key: key.section)])
 def test_readme_lists_every_key_of_the_section_with_its_default_and_why(section: str) -> None:
     expected = [
-        f"| `{key.key}` | `{toml_value(key.default)}` | {key.why}"
-        + (" (this version does not act on it yet) |" if key.name in UNUSED_KEYS else " |")
-        for key in KEYS
-        if key.section == section
+        f"| `{key.key}` | `{toml_value(key.default)}` | {key.why} |" for key in KEYS if key.section == section
     ]
     text = part(f"### [{section}]", part("## Configuration"))
     assert [line for line in text.splitlines() if line.startswith("| `")] == expected

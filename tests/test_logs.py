@@ -285,7 +285,7 @@ def test_every_event_that_is_logged_is_in_the_list() -> None:
         if isinstance(call.args[0], ast.Constant)
     }
     assert "document.fetched" in listed
-    assert "config.unused" in logged
+    assert "server.started" in logged
     assert logged <= listed
 
 

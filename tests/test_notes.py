@@ -11,6 +11,7 @@ import pytest
 from proxy.core import notes, reading_notes
 from proxy.core.notes import Note
 from tests.feeds import an_item, atom, publish_chain, rss
+from tests.note_classes import NOTE_CLASSES
 from tests.origin import Origin
 from tests.running import a_config, running
 
@@ -140,12 +141,7 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
 
 def test_every_note_is_raised_by_a_test() -> None:
     """Style, "Errors and notes"."""
-    defined = {
-        name
-        for name, value in {**vars(notes), **vars(reading_notes)}.items()
-        if isinstance(value, type) and issubclass(value, Note) and hasattr(value, "slug")
-    }
-    assert {note.__name__ for note in RAISED} == defined
+    assert set(RAISED) == set(NOTE_CLASSES)
 
 
 def name_of(note: type[Note]) -> str:

@@ -28,13 +28,10 @@ def _serve(options: argparse.Namespace) -> int:
 
     from proxy.access_token import ensure_token, forget_unseen, notice
     from proxy.app import serve
-    from proxy.config import unused_keys
     from proxy.logs import configure_logging
 
     configure_logging(config.log)
     log = structlog.get_logger()
-    for key in unused_keys(config):
-        log.warning("config.unused", key=key)
     token = ensure_token(config)
     if token.was_exposed:
         log.warning("token.tightened", path=str(token.path))

@@ -6,19 +6,13 @@ from pathlib import Path
 import pytest
 
 from proxy import errors
-from proxy.core import notes, reading_notes
-from proxy.core.notes import Note
 from proxy.core.reasons import in_words
+from tests.note_classes import NOTE_CLASSES
 
 PACKAGE = Path(errors.__file__).parent
-PARTIAL = sorted(
-    {
-        value.slug
-        for value in {**vars(notes), **vars(reading_notes)}.values()
-        if isinstance(value, type) and issubclass(value, Note) and getattr(value, "partial", False)
-    }
-    - {"unavailable"}  # stands for the error that the fetch ended with
-)
+PARTIAL = sorted({note.slug for note in NOTE_CLASSES if note.partial} - {"unavailable"})
+"""All but the one that stands for the error that the fetch ended with."""
+
 FETCH_MODULES = (
     "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts", "source", "targets",
     "core/parse/documents", "core/parse/guard", "core/parse/encodings", "core/parse/jsonfeed",

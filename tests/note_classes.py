@@ -1,0 +1,15 @@
+"""Every class of note, wherever it is defined."""
+
+from __future__ import annotations
+
+from proxy.core import notes, reading_notes
+from proxy.core.notes import Note
+
+NOTE_CLASSES: list[type[Note]] = sorted(
+    {
+        value
+        for value in {**vars(notes), **vars(reading_notes)}.values()
+        if isinstance(value, type) and issubclass(value, Note) and hasattr(value, "slug")
+    },
+    key=lambda note: note.__name__,
+)
