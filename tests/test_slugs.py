@@ -6,11 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxy import errors, failures
-from proxy.errors import ConfigError, DocumentError, StoreUnusableError, WholefeedError
+from proxy.errors import (
+    ConfigError,
+    DocumentError,
+    StoreUnusableError,
+    TooManyRequestsError,
+    WholefeedError,
+)
 from tests.faults.checks import problem
 from tests.note_classes import NOTE_CLASSES
 from tests.running import Proxy
@@ -104,7 +111,8 @@ async def test_an_error_becomes_a_problem_document(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch, kind: type[WholefeedError]
 ) -> None:
     """RFC 9457: a stable type, no-store, a request id."""
-    facts = {"url": "http://o.test/"} if issubclass(kind, DocumentError) else {}
+    facts: dict[str, Any] = {"url": "http://o.test/"} if issubclass(kind, DocumentError) else {}
+    facts |= {"retry_after_seconds": 1} if issubclass(kind, TooManyRequestsError) else {}
     error = kind("expected x, got y", **facts)
 
     def fail(*_: object, **__: object) -> None:
