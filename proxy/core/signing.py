@@ -44,7 +44,7 @@ def sign(url: str, keys: Sequence[str], *, expires_at: int | None = None) -> str
 
 
 def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
-    """Return what a mark is worth for a feed. The comparison takes as long whatever the mark.
+    """Return what a mark is worth for a feed. How long it takes tells nothing of the right one.
 
     Args:
         url: The canonical URL of the feed.

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 from aiohttp import web
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy import __version__, failures
@@ -335,7 +335,12 @@ def test_requests_made_from_the_description_are_answered_as_described(tmp_path: 
         ]
         urls = st.sampled_from([*own * 2, *others, f"{proxy.client.make_url('/feed')}?url=x"]) | HOSTILE
 
-        @settings(max_examples=150, deadline=None, derandomize=True)
+        @settings(
+            max_examples=150,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
         @given(requests(urls))
         def hold(asked: Asked) -> None:
             statuses.add(check(asked, runner.run(proxy.raw(asked.head))))
