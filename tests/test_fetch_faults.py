@@ -256,8 +256,8 @@ async def test_a_bad_chunk_is_an_error(origin: Origin, chunk: bytes) -> None:
     assert await slug_of(origin, answer) == "incomplete"
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.fault("32")
+@pytest.mark.parametrize("is_whole", [True, False])
 async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, is_whole: bool) -> None:
     """FAULTS 32: aiohttp tells nobody of one that comes by itself; the reader waited for its time to end."""
     first, second = asyncio.Event(), asyncio.Event()
@@ -315,6 +315,7 @@ async def test_a_valid_certificate_is_accepted() -> None:
         assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
 
 
+@pytest.mark.fault("34")
 @pytest.mark.parametrize(("issued_for", "trusted"), [("other.example", True), ("127.0.0.1", False)])
 async def test_a_certificate_that_is_not_valid_is_refused(issued_for: str, trusted: bool) -> None:
     """FAULTS 34."""
