@@ -10,9 +10,9 @@ import pytest
 
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.terms import Role
-from tests.feeds import an_item, atom, ids
+from tests.feeds import an_item, atom, ids, rss
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Clock, Proxy, a_config, running
 
 PAGE_SIZE = 3
 HOUR = 3600.0
@@ -363,3 +363,32 @@ async def test_a_feed_that_an_older_version_has_read_is_read_again(
     monkeypatch.setattr("proxy.service.refetch.PARSER_VERSION", PARSER_VERSION + 1)
     await proxy.refreshed(url)
     assert "if-none-match" not in origin.requests[-1].headers
+
+
+async def test_a_refresh_through_pages_that_was_interrupted_loses_nothing(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """R6, R14: what slid to a page behind those that were asked for is found after a restart."""
+    publish_pages(origin, 9)
+    url = origin.url("/feed")
+    clock = Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(url)
+        expected = publish_pages(origin, 18)
+        clock.advance(HOUR)
+        with origin.held("/feed?page=3") as gate:
+            await proxy.get(url, wait="0")
+            await gate.reached()
+            await proxy.service.close()
+    async with running(a_config(tmp_path), clock) as proxy:
+        reply = await proxy.whole(url)
+    assert (reply.state, sorted(ids(reply.body))) == ("paged", sorted(expected))
+
+
+async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, origin: Origin) -> None:
+    """R6, R23: entries that are known from the other format say nothing of what there is of this one."""
+    url = origin.url("/feed")
+    for make in (atom, rss, atom, rss):
+        for name, place, older in (("c", "", "?page=2"), ("b", "?page=2", "?page=3"), ("a", "?page=3", None)):
+            origin.publish(f"/feed{place}", make(an_item(name), next=older and f"/feed{older}"))
+        assert sorted(await polled(proxy, url)) == ["a", "b", "c"]

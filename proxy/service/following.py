@@ -99,7 +99,6 @@ class Following:
 
     async def _walk_pages(self, current: Current) -> Walked:
         stored = self._stored(Role.PAGE)
-        is_whole = self._feed.state is State.PAGED and not self._feed.is_walking and not self._wish.is_full
 
         def new_driver(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, PageDriver]:
             walk = self._new_walk(current, stored, trail, passed)
@@ -118,9 +117,25 @@ class Following:
         return await walk_pages(
             current,
             new_driver,
-            is_whole=is_whole and self._attempts.keys() <= {SUBSCRIPTION_ATTEMPT},
+            is_whole=self._is_collected(current) and self._attempts.keys() <= {SUBSCRIPTION_ATTEMPT},
             is_known=lambda url: document_key(url) in stored,
         )
+
+    def _is_collected(self, current: Current) -> bool:
+        """Return whether all pages were collected before, in the family of today (R23)."""
+        feed = self._feed
+        is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
+        return is_ended and feed.family is current.arrival.family and not self._wish.is_full
+
+    @property
+    def _is_interrupted(self) -> bool:
+        """Whether an earlier refresh of what was collected did not come to its end.
+
+        What it brought is stored, and says no longer that there may be more of it on the pages behind.
+        """
+        feed = self._feed
+        was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
+        return was_collected and feed.revision != feed.published_revision
 
     def _stored(self, role: Role) -> dict[str, DocumentRow]:
         return {document_key(row.url): row for row in self._rows if row.role is role}
@@ -152,8 +167,10 @@ class Following:
         ranks = [row.rank for row in stored.values() if row.rank is not None]
 
         def due(row: DocumentRow, place: int) -> bool:
-            if self._wish.is_full or trail.is_paged:
-                return self._wish.is_full
+            if self._wish.is_full:
+                return True
+            if trail.is_paged:
+                return self._is_interrupted or row.family is not current.arrival.family
             return is_due(
                 is_settled=row.is_settled,
                 is_newest=place == 1,
