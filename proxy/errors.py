@@ -17,6 +17,7 @@ WholefeedError
 `-- DocumentError                        one document could not be had or used
     |-- ForbiddenTargetError  403 destination-forbidden
     |-- LoopDetectedError     508 loop-detected
+    |-- QueueFullError        503 overloaded
     |-- PublisherError        502 publisher-failed and finer slugs
     |   |-- PublisherStatusError         404/410 as the publisher says, else 502
     |   `-- PublisherTimeoutError  504 timeout, dns-timeout
@@ -152,7 +153,8 @@ class DocumentError(WholefeedError):
         url: The document concerned, without credentials.
         slug: The public reason; the class's own when empty.
         publisher_status: The HTTP status that the publisher sent, where there was one.
-        retry_after_seconds: What the publisher asked for (RFC 9110, 10.2.3), clamped; None when it did not.
+        retry_after_seconds: When to ask again, where that is known: the publisher said so (RFC 9110, 10.2.3;
+            clamped), or its host is left alone for so long.
     """
 
     status: ClassVar[int] = 502
@@ -188,6 +190,13 @@ class LoopDetectedError(DocumentError):
 
     status: ClassVar[int] = 508
     default_slug: ClassVar[str] = "loop-detected"
+
+
+class QueueFullError(DocumentError):
+    """Too many requests wait already, for the publisher's host or in all; nothing was asked of it."""
+
+    status: ClassVar[int] = 503
+    default_slug: ClassVar[str] = "overloaded"
 
 
 class PublisherError(DocumentError):

@@ -131,6 +131,8 @@ class Traffic:
     """Of bodies, as they came."""
     body_bytes: int = 0
     """Decoded."""
+    heads: int = 0
+    """Answers that have begun."""
     status: int | None = None
     """The last one that came."""
 
@@ -224,6 +226,7 @@ class Exchange:
                 URL(target.url, encoded=True), headers=headers, allow_redirects=False, proxy=self._proxy
             ) as response:
                 in_body = True
+                traffic.heads += 1
                 traffic.status = response.status
                 if response.status not in _STATUSES:
                     raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")

@@ -29,12 +29,14 @@ from aiohttp.abc import AbstractResolver
 
 from proxy.addresses import AddressPolicy, OwnAddresses
 from proxy.config import FetchConfig, LimitsConfig
+from proxy.core.backoff import backoff_seconds
 from proxy.core.freshness import retry_after_seconds
 from proxy.core.urls import UrlError
 from proxy.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, Traffic, open_session
 from proxy.failures import failure_of, is_transient, status_failure
-from proxy.hosts import BACKOFF_STATUSES, HostGate, backoff_seconds
+from proxy.hosts.gate import HostGate, Visit
+from proxy.hosts.host import BACKOFF_STATUSES
 from proxy.redact import safe_url, without_credentials
 from proxy.targets import Target, parse_target, redirect_target
 from proxy.validators import Validators
@@ -43,6 +45,7 @@ log = structlog.get_logger()
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
+_Tell = Callable[[bytes], None] | None
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
 
 
@@ -219,25 +222,20 @@ class Fetcher:
                 self._policy.check_target(target.host, target.port)
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
-            answer = await self._ask(trip, target, conditions, on_chunk)
+            tell = partial(on_chunk, target.url) if on_chunk is not None else None
+            answer = await self._ask(trip, target, conditions, tell)
             if answer.status not in _REDIRECTS:
                 return self._concluded(trip, answer, is_conditional=bool(conditions))
             trip.is_permanent = trip.is_permanent and answer.status in _PERMANENT
             target = self._redirected(trip, answer)
 
-    async def _ask(
-        self,
-        trip: _Trip,
-        target: Target,
-        conditions: Mapping[str, str],
-        on_chunk: Callable[[str, bytes], None] | None,
-    ) -> Answer:
+    async def _ask(self, trip: _Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
             try:
-                async with self._gate.slot(target.host, url=target.url):
-                    return await self._ask_once(trip, target, conditions, on_chunk)
+                async with self._gate.slot(target.host, target.port, url=target.url) as visit:
+                    return await self._ask_once(trip, visit, target, conditions, tell)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self._jitter())
                 attempt += 1
@@ -251,28 +249,33 @@ class Fetcher:
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self,
-        trip: _Trip,
-        target: Target,
-        conditions: Mapping[str, str],
-        on_chunk: Callable[[str, bytes], None] | None,
+        self, trip: _Trip, visit: Visit, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Answer:
+        """Ask once, and tell the gate what that says of the host."""
+        heads = trip.traffic.heads
+        try:
+            answer = await self._get(trip, target, conditions, tell)
+        except DocumentError as exc:
+            visit.failed(exc.slug, is_heard=trip.traffic.heads > heads)
+            raise
+        is_strained = answer.status in BACKOFF_STATUSES
+        asks = answer.field("retry-after") if is_strained else None
+        wait_seconds = retry_after_seconds(asks or "", now=time.time())
+        visit.answered(is_strained=is_strained, rest_seconds=wait_seconds)
+        if answer.status not in _USABLE:
+            raise status_failure(answer.status, target.url, wait_seconds)
+        return answer
+
+    async def _get(self, trip: _Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+        """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(trip.left_seconds):
-                tell = partial(on_chunk, target.url) if on_chunk is not None else None
-                answer = await self._exchange.get(target, conditions, trip.traffic, tell)
+                return await self._exchange.get(target, conditions, trip.traffic, tell)
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
             trip.spend(time.monotonic() - started)
-        asks = answer.field("retry-after") if answer.status in BACKOFF_STATUSES else None
-        wait_seconds = retry_after_seconds(asks or "", now=time.time())
-        if wait_seconds is not None:
-            self._gate.penalize(target.host, self._gate.now() + wait_seconds)
-        if answer.status not in _USABLE:
-            raise status_failure(answer.status, target.url, wait_seconds)
-        return answer
 
     def _redirected(self, trip: _Trip, answer: Answer) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""

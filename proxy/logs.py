@@ -31,6 +31,8 @@ Events
     feed.unkept         feed, slug: the store could not keep what a refresh brought
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
     feed.forgotten      feed
+    host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
+    host.recovered      host, port: it answers again
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     background.failed   name: house-keeping or polling ended by an error of its own, with its traceback
     polling.paused      reason: the store could not say which feeds are due

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.core.backoff import DAY_SECONDS, next_attempt_at
+from proxy.core.backoff import DAY_SECONDS, backoff_seconds, next_attempt_at
 
 HOUR = 3600.0
 
@@ -71,6 +71,18 @@ def test_obeys_the_publisher(status: int) -> None:
 
 def test_a_missing_document_is_not_asked_for_earlier_because_of_a_retry_after() -> None:
     assert delay("publisher-status", 404, retry_after=1) == 1000
+
+
+def test_no_document_is_asked_for_before_its_host_may_be() -> None:
+    """FAULTS 55."""
+    assert delay("host-backoff", None, attempts=1, retry_after=7200) == 7200
+    assert delay("host-backoff", None, attempts=3, retry_after=10) == 240
+
+
+def test_tries_are_spaced_out_more_and_more() -> None:
+    assert [backoff_seconds(attempt, 0.0) for attempt in range(6)] == [0.5, 1, 2, 4, 8, 8]
+    assert backoff_seconds(0, 1.0) == 0.25
+    assert backoff_seconds(10_000, 0.0) == 8
 
 
 @pytest.mark.parametrize(

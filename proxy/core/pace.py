@@ -1,0 +1,46 @@
+"""How many requests a host may be asked at once: more while it answers well, half when it shows strain.
+
+Additive increase and multiplicative decrease, as in RFC 5681, section 3.1: after as many good answers as
+requests are allowed at once, one more is; a sign of strain (429, 503, a time-out) halves them. Requests that
+were under way when they were halved say nothing new: what fails together counts once.
+
+    pace = Pace(most=4)
+    pace.strained(started_at=10.0, now=12.0)
+    assert pace.allowed == 2
+"""
+
+from __future__ import annotations
+
+import math
+
+
+class Pace:
+    """The pace of one host; begins at the most.
+
+    Args:
+        most: Requests at once at most (`fetch.concurrency_per_host`); at least 1.
+    """
+
+    __slots__ = ("_good", "_halved_at", "allowed", "most")
+
+    def __init__(self, most: int) -> None:
+        assert most >= 1, "the configuration is checked"
+        self.most = most
+        self.allowed = most
+        self._good = 0
+        self._halved_at = -math.inf
+
+    def answered(self) -> None:
+        """A request was answered well."""
+        self._good += 1
+        if self._good >= self.allowed:
+            self._good = 0
+            self.allowed = min(self.allowed + 1, self.most)
+
+    def strained(self, *, started_at: float, now: float) -> None:
+        """A request that started then was turned away, or was not answered in time. Both in seconds."""
+        if started_at < self._halved_at:
+            return
+        self._halved_at = now
+        self._good = 0
+        self.allowed = max(1, self.allowed // 2)

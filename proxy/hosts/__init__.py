@@ -1,0 +1,1 @@
+"""Politeness towards publishers, host by host."""
