@@ -177,6 +177,20 @@ class DocumentError(WholefeedError):
     def __str__(self) -> str:
         return f"{self.args[0]}: {self.url}"
 
+    def anew(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+        """Return the same error to be raised once more, without traceback, cause and what those hold.
+
+        Args:
+            retry_after_seconds: When to ask again at the earliest.
+        """
+        return type(self)(
+            self.args[0],
+            url=self.url,
+            slug=self.slug,
+            publisher_status=self.publisher_status,
+            retry_after_seconds=max(self.retry_after_seconds or 0.0, retry_after_seconds) or None,
+        )
+
 
 class ForbiddenTargetError(DocumentError):
     """The target's address or port is refused. The message never says which rule refused it."""

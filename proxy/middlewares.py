@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from http import HTTPStatus
 from typing import Any, Final
@@ -105,7 +106,7 @@ def _headers(error: WholefeedError) -> dict[str, str]:
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
     if isinstance(error, DocumentError) and error.retry_after_seconds is not None:
-        return {"Retry-After": str(int(error.retry_after_seconds))}
+        return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
     return {}
 
 

@@ -19,7 +19,7 @@ from proxy.core.parse.documents import parse
 from proxy.core.parse.early import EarlyHead
 from proxy.core.parse.errors import ParseError
 from proxy.core.reading_notes import DocumentTruncated
-from proxy.errors import PublisherError, UnreadableError
+from proxy.errors import DocumentError, PublisherError, UnreadableError
 from proxy.fetch import Fetched, Fetcher
 from proxy.validators import Validators
 
@@ -43,6 +43,11 @@ class PageError(UnreadableError):
     def __init__(self, cause: ParseError, fetched: Fetched) -> None:
         super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
         self.fetched = fetched
+
+    def anew(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+        """Return it without the page."""
+        plain = UnreadableError(self.args[0], url=self.url, slug=self.slug)
+        return plain.anew(retry_after_seconds=retry_after_seconds)
 
 
 class Source:

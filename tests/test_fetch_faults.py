@@ -142,6 +142,7 @@ async def test_what_never_ends_ends_with_the_time_of_the_document(origin: Origin
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.fault("30")
 async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
     """FAULTS 30: 60 s are for all hops together."""
     origin.latency_seconds = 0.2
@@ -153,6 +154,7 @@ async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
     assert error.slug == "timeout"
 
 
+@pytest.mark.fault("30")
 async def test_a_drip_is_given_up_when_it_is_slower_than_a_kibibyte_a_second(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +175,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_it_incomplete() -> None:
         assert failure_of(broken, "http://example.org/").slug == "connection-failed"
 
 
+@pytest.mark.fault("30")
 def test_the_minimum_rate_counts_after_ten_seconds() -> None:
     """FAULTS 30."""
     now = 0.0
@@ -185,6 +188,7 @@ def test_the_minimum_rate_counts_after_ten_seconds() -> None:
         floor.check(11 * 1024 - 1)
 
 
+@pytest.mark.fault("30")
 async def test_an_endless_body_is_broken_off_at_the_limit(origin: Origin) -> None:
     """FAULTS 30."""
     origin.answer("/feed", ENDLESS_BODY)

@@ -113,6 +113,7 @@ async def test_a_body_that_only_its_end_delimits_is_incomplete_without_its_end(
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/atom+xml\r\nConnection: close\r\n\r\n"
     origin.answer("/feed", Raw(head + CUT))
     assert (await proxy.get(origin.url("/feed"))).status == 502
+    proxy.clock.advance(60)
     origin.answer("/feed", Raw(head + WHOLE))
     reply = await proxy.get(origin.url("/feed"))
     assert reply.status == 200

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from proxy.core.urls import canonical_url
-from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from proxy.errors import DocumentError, OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
 from proxy.service.account import ChainDocument, account_of
 from proxy.service.answers import Reconstruction, Status
 from proxy.service.flights import Flights
@@ -28,6 +28,7 @@ from proxy.service.polling import Polling
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
 from proxy.service.refreshes import Refreshes
 from proxy.service.subscription import Subscription, find_subscription
+from proxy.service.unopened import Unopened
 from proxy.service.workshop import Wish, Workshop
 from proxy.store.rows import Attempt, FeedRow
 
@@ -52,6 +53,7 @@ class FeedService:
         self._openings: Flights[str, Opened] = Flights()
         self._house = Housekeeping(workshop, is_refreshing=self._is_refreshing)
         self._refreshes = Refreshes(workshop, on_end=self._house.note_growth)
+        self._unopened = Unopened(workshop.now)
         self._stopping = asyncio.Event()
 
     def now(self) -> float:
@@ -238,9 +240,14 @@ class FeedService:
         known = await self._store.feed_by_url(url)
         if known is not None:
             return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
+        self._unopened.check(url)
         if self._refreshes.waiting >= MAX_WAITING_WALKS:
             raise OverloadedError("too many walks are waiting; try again later")
-        found = await find_subscription(self._shop.source, url)
+        try:
+            found = await find_subscription(self._shop.source, url)
+        except DocumentError as exc:
+            self._unopened.remember(url, exc)
+            raise
         key = canonical_url(found.url)
         feed = await self._store.feed_by_url(key) or await self._create(key, found)
         if url != key:

@@ -21,7 +21,7 @@ from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.revalidation import settles
 from proxy.core.terms import Role
 from proxy.core.walk import Walk
-from proxy.errors import DocumentError, let_go
+from proxy.errors import DocumentError, QueueFullError, let_go
 from proxy.fetch import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.grounds import Grounds, Progress, Walked
@@ -143,16 +143,19 @@ class WalkDriver:
         validators = None
         if row is not None:
             validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
-        try:
-            return await self._source.obtain(
-                url,
-                validators=validators,
-                on_older=lambda older: self._predict(url, older),
-                relation=self._grounds.relation,
-            )
-        except DocumentError as exc:
-            let_go(exc)
-            return exc.with_traceback(None)
+        while True:
+            try:
+                return await self._source.obtain(
+                    url,
+                    validators=validators,
+                    on_older=lambda older: self._predict(url, older),
+                    relation=self._grounds.relation,
+                )
+            except QueueFullError as exc:  # a walk has time
+                await asyncio.sleep(exc.retry_after_seconds or 0.0)
+            except DocumentError as exc:
+                let_go(exc)
+                return exc.with_traceback(None)
 
     def _predict(self, url: str, older: str) -> None:
         """Begin to fetch what the head of a document that still arrives links to."""

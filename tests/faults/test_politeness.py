@@ -1,0 +1,381 @@
+"""How publishers are treated, through the whole proxy: FAULTS 21, 24, 30, 54, 55, 64."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from proxy import exchange
+from proxy.core.breaker import LIMIT
+from proxy.errors import PublisherTimeoutError
+from proxy.hosts.gate import HostGate
+from proxy.service import service
+from proxy.service.unopened import MAX_UNOPENED, Unopened
+from tests.answers import (
+    BODY_DRIP,
+    ENDLESS_1XX,
+    ENDLESS_BODY,
+    HEADER_DRIP,
+    Answer,
+    Reset,
+    Silence,
+    Status,
+)
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.fetchers import Names, SilentNames
+from tests.origin import Origin
+from tests.running import Clock, Proxy, Reply, a_config, running
+
+DEAD = "http://nowhere.example/feed"
+
+
+def slug(reply: Reply) -> str:
+    problem: str = json.loads(reply.body)["type"]
+    return problem.removeprefix("urn:wholefeed:")
+
+
+def failures(logs: list[Any]) -> list[str]:
+    return [log["slug"] for log in logs if log["event"] == "document.failed"]
+
+
+def gate_of(proxy: Proxy) -> HostGate:
+    return proxy.service._shop.source._fetcher._gate
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0.005)
+
+
+async def is_nothing_stored(proxy: Proxy) -> bool:
+    return json.loads((await proxy.ask("GET", "/feeds")).body) in ([], {"feeds": []})
+
+
+# A host or a URL that cannot be had
+
+
+@pytest.mark.fault("21")
+async def test_a_name_without_an_address_is_looked_up_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Names()
+    monkeypatch.setattr(exchange, "DefaultResolver", lambda: names)
+    async with running(a_config(tmp_path, fetch={"retries": 2})) as proxy:
+        with capture_logs() as logs:
+            replies = [await proxy.get(DEAD) for _ in range(10)]
+        other = await proxy.get("http://nowhere.example/another")
+        assert {(reply.status, slug(reply)) for reply in [*replies, other]} == {(502, "dns-error")}
+        assert int(replies[-1].headers["Retry-After"]) in range(55, 61)
+        assert failures(logs) == ["dns-error"]
+        assert await is_nothing_stored(proxy)
+    assert names.asked == ["nowhere.example"]
+
+
+@pytest.mark.fault("21")
+async def test_a_name_server_that_does_not_answer_delays_nobody_else(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin.publish("/feed", atom(an_item("a")))
+    monkeypatch.setattr(exchange, "DefaultResolver", SilentNames)
+    async with running(a_config(tmp_path, fetch={"connect_timeout_seconds": 2.0})) as proxy:
+        slow = [asyncio.create_task(proxy.get(f"http://slow-{n}.example/")) for n in range(12)]
+        await asyncio.sleep(0.05)
+        assert (await proxy.get(origin.url("/feed"))).status == 200
+        assert not any(task.done() for task in slow)
+        replies = await asyncio.gather(*slow)
+    assert {(reply.status, slug(reply)) for reply in replies} == {(504, "dns-timeout")}
+
+
+@pytest.mark.parametrize("fault", [Status(404), Status(403), Status(500), Reset(), Silence()])
+async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
+    tmp_path: Path, origin: Origin, fault: Answer
+) -> None:
+    """A hundred requests of readers are one request of ours, or two where the connection broke."""
+    origin.fault("/feed", fault)
+    async with running(a_config(tmp_path, fetch={"read_timeout_seconds": 0.3})) as proxy:
+        replies = [await proxy.get(origin.url("/feed")) for _ in range(100)]
+        assert len({(reply.status, slug(reply)) for reply in replies}) == 1
+        assert len(origin.requests) <= 2
+        origin.forget_requests()
+        origin.publish("/feed", atom(an_item("a")))
+        proxy.clock.advance(60)
+        assert ids((await proxy.get(origin.url("/feed"))).body) == ["a"]
+
+
+async def test_what_could_not_be_opened_is_remembered_in_bounds(proxy: Proxy) -> None:
+    clock = Clock()
+    unopened = Unopened(clock)
+    error = PublisherTimeoutError("expected a feed in time", url="http://a.example/")
+    for number in range(MAX_UNOPENED + 10):
+        unopened.remember(f"http://{number}.example/", error)
+    assert len(unopened) == MAX_UNOPENED
+    unopened.check("http://0.example/")
+    last = f"http://{MAX_UNOPENED}.example/"
+    with pytest.raises(PublisherTimeoutError) as caught:
+        unopened.check(last)
+    assert caught.value is not error
+    assert caught.value.retry_after_seconds == pytest.approx(60, abs=1)
+    clock.advance(-1)
+    unopened.check(last)
+    assert len(unopened) == MAX_UNOPENED - 1
+
+
+async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served(
+    tmp_path: Path, origin: Origin
+) -> None:
+    expected = publish_chain(origin, archives=1)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(origin.url("/feed"))
+        await origin.stop()
+        with capture_logs() as logs:
+            replies = [await proxy.get(origin.url(f"/{number}")) for number in range(LIMIT + 3)]
+        assert {(reply.status, slug(reply)) for reply in replies} == {(502, "connection-failed")}
+        assert [log["event"] for log in logs].count("host.rested") == 1
+        assert "Retry-After" in replies[-1].headers
+        await origin.start()
+        proxy.clock.advance(4000)
+        stored = await proxy.get(origin.url("/feed"))
+        assert (stored.status, ids(stored.body)) == (200, expected)
+        assert stored.reconstruction.endswith(";stale")
+
+
+# Many requests
+
+
+@pytest.mark.fault("24")
+async def test_a_chain_that_leads_to_a_victim_is_polite_and_ends_at_the_limit(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """FAULTS 24: numbered links invite to guess, and every document claims to belong to the feed."""
+    async with Origin("127.0.0.2") as victim:
+        victim.latency_seconds = 0.002
+
+        for number in range(4900, 5001):
+            older = f"/archive/{number - 1}"
+            body = atom(an_item(f"e{number}", number), archive=True, prev_archive=older, updated=number)
+            victim.publish(f"/archive/{number}", body)
+        origin.publish(
+            "/feed", atom(an_item("z", 9000), prev_archive=victim.url("/archive/5000"), updated=9000)
+        )
+        async with running(a_config(tmp_path, limits={"documents_per_feed": 60})) as proxy:
+            reply = await proxy.whole(origin.url("/feed"))
+            (missing,) = (await proxy.status(origin.url("/feed")))["missing"]
+        assert reply.reconstruction == "partial;documents=60;entries=60;missing=1"
+        assert missing["reason"] == "limit"
+        assert victim.peak_requests <= 4
+        assert len(victim.requests) <= 60 + 4
+
+
+@pytest.mark.fault("64")
+async def test_a_thousand_readers_of_a_cold_feed_cause_one_fetch_a_document(
+    proxy: Proxy, origin: Origin
+) -> None:
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    answered = 0
+
+    async def read() -> None:
+        nonlocal answered
+        async with proxy.service.answer(url, wait_seconds=30) as reconstruction:
+            answered += reconstruction.snapshot.feed.entries == 8
+
+    with origin.held("/feed") as gate:
+        readers = [asyncio.create_task(read()) for _ in range(1000)]
+        await gate.reached()
+        gate.release()
+    await asyncio.gather(*readers)
+    assert answered == 1000
+    assert set(origin.counts().values()) == {1}
+
+
+async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_feeds_served(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
+    assert service.MAX_WAITING_WALKS == 64
+    monkeypatch.setattr(service, "MAX_WAITING_WALKS", 2)
+    monkeypatch.setattr("proxy.app.MAX_WALKS", 1)
+    for number in range(5):
+        older = "/slow" if number else None
+        origin.publish(f"/{number}", atom(an_item("a"), prev_archive=older))
+    async with running(a_config(tmp_path)) as proxy:
+        with origin.held("/slow"):
+            stored = await proxy.get(origin.url("/0"))
+            walking = [asyncio.create_task(proxy.get(origin.url(f"/{number}"))) for number in (1, 2, 3)]
+            await until(lambda: proxy.service._refreshes.waiting == 2)
+            refused = await proxy.get(origin.url("/4"))
+            assert (refused.status, slug(refused)) == (503, "overloaded")
+            assert int(refused.headers["Retry-After"]) > 0
+            assert (await proxy.get(origin.url("/0"))).body == stored.body
+        assert [(await task).status for task in walking] == [200] * 3
+    assert origin.counts()["/4"] == 0
+
+
+async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 1)
+    for name in "abcd":
+        origin.publish(f"/{name}", atom(an_item(name)))
+    async with running(a_config(tmp_path, fetch={"concurrency_per_host": 1})) as proxy:
+        with origin.held("/a") as gate:
+            first = asyncio.create_task(proxy.get(origin.url("/a")))
+            await gate.reached()
+            second = asyncio.create_task(proxy.get(origin.url("/b")))
+            await until(lambda: gate_of(proxy)._waiting == 1)
+            refused = await proxy.get(origin.url("/c"))
+            async with Origin("127.0.0.2") as other:
+                other.publish("/d", atom(an_item("d")))
+                assert (await proxy.get(other.url("/d"))).status == 200
+        assert (refused.status, slug(refused), refused.headers["Retry-After"]) == (503, "overloaded", "10")
+        assert [(await task).status for task in (first, second)] == [200, 200]
+        assert (await proxy.get(origin.url("/c"))).status == 200
+
+
+async def test_a_walk_waits_until_the_queue_has_room(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 0)
+    monkeypatch.setattr("proxy.hosts.gate.RETRY_AFTER_SECONDS", 0.05)
+    queued = [0]
+    expected = publish_chain(origin, archives=2)
+    async with running(a_config(tmp_path)) as proxy:
+        gate = gate_of(proxy)
+        turn = gate._turn
+
+        async def crowded(*args: Any) -> Any:
+            queued[0] += 1
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", queued[0] % 2)
+                return await turn(*args)
+
+        monkeypatch.setattr(gate, "_turn", crowded)
+        reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert queued[0] > 3
+
+
+# Documents that do not end
+
+
+@pytest.mark.fault("30")
+@pytest.mark.parametrize(
+    ("fault", "status", "expected"),
+    [
+        pytest.param(Silence(), 504, "timeout", id="silence"),
+        pytest.param(HEADER_DRIP, 504, "timeout", id="header drip"),
+        pytest.param(BODY_DRIP, 504, "timeout", id="body drip"),
+        pytest.param(ENDLESS_1XX, 504, "timeout", id="endless 1xx"),
+        pytest.param(ENDLESS_BODY, 502, "too-large", id="endless body"),
+    ],
+)
+async def test_a_document_that_does_not_end_is_given_up(
+    tmp_path: Path, origin: Origin, fault: Answer, status: int, expected: str
+) -> None:
+    """FAULTS 30: with nothing stored; then of a stored feed; then of an archive document."""
+    config = a_config(tmp_path, fetch={"document_timeout_seconds": 0.4}, limits={"document_bytes": 1 << 20})
+    async with running(config) as proxy:
+        origin.fault("/feed", fault)
+        with capture_logs() as logs:
+            reply = await proxy.get(origin.url("/feed"))
+        assert (reply.status, slug(reply), failures(logs)) == (status, expected, [expected])
+        assert await is_nothing_stored(proxy)
+
+        entries = publish_chain(origin, archives=1)
+        proxy.clock.advance(60)
+        origin.fault("/archive/1", fault)
+        partial = await proxy.whole(origin.url("/feed"))
+        assert (partial.status, partial.state, ids(partial.body)[1:]) == (200, "partial", entries[:2])
+        (missing,) = (await proxy.status(origin.url("/feed")))["missing"]
+        assert missing["reason"] == expected
+
+        origin.fault("/feed", fault)
+        proxy.clock.advance(4000)
+        stale = await proxy.get(origin.url("/feed"))
+        assert (stale.status, stale.body) == (200, partial.body)
+        assert stale.reconstruction.endswith(";stale")
+        async with asyncio.timeout(5):
+            while origin.open_connections:
+                await asyncio.sleep(0.01)
+
+
+# Archive documents that cannot be had, and hosts that want to be left alone
+
+
+@pytest.mark.fault("54")
+@pytest.mark.parametrize(
+    ("status", "pauses"),
+    [
+        (404, [3600, 3600]),
+        (403, [3600, 3600]),
+        (410, [86_400, 86_400]),
+        (500, [60, 120, 240, 480]),
+        (503, [60, 120, 240]),
+    ],
+)
+async def test_an_archive_document_that_cannot_be_had_is_tried_again_in_its_time(
+    proxy: Proxy, origin: Origin, status: int, pauses: list[int]
+) -> None:
+    entries = publish_chain(origin, archives=2)
+    origin.fault("/archive/1", Status(status))
+    url = origin.url("/feed")
+    reply = await proxy.whole(url)
+    assert (reply.status, reply.reconstruction) == (200, "partial;documents=2;entries=4;missing=1")
+    for attempts, pause_seconds in enumerate(pauses, 1):
+        assert origin.counts()["/archive/1"] == attempts
+        (missing,) = (await proxy.status(url))["missing"]
+        assert (missing["status"], missing["attempts"]) == (status, attempts)
+        proxy.clock.advance(pause_seconds - 1)
+        await proxy.whole(url)
+        assert origin.counts()["/archive/1"] == attempts
+        proxy.clock.advance(901)
+        await proxy.whole(url)
+    origin.heal("/archive/1")
+    proxy.clock.advance(90_000)
+    reply = await proxy.whole(url)
+    assert (reply.state, ids(reply.body)) == ("complete", entries)
+
+
+@pytest.mark.fault("55")
+@pytest.mark.parametrize(
+    ("status", "value", "seconds"),
+    [
+        (429, "120", 120),
+        (503, "date", 120),
+        (503, "-5", 1),
+        (429, "1000000000000", 86_400),
+        (503, "Fri, 01 Jan 2100 00:00:00 GMT", 86_400),
+    ],
+)
+async def test_a_host_that_wants_to_be_left_alone_is(
+    proxy: Proxy, origin: Origin, status: int, value: str, seconds: int
+) -> None:
+    publish_chain(origin, archives=2)
+    value = formatdate(time.time() + 120, usegmt=True) if value == "date" else value
+    origin.fault("/archive/1", Status(status, (("Retry-After", value),)))
+    origin.publish("/other", atom(an_item("a")))
+    url = origin.url("/feed")
+    asked_at = proxy.clock()
+
+    reply = await proxy.whole(url)
+    other = await proxy.get(origin.url("/other"))
+
+    assert (reply.status, reply.reconstruction) == (200, "partial;documents=2;entries=4;missing=1")
+    attempts = await proxy.store.attempts((await proxy.service.feeds())[0].id)
+    assert attempts[0].next_at - asked_at == pytest.approx(seconds, abs=2)
+    assert (other.status, slug(other)) == (502, "host-backoff")
+    assert origin.counts()["/other"] == 0
+    if seconds > 60:
+        assert seconds - 5 <= int(other.headers["Retry-After"]) <= seconds
+    async with Origin("127.0.0.2") as elsewhere:
+        elsewhere.publish("/feed", atom(an_item("b")))
+        assert (await proxy.get(elsewhere.url("/feed"))).status == 200
