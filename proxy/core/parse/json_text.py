@@ -8,6 +8,7 @@ text.encode()[members["title"].start : members["title"].end]      # '"title": "A
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,10 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
 _SNIFFED_BYTES: Final = 1024
+
+MAX_VALUES: Final = 2_000_000
+"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
+_MAX_QUOTES: Final = 2 * MAX_VALUES
 
 
 class Number(str):
@@ -72,7 +77,9 @@ def json_text(body: bytes) -> str | None:
         ) from exc
 
 
-def scan(text: str, *, items: str, read: Callable[[Any], Any], max_depth: int) -> Mapping[str, Member]:
+def scan(
+    text: str, *, items: str, read: Callable[[Any], Any], max_depth: int, max_items: int | None
+) -> Mapping[str, Member]:
     """Return the members of the top-level object; of those with the same name the last one counts.
 
     Args:
@@ -80,13 +87,18 @@ def scan(text: str, *, items: str, read: Callable[[Any], Any], max_depth: int) -
         items: The member whose array is taken apart.
         read: Makes of each of its elements what is kept of it.
         max_depth: Levels of arrays and objects that are accepted.
+        max_items: Elements of that array that are accepted; None: no limit holds but the depth.
 
     Raises:
         ParseError: `malformed-json` or `xml-limit`.
     """
+    if max_items is not None:
+        _check_values(text)
     _check_depth(text, max_depth)
     try:
-        return _Scanner(text, read).members(items)
+        return _Scanner(text, read, max_items).members(items)
+    except ParseError:
+        raise
     except ValueError as exc:
         raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
 
@@ -101,6 +113,19 @@ def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
         length += len(text[place:offset].encode())
         place = offset
         yield length
+
+
+def _check_values(text: str) -> None:
+    """Count before anything is made of them: a digit and a comma become a hundred bytes."""
+    if _values(text) <= MAX_VALUES:
+        return
+    if text.count('"') > _MAX_QUOTES or _values(_STRING.sub("", text)) > MAX_VALUES:
+        raise ParseError(f"expected at most {MAX_VALUES} JSON values, got more", slug="xml-limit")
+
+
+def _values(text: str) -> int:
+    """Return how many values begin, or may seem to, behind a comma or an opening bracket."""
+    return sum(map(text.count, ",[{"))
 
 
 def _check_depth(text: str, max_depth: int) -> None:
@@ -124,10 +149,11 @@ _DECODER: Final = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_c
 class _Scanner:
     """Walks through the top level; what lies deeper is read by the standard library."""
 
-    def __init__(self, text: str, read: Callable[[Any], Any]) -> None:
+    def __init__(self, text: str, read: Callable[[Any], Any], max_items: int | None) -> None:
         self._text = text
         self._at = 0
         self._read = read
+        self._max_items = max_items
         self._decode = _DECODER.raw_decode
 
     def members(self, items: str) -> dict[str, Member]:
@@ -153,7 +179,9 @@ class _Scanner:
         self._expect("[")
         if self._follows("]"):
             return
-        while True:
+        for number in itertools.count():
+            if number == self._max_items:
+                raise ParseError(f"expected at most {number} entries, got more", slug="xml-limit")
             start = self._skip()
             yield Element(self._read(self._value()), start, self._at)
             if not self._follows(","):

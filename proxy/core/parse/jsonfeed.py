@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from proxy.core.dates import parse_rfc3339
@@ -24,7 +24,7 @@ from proxy.core.parse.identities import (
     identified,
     site_id,
 )
-from proxy.core.parse.json_text import Element, Member, Number, byte_offsets, scan
+from proxy.core.parse.json_text import Member, Number, byte_offsets, scan
 from proxy.core.parse.reader import MAX_ENTRIES, MAX_HEAD_BYTES, MAX_HEAD_CHILDREN
 from proxy.core.terms import Family
 from proxy.core.urls import resolve
@@ -45,14 +45,15 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     Raises:
         ParseError: It is malformed, breaks a limit, or is no JSON Feed.
     """
-    members = scan(text, items=ITEMS, read=_item, max_depth=max_depth)
+    max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
+    members = scan(text, items=ITEMS, read=_item, max_depth=max_depth, max_items=max_items)
     version = _VERSION.fullmatch(_string(members, "version"))
     if version is None:
         raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
     held = members[ITEMS].elements or () if ITEMS in members else ()
     items = [element for element in held if element.value is not None]
     if max_depth < UNLIMITED:
-        _check_sizes(items, members)
+        _check_sizes(members)
     places = byte_offsets(text, iter([place for item in items for place in (item.start, item.end)]))
     entries = [
         item.value.entry._replace(start=start, end=end)
@@ -68,13 +69,11 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     )
 
 
-def _check_sizes(items: Sequence[Element], members: Mapping[str, Member]) -> None:
+def _check_sizes(members: Mapping[str, Member]) -> None:
     """Hold JSON to the same limits as XML."""
     head = [member for name, member in members.items() if name != ITEMS]
     expected = ""
-    if len(items) > MAX_ENTRIES:
-        expected = f"{MAX_ENTRIES} entries"
-    elif len(head) > MAX_HEAD_CHILDREN:
+    if len(head) > MAX_HEAD_CHILDREN:
         expected = f"{MAX_HEAD_CHILDREN} members beside the entries"
     elif sum(member.end - member.start for member in head) > MAX_HEAD_BYTES:
         expected = f"{MAX_HEAD_BYTES} characters of members beside the entries"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.core.dates import parse_rfc3339
 from proxy.core.model import FeedDocument, entry_id
+from proxy.core.parse import json_text, jsonfeed
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.guard import UNLIMITED
@@ -184,8 +185,28 @@ def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_ite
     assert read(feed({"id": "a"}, {"id": "b"}, _wholefeed=own)).entries[0].identity == entry_id("a")
 
 
+@pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
+def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAULTS, limits: a digit and a comma become a hundred bytes, whatever else they turn out to be."""
+    monkeypatch.setattr(json_text, "MAX_VALUES", 8)
+    monkeypatch.setattr(json_text, "_MAX_QUOTES", 40)
+    assert refused(f'{{"x":[{values}'.encode()).slug == "xml-limit"
+
+
+def test_what_stands_in_strings_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "MAX_VALUES", 12)
+    document = read(feed({"id": "a", "content_text": "[{,\\" * 9}))
+    assert len(document.entries) == 1
+
+
+def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonfeed, "MAX_ENTRIES", 2)
+    assert len(read(feed({"id": "a"}, {"id": "b"})).entries) == 2
+    assert refused(feed({"id": "a"}, {"id": "b"}, {"id": "c"})).slug == "xml-limit"
+
+
 def test_a_scan_gives_offsets_in_characters() -> None:
-    members = scan('{"a":"\u00e9", "items":[{}, 2]}', items="items", read=type, max_depth=9)
+    members = scan('{"a":"\u00e9", "items":[{}, 2]}', items="items", read=type, max_depth=9, max_items=2)
     assert (members["a"].start, members["a"].end) == (1, 8)
     assert members["items"].elements is not None
     assert [element[1:] for element in members["items"].elements] == [(19, 21), (23, 24)]

@@ -35,8 +35,9 @@ END_TAGS: Final = "end-tags"
 LESS_THAN: Final = "less-than"
 PREFIXES: Final = "prefixes"
 
-MAX_TOKENS: Final = 3 * MAX_ELEMENTS
-"""Pieces of markup and text that are looked at: the strict reader would refuse a document of more."""
+MAX_TOKENS: Final = MAX_ELEMENTS // 2
+"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
+the proxy busy for minutes."""
 
 _BLANK: Final = b" \t\r\n"
 _ROOTS: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}

@@ -9,10 +9,15 @@ import re
 from html.entities import html5
 from typing import Final
 
+from proxy.core.parse.repair.edits import TooManyError
+
 AMPERSANDS: Final = "ampersands"
 CHARACTER_REFERENCES: Final = "character-references"
 CONTROL_CHARACTERS: Final = "control-characters"
 ENTITIES: Final = "entities"
+
+MAX_REFERENCES: Final = 1_000_000
+"""In one text or attribute value."""
 
 _CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0A, 0x0D})
 _NONCHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
@@ -44,7 +49,12 @@ def mended(text: bytes, repairs: set[str]) -> bytes:
     Args:
         text: Between markup.
         repairs: Gains the names of what was done.
+
+    Raises:
+        TooManyError: There is no end of ampersands.
     """
+    if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
+        raise TooManyError
 
     def replaced(match: re.Match[bytes]) -> bytes:
         number, hexadecimal, name = match.groups()

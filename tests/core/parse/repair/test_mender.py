@@ -16,6 +16,7 @@ from proxy.core.parse.errors import ParseError
 from proxy.core.parse.repair.edits import MAX_EDITS
 from proxy.core.parse.repair.mender import mend
 from proxy.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
+from proxy.core.parse.repair.references import MAX_REFERENCES
 from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated
 from tests.core.parse.makers import URL, atom, rss, slices
 
@@ -443,3 +444,4 @@ def test_no_pattern_looks_at_the_same_text_over_and_over(unit: str) -> None:
 def test_a_document_with_defects_without_end_is_given_up() -> None:
     """Memory stays in proportion to what can be meant."""
     assert mend(b"<rss>" + b"<" * (MAX_EDITS + 1) + b">") is None
+    assert mend(b"<rss>" + b"&" * (MAX_REFERENCES + 1) + b"</rss>") is None
