@@ -27,7 +27,9 @@ from proxy.bodies import chunks
 from proxy.config import FetchConfig
 from proxy.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from proxy.failures import TRANSPORT_ERRORS, failure_of
+from proxy.room import LARGE_BYTES
 from proxy.targets import Target
+from proxy.traffic import Traffic
 
 MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (FAULTS, limits)."""
@@ -121,20 +123,6 @@ async def open_session(
         max_field_size=HEADER_FIELD_BYTES,
     ) as session:
         yield session
-
-
-@dataclass(slots=True)
-class Traffic:
-    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
-
-    wire_bytes: int = 0
-    """Of bodies, as they came."""
-    body_bytes: int = 0
-    """Decoded."""
-    heads: int = 0
-    """Answers that have begun."""
-    status: int | None = None
-    """The last one that came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +248,8 @@ class Exchange:
                 if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
+                    if len(body) + len(piece) > LARGE_BYTES:
+                        await traffic.share.take(self._most_bytes(response))
                     body += piece
                     traffic.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
@@ -269,7 +259,14 @@ class Exchange:
                         unyielded = 0
                         await asyncio.sleep(0)
         decoder.finish()
+        traffic.share.shrink(len(body))
         return bytes(body)
+
+    def _most_bytes(self, response: aiohttp.ClientResponse) -> int:
+        """Return how large the body may become."""
+        if "Content-Encoding" in response.headers or response.content_length is None:
+            return self._body_limit_bytes
+        return min(response.content_length, self._body_limit_bytes)
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

@@ -33,12 +33,14 @@ from proxy.core.backoff import backoff_seconds
 from proxy.core.freshness import retry_after_seconds
 from proxy.core.urls import UrlError
 from proxy.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
-from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, Traffic, open_session
+from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, open_session
 from proxy.failures import failure_of, is_transient, status_failure
 from proxy.hosts.gate import HostGate, Visit
 from proxy.hosts.host import BACKOFF_STATUSES
 from proxy.redact import safe_url, without_credentials
+from proxy.room import BodyRoom
 from proxy.targets import Target, parse_target, redirect_target
+from proxy.traffic import Traffic
 from proxy.validators import Validators
 
 log = structlog.get_logger()
@@ -49,7 +51,7 @@ _Tell = Callable[[bytes], None] | None
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Fetched:
     """A document as its publisher sent it, or the word that it has not changed."""
 
@@ -83,12 +85,12 @@ class _Trip:
 
     url: str
     limit_seconds: float
+    traffic: Traffic
     spent_seconds: float = 0.0
     """On requests and pauses; never more than the limit."""
     seen: list[str] = field(default_factory=list)
     """Each URL that was asked, in order."""
     is_permanent: bool = True
-    traffic: Traffic = field(default_factory=Traffic)
 
     @property
     def left_seconds(self) -> float:
@@ -120,6 +122,7 @@ class Fetcher:
         exchange: Exchange,
         policy: AddressPolicy,
         gate: HostGate,
+        room: BodyRoom,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -127,6 +130,7 @@ class Fetcher:
         self._exchange = exchange
         self._policy = policy
         self._gate = gate
+        self._room = room
         self._sleep = sleep
         self._jitter = jitter
 
@@ -157,7 +161,7 @@ class Fetcher:
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:
             exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
-            yield cls(fetch, exchange=exchange, policy=policy, gate=gate)
+            yield cls(fetch, exchange=exchange, policy=policy, gate=gate, room=BodyRoom())
 
     def blocked_seconds(self, host: str) -> float:
         """Return for how long a host wants to be left alone; 0 when it does not."""
@@ -169,9 +173,10 @@ class Fetcher:
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
+        is_ahead: bool = False,
     ) -> Fetched:
         """Return the document at a URL: `fetching` for who has nothing to object to what came."""
-        async with self.fetching(url, validators=validators, on_chunk=on_chunk) as fetched:
+        async with self.fetching(url, validators=validators, on_chunk=on_chunk, is_ahead=is_ahead) as fetched:
             pass
         return fetched
 
@@ -182,6 +187,7 @@ class Fetcher:
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
+        is_ahead: bool = False,
     ) -> AsyncIterator[Fetched]:
         """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
 
@@ -191,19 +197,26 @@ class Fetcher:
             url: Absolute http(s) URL.
             validators: Make the request conditional; the answer may then be `not_modified`.
             on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
+            is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
 
         Raises:
             DocumentError: No document; the slug says why.
         """
-        trip = _Trip(without_credentials(url), self._config.document_timeout_seconds)
+        share = self._room.share(without_credentials(url), is_ahead=is_ahead)
+        trip = _Trip(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
         try:
-            fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+            try:
+                fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+            except BaseException:
+                share.give_back()
+                raise
+            share.keep_for(fetched)
             yield fetched
+        except ForbiddenTargetError as exc:
+            log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
+            raise
         except DocumentError as exc:
-            if isinstance(exc, ForbiddenTargetError):
-                log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
-            else:
-                log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
             raise
         outcome = "not-modified" if fetched.not_modified else "fetched"
         log.info("document.fetched", outcome=outcome, **trip.facts())

@@ -21,9 +21,14 @@ from proxy.core.parse.errors import ParseError
 from proxy.core.reading_notes import DocumentTruncated
 from proxy.errors import DocumentError, PublisherError, UnreadableError
 from proxy.fetch import Fetched, Fetcher
+from proxy.room import LARGE_BYTES
 from proxy.validators import Validators
 
 INLINE_BYTES: Final = 256 * 1024
+
+_LARGE_AT_ONCE: Final = 1
+"""Large documents that are parsed at once: each may take a hundred megabytes meanwhile, and two at once are
+no faster than one after the other but keep everything else waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Source:
     def __init__(self, fetcher: Fetcher, *, xml_depth: int) -> None:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     def blocked_seconds(self, host: str) -> float:
         """Return for how long a host wants to be left alone; 0 when it does not."""
@@ -68,6 +74,7 @@ class Source:
         validators: Validators | None = None,
         on_older: Callable[[str], None] | None = None,
         relation: str = "prev-archive",
+        is_ahead: bool = False,
     ) -> Obtained | Fetched:
         """Fetch and parse one document; a `Fetched` when the publisher says that it has not changed.
 
@@ -76,16 +83,21 @@ class Source:
             validators: Make the request conditional.
             on_older: Told the older document's URL as soon as the head gives it; a prediction.
             relation: The relation that leads to the older document.
+            is_ahead: Whether the document is fetched before it is needed.
 
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
         early = _early_reader(on_older, relation) if on_older else None
-        async with self._fetcher.fetching(url, validators=validators, on_chunk=early) as fetched:
+        fetching = self._fetcher.fetching(url, validators=validators, on_chunk=early, is_ahead=is_ahead)
+        async with fetching as fetched:
             obtained = None if fetched.not_modified else await self._read(fetched)
         return obtained or fetched
 
     async def _read(self, fetched: Fetched) -> Obtained:
+        if len(fetched.body) > LARGE_BYTES:
+            async with self._large:
+                return await asyncio.to_thread(_parse, fetched, self._xml_depth)
         if len(fetched.body) > INLINE_BYTES:
             return await asyncio.to_thread(_parse, fetched, self._xml_depth)
         return _parse(fetched, self._xml_depth)

@@ -39,6 +39,7 @@ class InMemoryFetcher(Fetcher):
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
+        is_ahead: bool = False,
     ) -> Fetched:
         """Return a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)

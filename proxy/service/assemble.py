@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,6 +26,7 @@ from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.segmenting import Build, Keep, Placed, plan
 from proxy.core.synthesize import fragments_of
 from proxy.core.terms import Family, Role, State
+from proxy.room import LARGE_BYTES
 from proxy.service.arrivals import document_from
 from proxy.store.rows import (
     Attempt,
@@ -60,7 +62,13 @@ class _Rendered:
 
 
 async def assemble(
-    store: Store, feed_id: int, *, state: State, notes: Sequence[Told], now: float
+    store: Store,
+    feed_id: int,
+    *,
+    state: State,
+    notes: Sequence[Told],
+    now: float,
+    large: asyncio.Semaphore | None = None,
 ) -> FeedRow | None:
     """Publish the feed as it is stored now.
 
@@ -70,6 +78,7 @@ async def assemble(
         state: What the reconstruction is.
         notes: What is to be known about it, beside what was remarked on its documents when they were read.
         now: Epoch seconds.
+        large: Taken while a large document is worked on, which needs several times its size.
 
     Returns:
         The feed as published; None when it has no subscription document.
@@ -83,8 +92,10 @@ async def assemble(
         return None
     subscription = documents[0]
     deleted = await store.tombstones(feed_id)
-    body = await store.body(subscription.id)
-    head, style = await asyncio.to_thread(_head, subscription, body, deleted)
+    async with _turn([subscription], large):
+        body = await store.body(subscription.id)
+        head, style = await asyncio.to_thread(_head, subscription, body, deleted)
+        del body
     async with store.snapshot(feed_id) as snapshot:
         is_alike = style.serves(snapshot.feed)
         published = {segment.id: segment for segment in snapshot.segments if is_alike}
@@ -94,8 +105,11 @@ async def assemble(
             case Keep(segment):
                 segments.append(published[segment])
             case Build(members):
-                parts = await _parts(store, [rows[member] for member in members])
-                segments.append(await asyncio.to_thread(_render_segment, parts, style))
+                held = [rows[member] for member in members]
+                async with _turn(held, large):
+                    parts = await _parts(store, held)
+                    segments.append(await asyncio.to_thread(_render_segment, parts, style))
+                    del parts
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
@@ -118,6 +132,13 @@ async def assemble(
 def _noted(notes: Sequence[Told], documents: Sequence[DocumentRow]) -> list[Told]:
     """As many as are worth reading; each document's own are listed with it."""
     return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
+
+
+def _turn(rows: Sequence[DocumentRow], large: asyncio.Semaphore | None) -> AbstractAsyncContextManager[None]:
+    """Wait for one's turn if the documents are large; small ones need none."""
+    if large is None or sum(row.body_bytes for row in rows) <= LARGE_BYTES:
+        return nullcontext()
+    return large
 
 
 class _Style(NamedTuple):

@@ -73,7 +73,7 @@ class Refetch:
             StoreError: It cannot be kept.
         """
         try:
-            found = wish.found or await self._fetch()
+            found, wish.found = wish.found or await self._fetch(), None
         except DocumentError as exc:
             await self._note_failure(exc)
             raise

@@ -228,7 +228,14 @@ class Refresh:
     async def _publish(self, state: State, notes: Sequence[Note]) -> None:
         said = [note.told() for note in notes if not isinstance(note, ReadingNote)]
         async with self._writing:
-            feed = await assemble(self._store, self._feed.id, state=state, notes=said, now=self._shop.now())
+            feed = await assemble(
+                self._store,
+                self._feed.id,
+                state=state,
+                notes=said,
+                now=self._shop.now(),
+                large=self._shop.large,
+            )
         if feed is not None:
             log.info(
                 "feed.published",

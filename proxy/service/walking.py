@@ -100,6 +100,7 @@ class WalkDriver:
                 self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
             for url in [url for url, task in self._pending.items() if task in done]:
                 await self._take(url, self._pending.pop(url).result())
+            done.clear()  # else it keeps the documents in memory until the next one has come
 
     def _answer_from_store(self) -> bool:
         """Give the walk its next document, or why not, without network. False: it must be fetched."""
@@ -150,12 +151,17 @@ class WalkDriver:
                     validators=validators,
                     on_older=lambda older: self._predict(url, older),
                     relation=self._grounds.relation,
+                    is_ahead=self._is_ahead(url),
                 )
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)
             except DocumentError as exc:
                 let_go(exc)
                 return exc.with_traceback(None)
+
+    def _is_ahead(self, url: str) -> bool:
+        """Whether the path has to come to a document yet."""
+        return any(want.url != url for want in self._walk.wanted[:1])
 
     def _predict(self, url: str, older: str) -> None:
         """Begin to fetch what the head of a document that still arrives links to."""
@@ -180,7 +186,7 @@ class WalkDriver:
             self._walk.arrived(url, self._confirmed(row))
             return
         assert isinstance(outcome, DocumentError), "a document without a stored copy is fetched whole"
-        self._walked.failures[url] = outcome
+        self._walked.failures[url] = outcome.anew()  # without the body, which its traceback may hold
         self._walk.failed(url, self._failure(url, outcome))
 
     async def _arrival(self, url: str, obtained: Obtained) -> Arrival:

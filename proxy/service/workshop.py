@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.config import Config
 from proxy.core.backoff import DAY_SECONDS
@@ -25,6 +25,8 @@ class Workshop:
     """Epoch seconds."""
     walks: asyncio.Semaphore
     """Walks that may use the network at once."""
+    large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Large documents that are worked on at once."""
 
     @property
     def longest_seconds(self) -> float:
@@ -32,12 +34,12 @@ class Workshop:
         return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Wish:
     """What a refresh is asked to do beside the usual."""
 
     found: Subscription | None = None
-    """The subscription document, when it has just been fetched."""
+    """The subscription document, when it has just been fetched; whoever stores it takes it out."""
     is_forced: bool = False
     """Try at once what failed before (R14)."""
     is_full: bool = False

@@ -1,0 +1,148 @@
+"""Peak memory of the server under many hostile publishers at once: `python -m benchmarks.hostile`.
+
+Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
+hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
+links, and walks along documents of 32 MiB. Meanwhile one reader asks for a feed that is stored and one for
+feeds that nobody has asked for before, of a publisher that means no harm.
+
+`peak` is the most memory that was ever resident in the server's process (VmHWM). Every answer has to come,
+with whatever status; those of the innocent feeds have to be right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from benchmarks.support.hostile import HOSTS, KINDS, Hostile, running_hostile
+from benchmarks.support.report import Table, begin, expect
+from benchmarks.support.server import Server, running_server
+
+RESPOND_WITHIN_SECONDS: Final = 8
+_ANSWER_SECONDS: Final = 120
+_ENTRIES: Final = 3
+
+
+def ask(server: Server, url: str) -> tuple[str, float, int]:
+    """Ask for a feed; return status and state, seconds, and how many entries came."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        began = time.monotonic()
+        connection.request("GET", server.feed_target(url))
+        response = connection.getresponse()
+        entries, tail = 0, b""
+        while piece := response.read(1 << 20):
+            entries += (tail + piece).count(b"<entry")
+            tail = piece[-5:]
+        state = (response.headers["Feed-Reconstruction"] or "").partition(";")[0]
+        return f"{response.status} {state}".strip(), time.monotonic() - began, entries
+
+
+class Innocent:
+    """A reader that asks all the while.
+
+    Args:
+        server: The server.
+        hostile: The publishers; the first of them means no harm.
+        is_new: Whether it asks for another feed each time.
+    """
+
+    def __init__(self, server: Server, hostile: Hostile, *, is_new: bool) -> None:
+        self._server = server
+        self._hostile = hostile
+        self._is_new = is_new
+        self.seconds: list[float] = []
+        self.outcomes: Counter[str] = Counter()
+
+    def read(self, over: threading.Event) -> None:
+        """Ask about twice a second until it is over."""
+        number = 0
+        while not over.is_set():
+            number += 1000 * self._is_new
+            outcome, seconds, entries = ask(self._server, self._hostile.url(1, "innocent", number))
+            if outcome == "200 complete":
+                expect("entries", entries, _ENTRIES)
+            self.outcomes[outcome] += 1
+            self.seconds.append(seconds)
+            over.wait(0.5)
+
+    def show(self, table: Table, name: str) -> None:
+        """Print the row."""
+        late = sum(seconds > RESPOND_WITHIN_SECONDS + 1 for seconds in self.seconds)
+        middle = sorted(self.seconds)[len(self.seconds) // 2]
+        cells = (len(self.seconds), f"{middle:.2f}", f"{max(self.seconds):.2f}", late)
+        table.row(f"{name}: {said(self.outcomes)}", *map(str, cells))
+
+
+def said(outcomes: Counter[str]) -> str:
+    """Return outcomes as a table shows them."""
+    return ", ".join(f"{outcome} x{count}" for outcome, count in outcomes.most_common())
+
+
+def attack(server: Server, hostile: Hostile, copies: int, table: Table) -> None:
+    """Ask for every hostile feed at once; print what came of each kind."""
+    asked = [
+        (kind, hostile.url(HOSTS[(place * copies + copy) % len(HOSTS)], kind))
+        for place, kind in enumerate(KINDS)
+        for copy in range(copies)
+    ]
+    with ThreadPoolExecutor(len(asked)) as threads:
+        answers = list(threads.map(lambda each: ask(server, each[1]), asked))
+    for kind in KINDS:
+        own = [answer for (name, _), answer in zip(asked, answers, strict=True) if name == kind]
+        seconds = [answer[1] for answer in own]
+        middle = sorted(seconds)[len(seconds) // 2]
+        late = sum(each > RESPOND_WITHIN_SECONDS + 1 for each in seconds)
+        outcomes = said(Counter(answer[0] for answer in own))
+        table.row(f"{kind}: {outcomes}", str(len(own)), f"{middle:.2f}", f"{max(seconds):.2f}", str(late))
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Measure the server's peak memory under hostile publishers.")
+    parser.add_argument("--megabytes", type=float, default=31.9, help="size of a document (default 31.9)")
+    parser.add_argument("--copies", type=int, default=4, help="hosts of each kind (default 4)")
+    parser.add_argument("--seconds", type=float, default=120, help="how long to look on (default 120)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments()
+    begin()
+    over = threading.Event()
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as name,
+        running_hostile(document_bytes=int(options.megabytes * (1 << 20))) as hostile,
+        running_server(Path(name)) as server,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        expect("entries", server.whole(hostile.url(1, "innocent")).entries, _ENTRIES)
+        print(f"peak memory before: {server.peak_bytes() / 1e6:.0f} MB")
+        table = Table("", "answers", "median s", "longest s", "late", first_width=70)
+        known, unknown = (Innocent(server, hostile, is_new=is_new) for is_new in (False, True))
+        began = time.monotonic()
+        reading = [threads.submit(each.read, over) for each in (known, unknown)]
+        try:
+            attack(server, hostile, options.copies, table)
+            over.wait(max(0.0, options.seconds - (time.monotonic() - began)))
+        finally:
+            over.set()
+        for each in reading:
+            each.result()
+        known.show(table, "innocent, stored")
+        unknown.show(table, "innocent, new")
+        print(f"peak memory: {server.peak_bytes() / 1e6:.0f} MB")
+    expect("stored feed", set(known.outcomes), {"200 complete"})
+
+
+if __name__ == "__main__":
+    main()
