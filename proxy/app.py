@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -42,6 +43,10 @@ log = structlog.get_logger()
 
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that parses may keep the others from running. A transaction needs its turn a hundred times;
+at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
 
 
 ShowProgress = Callable[[Mapping[str, Any]], None]
@@ -140,6 +145,7 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
         StoreError: The database cannot be used.
         OSError: The address cannot be listened on.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -22,6 +22,7 @@ CHAIN = ["--archives", "2", "--entries", "5", "--entry-bytes", "600"]
 SMALL = {
     "compose": [*CHAIN, "--runs", "2"],
     "deflate": [],
+    "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0"],
     "memory": CHAIN,
     "parse": ["--megabytes", "0.1", "--runs", "1"],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],

@@ -118,9 +118,10 @@ class _Server:
         await over.wait()
         server.close()
         others.close()
-        for each in asyncio.all_tasks() - {asyncio.current_task()}:
+        others_left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in others_left:
             each.cancel()
-        await asyncio.sleep(0.1)
+        await asyncio.gather(*others_left, return_exceptions=True)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):

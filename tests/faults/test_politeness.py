@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from proxy import exchange
+from proxy import app, exchange
 from proxy.core.breaker import LIMIT
 from proxy.errors import PublisherTimeoutError
 from proxy.hosts.gate import HostGate
@@ -201,7 +201,7 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
-    assert service.MAX_WAITING_WALKS == 64
+    assert (app.MAX_WALKS, service.MAX_WAITING_WALKS) == (16, 64)
     monkeypatch.setattr(service, "MAX_WAITING_WALKS", 2)
     monkeypatch.setattr("proxy.app.MAX_WALKS", 1)
     for number in range(5):
