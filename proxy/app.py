@@ -45,8 +45,8 @@ MAX_WALKS: Final = 16
 """Walks that use the network at once."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that parses may keep the others from running. A transaction needs its turn a hundred times;
-at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
+"""How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
+times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
 
 
 ShowProgress = Callable[[Mapping[str, Any]], None]

@@ -18,11 +18,9 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 from aiohttp.abc import AbstractResolver
@@ -35,12 +33,13 @@ from proxy.core.urls import UrlError
 from proxy.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from proxy.exchange import DOCUMENT_STATUSES, Answer, Exchange, open_session
 from proxy.failures import failure_of, is_transient, status_failure
+from proxy.fetched import Fetched
 from proxy.hosts.gate import HostGate, Visit
 from proxy.hosts.host import BACKOFF_STATUSES
-from proxy.redact import safe_url, without_credentials
+from proxy.redact import without_credentials
 from proxy.room import BodyRoom
 from proxy.targets import Target, parse_target, redirect_target
-from proxy.traffic import Traffic
+from proxy.traffic import Traffic, Trip
 from proxy.validators import Validators
 
 log = structlog.get_logger()
@@ -49,67 +48,6 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
 _Tell = Callable[[bytes], None] | None
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
-class Fetched:
-    """A document as its publisher sent it, or the word that it has not changed."""
-
-    url: str
-    """As asked for."""
-    final_url: str
-    hops: tuple[str, ...]
-    """Every URL between the one asked for and the final one."""
-    permanent_url: str | None
-    """Where redirects led that were all permanent (301, 308); None where there were none, or others."""
-    not_modified: bool
-    body: bytes
-    """Decoded; empty when not modified."""
-    media_type: str
-    """Content-Type as sent."""
-    headers: Mapping[str, str]
-    """Those that the proxy uses (`proxy.exchange.KEPT_HEADERS`) and the publisher sent; lower-case names."""
-    links: tuple[str, ...]
-    """Values of the Link fields (RFC 8288)."""
-    wire_bytes: int
-    """Of the body as it came, before decoding."""
-    fetched_at: float
-    duration_seconds: float
-    """Of the requests; without waiting for a place."""
-    status: int
-
-
-@dataclass(slots=True)
-class _Trip:
-    """One fetch under way."""
-
-    url: str
-    limit_seconds: float
-    traffic: Traffic
-    spent_seconds: float = 0.0
-    """On requests and pauses; never more than the limit."""
-    seen: list[str] = field(default_factory=list)
-    """Each URL that was asked, in order."""
-    is_permanent: bool = True
-
-    @property
-    def left_seconds(self) -> float:
-        return self.limit_seconds - self.spent_seconds
-
-    def spend(self, seconds: float) -> None:
-        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
-
-    def facts(self) -> dict[str, object]:
-        """What every event of a fetch tells (FAULTS, terms): never credentials, never a query string."""
-        return {
-            "url": safe_url(self.url),
-            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
-            "hops": max(0, len(self.seen) - 1),
-            "status": self.traffic.status,
-            "wire_bytes": self.traffic.wire_bytes,
-            "body_bytes": self.traffic.body_bytes,
-            "duration_s": round(self.spent_seconds, 6),
-        }
 
 
 class Fetcher:
@@ -203,7 +141,7 @@ class Fetcher:
             DocumentError: No document; the slug says why.
         """
         share = self._room.share(without_credentials(url), is_ahead=is_ahead)
-        trip = _Trip(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
+        trip = Trip(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
         try:
             try:
                 fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
@@ -222,7 +160,7 @@ class Fetcher:
         log.info("document.fetched", outcome=outcome, **trip.facts())
 
     async def _travel(
-        self, trip: _Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
+        self, trip: Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
     ) -> Fetched:
         try:
             target = parse_target(url)
@@ -242,7 +180,7 @@ class Fetcher:
             trip.is_permanent = trip.is_permanent and answer.status in _PERMANENT
             target = self._redirected(trip, answer)
 
-    async def _ask(self, trip: _Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+    async def _ask(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
@@ -262,7 +200,7 @@ class Fetcher:
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self, trip: _Trip, visit: Visit, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, trip: Trip, visit: Visit, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Answer:
         """Ask once, and tell the gate what that says of the host."""
         heads = trip.traffic.heads
@@ -279,7 +217,7 @@ class Fetcher:
             raise status_failure(answer.status, target.url, wait_seconds)
         return answer
 
-    async def _get(self, trip: _Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+    async def _get(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
@@ -290,7 +228,7 @@ class Fetcher:
         finally:
             trip.spend(time.monotonic() - started)
 
-    def _redirected(self, trip: _Trip, answer: Answer) -> Target:
+    def _redirected(self, trip: Trip, answer: Answer) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
         base, location = answer.target, answer.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
@@ -299,7 +237,7 @@ class Fetcher:
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 
-    def _concluded(self, trip: _Trip, answer: Answer, *, is_conditional: bool) -> Fetched:
+    def _concluded(self, trip: Trip, answer: Answer, *, is_conditional: bool) -> Fetched:
         not_modified, url = answer.status == HTTPStatus.NOT_MODIFIED, answer.target.url
         if not_modified and not is_conditional:
             raise status_failure(answer.status, url, None)

@@ -20,7 +20,8 @@ from proxy.core.parse.early import EarlyHead
 from proxy.core.parse.errors import ParseError
 from proxy.core.reading_notes import DocumentTruncated
 from proxy.errors import DocumentError, PublisherError, UnreadableError
-from proxy.fetch import Fetched, Fetcher
+from proxy.fetch import Fetcher
+from proxy.fetched import Fetched
 from proxy.room import LARGE_BYTES
 from proxy.validators import Validators
 

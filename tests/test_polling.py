@@ -165,7 +165,7 @@ async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
 ) -> None:
     """A walk that no reader waits for counts for nothing where readers are refused (503)."""
     monkeypatch.setattr("proxy.app.MAX_WALKS", 1)
-    monkeypatch.setattr("proxy.service.service.MAX_WAITING_WALKS", 1)
+    monkeypatch.setattr("proxy.service.opening.MAX_WAITING_WALKS", 1)
     url = origin.url("/feed")
     async with Origin("127.0.0.2") as other, polling(tmp_path) as proxy:
         publish_chain(origin, archives=1)

@@ -9,7 +9,8 @@ from typing import Final
 from benchmarks.support.feeds import Chain
 from proxy.config import LimitsConfig
 from proxy.errors import PublisherError
-from proxy.fetch import Fetched, Fetcher
+from proxy.fetch import Fetcher
+from proxy.fetched import Fetched
 from proxy.source import Obtained, Source
 from proxy.validators import Validators
 

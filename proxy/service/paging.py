@@ -25,7 +25,7 @@ from proxy.core.terms import Role
 from proxy.core.trails import Trail
 from proxy.core.walk import Walk
 from proxy.errors import DocumentError
-from proxy.fetch import Fetched
+from proxy.fetched import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.grounds import Grounds, Progress
 from proxy.service.memory import documents_to_remember

@@ -21,7 +21,7 @@ from proxy.core.seen import has_news
 from proxy.core.terms import Kind, Role
 from proxy.core.urls import canonical_url
 from proxy.errors import DocumentError
-from proxy.fetch import Fetched
+from proxy.fetched import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.memory import documents_to_remember, returning
 from proxy.service.subscription import Subscription, settle_subscription

@@ -18,30 +18,21 @@ from typing import Any, Final
 
 import structlog
 
-from proxy.core.urls import canonical_url
-from proxy.errors import DocumentError, OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from proxy.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
 from proxy.service.account import ChainDocument, account_of
 from proxy.service.answers import Reconstruction, Status
-from proxy.service.flights import Flights
 from proxy.service.housekeeping import Housekeeping
+from proxy.service.opening import Openings
 from proxy.service.polling import Polling
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT
 from proxy.service.refreshes import Refreshes
-from proxy.service.subscription import Subscription, find_subscription
-from proxy.service.unopened import Unopened
 from proxy.service.workshop import Wish, Workshop
 from proxy.store.rows import Attempt, FeedRow
 
 log = structlog.get_logger()
 
-MAX_WAITING_WALKS: Final = 64
-"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
-
 ASKED_PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
-
-Opened = tuple[int, asyncio.Task[None]]
-"""A feed's id, and the refresh that has begun."""
 
 
 class FeedService:
@@ -50,10 +41,9 @@ class FeedService:
     def __init__(self, workshop: Workshop) -> None:
         self._shop = workshop
         self._store = workshop.store
-        self._openings: Flights[str, Opened] = Flights()
         self._house = Housekeeping(workshop, is_refreshing=self._is_refreshing)
         self._refreshes = Refreshes(workshop, on_end=self._house.note_growth)
-        self._unopened = Unopened(workshop.now)
+        self._openings = Openings(workshop, self._refreshes)
         self._stopping = asyncio.Event()
 
     def now(self) -> float:
@@ -219,7 +209,7 @@ class FeedService:
 
     async def _opened(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow | None:
         """Join the opening of a URL and the refresh that it begins; return what is known in time."""
-        opening = self._openings.join(url, lambda: self._open(url, may_walk=may_walk))
+        opening = self._openings.join(url, may_walk=may_walk)
         await self._wait(opening, deadline)
         if not opening.done():
             return None
@@ -234,34 +224,6 @@ class FeedService:
         if not feed.digest and flight.done():
             flight.result()
         return feed
-
-    async def _open(self, url: str, *, may_walk: bool) -> Opened:
-        """Find the subscription document behind a URL, and begin the feed's refresh."""
-        known = await self._store.feed_by_url(url)
-        if known is not None:
-            return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
-        self._unopened.check(url)
-        if self._refreshes.waiting >= MAX_WAITING_WALKS:
-            raise OverloadedError("too many walks are waiting; try again later")
-        try:
-            found = await find_subscription(self._shop.source, url)
-        except DocumentError as exc:
-            self._unopened.remember(url, exc)
-            raise
-        key = canonical_url(found.url)
-        feed = await self._store.feed_by_url(key) or await self._create(key, found)
-        if url != key:
-            await self._store.add_alias(url, feed.id)
-        return feed.id, self._refreshes.join(feed, Wish(found=found, may_walk=may_walk))
-
-    async def _create(self, key: str, found: Subscription) -> FeedRow:
-        return await self._store.create_feed(
-            key,
-            fetch_url=key,
-            family=found.obtained.document.family,
-            kind=found.obtained.navigation.kind,
-            now=self.now(),
-        )
 
     async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
         """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""

@@ -10,7 +10,7 @@ from proxy.core.discovery import discover, preferred
 from proxy.core.notes import CurrentUnavailable, NoSubscriptionDocument, Note
 from proxy.core.urls import same_document
 from proxy.errors import DocumentError, UnreadableError
-from proxy.fetch import Fetched
+from proxy.fetched import Fetched
 from proxy.source import Obtained, PageError, Source
 
 MAX_FORWARD_STEPS: Final = 100

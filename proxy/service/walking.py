@@ -22,7 +22,7 @@ from proxy.core.revalidation import settles
 from proxy.core.terms import Role
 from proxy.core.walk import Walk
 from proxy.errors import DocumentError, QueueFullError, let_go
-from proxy.fetch import Fetched
+from proxy.fetched import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.grounds import Grounds, Progress, Walked
 from proxy.source import Obtained, Source

@@ -17,7 +17,7 @@ from proxy import app, exchange
 from proxy.core.breaker import LIMIT
 from proxy.errors import PublisherTimeoutError
 from proxy.hosts.gate import HostGate
-from proxy.service import service
+from proxy.service import opening
 from proxy.service.unopened import MAX_UNOPENED, Unopened
 from tests.answers import (
     BODY_DRIP,
@@ -201,8 +201,8 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
-    assert (app.MAX_WALKS, service.MAX_WAITING_WALKS) == (16, 64)
-    monkeypatch.setattr(service, "MAX_WAITING_WALKS", 2)
+    assert (app.MAX_WALKS, opening.MAX_WAITING_WALKS) == (16, 64)
+    monkeypatch.setattr(opening, "MAX_WAITING_WALKS", 2)
     monkeypatch.setattr("proxy.app.MAX_WALKS", 1)
     for number in range(5):
         older = "/slow" if number else None
