@@ -1,6 +1,6 @@
 """How much of large bodies may be in memory at once, whoever sends them.
 
-    room = BodyRoom(total_bytes=160 << 20)
+    room = BodyRoom(total_bytes=96 << 20)
     share = room.share(url, is_ahead=False)
     await share.take(32 << 20)          # waits until there is as much
     share.keep_for(fetched)             # given back when that is garbage; or share.give_back()
@@ -22,7 +22,7 @@ from proxy.errors import QueueFullError
 LARGE_BYTES: Final = 1 << 20
 """Up to here a body needs no room: as many of them as may be fetched at once are no burden."""
 
-TOTAL_BYTES: Final = 160 << 20
+TOTAL_BYTES: Final = 96 << 20
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
 """What is said to whom there is no room for."""
