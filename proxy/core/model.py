@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 from proxy.core.notes import Note
 from proxy.core.terms import Family
@@ -18,9 +18,12 @@ EntryId = NewType("EntryId", bytes)
 """Identity of an entry (rule R9), digested to 16 bytes; scoped to its feed."""
 
 
+ENTRY_ID_BYTES: Final = 16
+
+
 def entry_id(text: str) -> EntryId:
     """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
-    return EntryId(hashlib.blake2b(text.strip(" \t\r\n").encode(), digest_size=16).digest())
+    return EntryId(hashlib.blake2b(text.strip(" \t\r\n").encode(), digest_size=ENTRY_ID_BYTES).digest())
 
 
 class Entry(NamedTuple):

@@ -22,7 +22,7 @@ from proxy.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.frames import Options
 from proxy.core.parse.guard import MAX_DEPTH, UNLIMITED, Guard
-from proxy.core.parse.identities import FieldsNeededError
+from proxy.core.parse.identities import FieldsNeededError, listed
 from proxy.core.parse.json_text import json_text
 from proxy.core.parse.jsonfeed import read_json_feed
 from proxy.core.parse.rdf import RDF_ROOT, RdfReader
@@ -186,12 +186,8 @@ class Opening:
         guard.parser.StartElementHandler = self._root_began
 
     def _instruction(self, target: str, data: str) -> None:
-        if target != IDENTITIES_TARGET:
-            return
-        try:
-            self._identities = tuple(EntryId(bytes.fromhex(word)) for word in data.split())
-        except ValueError:
-            self._identities = ()
+        if target == IDENTITIES_TARGET:
+            self._identities = listed(data)
 
     def _root_began(self, name: str, attributes: list[str]) -> None:
         self._guard.parser.ProcessingInstructionHandler = None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from proxy.core.model import Entry, EntryId, entry_id
+from proxy.core.model import ENTRY_ID_BYTES, Entry, EntryId, entry_id
 
 SPACES: Final = " \t\r\n"
 """White space of XML 1.0, section 2.3."""
@@ -25,6 +25,15 @@ def site_id(text: str) -> str:
     if len(text) <= MAX_SITE_ID_CHARACTERS:
         return text
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def listed(text: str) -> tuple[EntryId, ...]:
+    """Return the identities that a document of remembered copies lists, none if one of them is none."""
+    try:
+        found = tuple(EntryId(bytes.fromhex(word)) for word in text.split())
+    except ValueError:
+        return ()
+    return found if all(len(each) == ENTRY_ID_BYTES for each in found) else ()
 
 
 class FieldsNeededError(Exception):

@@ -22,6 +22,7 @@ from proxy.core.parse.identities import (
     Alternative,
     alternative,
     identified,
+    listed,
     site_id,
 )
 from proxy.core.parse.json_text import Member, Number, byte_offsets, scan
@@ -59,9 +60,9 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         item.value.entry._replace(start=start, end=end)
         for item, start, end in zip(items, places, places, strict=False)
     ]
-    listed = _listed(members)
-    if len(listed) == len(entries):
-        entries = [e._replace(identity=i) for e, i in zip(entries, listed, strict=True)]
+    own = _listed(members)
+    if len(own) == len(entries):
+        entries = [e._replace(identity=i) for e, i in zip(entries, own, strict=True)]
     else:
         entries = identified(entries, [item.value.alternative for item in items])
     return FeedDocument(
@@ -146,15 +147,9 @@ def _link_of(item: Mapping[str, Any]) -> str:
     return (_text(item.get("url")) or _text(item.get("external_url"))).strip(SPACES)
 
 
-def _listed(members: Mapping[str, Member]) -> list[EntryId]:
-    """Return the identities that a document of remembered copies lists (`synthesize`)."""
+def _listed(members: Mapping[str, Member]) -> tuple[EntryId, ...]:
     own = members[EXTENSION].value if EXTENSION in members else None
-    if not isinstance(own, dict):
-        return []
-    try:
-        return [EntryId(bytes.fromhex(word)) for word in _text(own.get("identities")).split()]
-    except ValueError:
-        return []
+    return listed(_text(own.get("identities"))) if isinstance(own, dict) else ()
 
 
 def _string(members: Mapping[str, Member], name: str) -> str:

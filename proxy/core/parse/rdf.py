@@ -22,6 +22,7 @@ RDF_ROOT: Final = f"{RDF_NS}}}RDF"
 
 _ABOUT: Final = f"{RDF_NS}}}about"
 _OLD_NAMESPACES: Final = frozenset({RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"})
+_NAMESPACES: Final = _OLD_NAMESPACES | {RSS_10_NS}
 _HEAD: Final = {f"{DC_NS}}}date": "published", f"{DCTERMS_NS}}}modified": "updated"}
 
 
@@ -78,8 +79,8 @@ class RdfReader(RssReader):
         return self._has_channel and self._channel is None
 
     def _is_plain(self, namespace: str) -> bool:
-        """With a prefix too: the output's items are in the same namespaces."""
-        return namespace in self._namespaces or super()._is_plain(namespace)
+        """With a prefix too where every reader knows the namespace, which a channel may have made up."""
+        return namespace in _NAMESPACES or super()._is_plain(namespace)
 
     def head_slot(self, name: str) -> str:
         if self._has_channel and self._channel is not None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
 
@@ -113,3 +114,16 @@ def test_instants_and_spans_do_not_depend_on_how_an_entry_is_identified() -> Non
 
     assert alone.entries[0] == beside.entries[0]
     assert alone.head.scope == beside.head.scope
+
+
+@pytest.mark.parametrize("listed", ["00", "00" * 17, "0g" * 16, "00" * 16 + " 00"])
+def test_a_list_of_what_are_no_identities_is_none(listed: str) -> None:
+    """What a publisher writes into a document must not be taken for what the proxy noted there."""
+    body = rss(
+        "<item><guid>a</guid></item>" * len(listed.split()), prolog=f"<?wholefeed-identities {listed}?>"
+    )
+    assert {entry.identity for entry in parse(body, URL).entries} == {entry_id("a")}
+    items = [{"id": "a"}] * len(listed.split())
+    version = "https://jsonfeed.org/version/1.1"
+    body = json.dumps({"version": version, "_wholefeed": {"identities": listed}, "items": items}).encode()
+    assert {entry.identity for entry in parse(body, URL).entries} == {entry_id("a")}

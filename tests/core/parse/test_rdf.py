@@ -126,3 +126,11 @@ def test_a_tombstone_in_the_channel_is_read() -> None:
     (tombstone,) = read(rdf(channel=at)).head.tombstones
     assert (tombstone.identity, tombstone.ref) == (entry_id("urn:a"), "urn:a")
     assert tombstone.when_at == parse_rfc3339("2020-01-02T00:00:00Z")
+
+
+def test_items_with_a_prefix_count_in_namespaces_that_readers_know_alone() -> None:
+    """As in RSS: under a channel that did not make the namespace up nobody would take them for items."""
+    made_up = '<p:channel xmlns:p="urn:made-up"/><p:item xmlns:p="urn:made-up"/>'
+    known = f'<r:item xmlns:r="{RSS_10_NS}"/><item xmlns="urn:made-up"/>'
+    document = parse(f'<rdf:RDF xmlns:rdf="{RDF_NS}">{made_up}{known}</rdf:RDF>'.encode(), URL)
+    assert [each[:6] for each in slices(document)] == [b"<r:ite", b"<item "]

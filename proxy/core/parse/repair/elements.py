@@ -54,7 +54,7 @@ class Elements:
         """
         before = len(self._edits)
         edit = self.write(tag, made)
-        element = Open(tag, self._declare(tag), before, edit)
+        element = Open(tag, self._declare(tag, made), before, edit)
         self.open.append(element)
         self._count[tag.name] += 1
         return element
@@ -62,7 +62,7 @@ class Elements:
     def empty(self, tag: Token, made: bytes | None) -> None:
         """Take an empty-element tag."""
         self.write(tag, made)
-        self.prefixes.end(self._declare(tag))
+        self.prefixes.end(self._declare(tag, made))
 
     def write(self, tag: Token, made: bytes | None) -> int | None:
         """Note what a token becomes, if it does not stay."""
@@ -107,8 +107,9 @@ class Elements:
         self._edits.forget(element.edits_before)
         return element.tag.start
 
-    def _declare(self, tag: Token) -> tuple[bytes, ...]:
+    def _declare(self, tag: Token, made: bytes | None) -> tuple[bytes, ...]:
         if self.open:
             self.open[-1].has_children = True
-        is_plain = b":" not in tag.name and b":" not in tag.attributes
-        return () if is_plain else self.prefixes.begin(tag.name, tag.attributes)
+        attributes = tag.attributes if made is None else made[1 + len(tag.name) :]
+        is_plain = b":" not in tag.name and b":" not in attributes
+        return () if is_plain else self.prefixes.begin(tag.name, attributes)

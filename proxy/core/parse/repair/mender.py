@@ -14,7 +14,6 @@ What XML reads as it stands is left as it is, byte for byte. The states of a `Me
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -23,7 +22,7 @@ from proxy.core.parse.guard import MAX_ELEMENTS
 from proxy.core.parse.repair import references
 from proxy.core.parse.repair.edits import Edits, TooManyError
 from proxy.core.parse.repair.elements import Elements, Open
-from proxy.core.parse.repair.prolog import late_declaration
+from proxy.core.parse.repair.prolog import is_declaration, is_instruction, late_declaration
 from proxy.core.parse.repair.text_elements import TextElements
 from proxy.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
 
@@ -155,12 +154,15 @@ class Mender:
                 self._drop(token.start, token.end, DOCTYPE)
             case Mark.COMMENT:
                 self._on_comment(token)
-            case Mark.INSTRUCTION if not _is_declaration(written) or token.start == self._starts_at:
+            case Mark.INSTRUCTION if is_instruction(written) or self._is_first(token, written):
                 pass
             case Mark.TEXT if not written.strip(_BLANK):
                 pass
             case _:
                 self._drop(token.start, token.end, DECLARATION)
+
+    def _is_first(self, token: Token, written: bytes) -> bool:
+        return token.start == self._starts_at and is_declaration(written)
 
     def _begin(self, token: Token) -> bool:
         """Take the root; return whether it is a feed's."""
@@ -183,7 +185,7 @@ class Mender:
             case Mark.COMMENT:
                 return not _is_comment(written)
             case Mark.INSTRUCTION:
-                return _is_declaration(written)
+                return not is_instruction(written)
         return True
 
     def _end(self, at: int) -> None:
@@ -233,7 +235,7 @@ class Mender:
             self._drop(token.start, token.end, COMMENTS)
 
     def _on_instruction(self, token: Token) -> None:
-        if not self._box.is_raw and _is_declaration(self._text[token.start : token.end]):
+        if not self._box.is_raw and not is_instruction(self._text[token.start : token.end]):
             self._drop(token.start, token.end, DECLARATION)
 
     def _on_stray(self, token: Token) -> None:
@@ -286,11 +288,6 @@ class Mender:
         written = self._text[token.start : token.end]
         changed = references.mended(written, self._repairs)
         return None if changed == written else changed
-
-
-def _is_declaration(written: bytes) -> bool:
-    """Whether a processing instruction has the name that only the XML declaration may have."""
-    return re.match(rb"<\?xml[\s?]", written, re.IGNORECASE) is not None
 
 
 def _is_comment(written: bytes) -> bool:

@@ -12,7 +12,7 @@ from proxy.core.terms import WELL_KNOWN_PREFIXES
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
 """Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
 
-_ATTRIBUTE_PREFIX: Final = re.compile(rb"\s([^\s=:\"']++):([^\s=\"']++)\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
+_ATTRIBUTE: Final = re.compile(rb"\s([^\s=:\"']++)(?::([^\s=\"']++))?+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
 _KNOWN: Final = {
     **WELL_KNOWN_PREFIXES,
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -56,11 +56,11 @@ class Prefixes:
         if b":" in name:
             used.append(name.partition(b":")[0])
         if b":" in attributes:
-            for match in _ATTRIBUTE_PREFIX.finditer(attributes):
-                if match[1] == b"xmlns":
-                    declared.append(match[2])
-                else:
-                    used.append(match[1])
+            for prefix, local in _ATTRIBUTE.findall(attributes):
+                if local and prefix == b"xmlns":
+                    declared.append(local)
+                elif local:
+                    used.append(prefix)
         self._declared.update(declared)
         for prefix in used:
             if not self._declared[prefix] and prefix not in _XML:

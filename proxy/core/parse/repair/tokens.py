@@ -62,7 +62,7 @@ class Token(NamedTuple):
     attributes: bytes = b""
     """Of a start tag: white space, names and values, as written."""
     is_odd: bool = False
-    """Whether the attributes are none of XML's: without quotes, or without values."""
+    """Whether the attributes are none of XML's: without quotes, without values, or repeated."""
 
 
 def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
@@ -76,7 +76,7 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
             yield Token(Mark.TEXT, position, end)
         elif (tag := _TAG.match(text, position)) is not None:
             end = tag.end()
-            yield _tag(tag, is_odd=False)
+            yield _tag(tag, is_odd=_repeats(tag["attributes"]))
         else:
             token = _other(text, position, last_end)
             end = token.end
@@ -95,6 +95,14 @@ def odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
             value = value[1:-1]
         found.setdefault(match["name"], value)
     return found
+
+
+def _repeats(attributes: bytes | None) -> bool:
+    """Whether one of well-written attributes stands there twice (XML 1.0, section 3.1)."""
+    if not attributes or attributes.count(b"=") == 1:
+        return False
+    names = [match["name"] for match in _ODD.finditer(attributes)]
+    return len(set(names)) < len(names)
 
 
 def _tag(match: re.Match[bytes], *, is_odd: bool) -> Token:

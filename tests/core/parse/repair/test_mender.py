@@ -115,6 +115,60 @@ def test_a_second_declaration_is_dropped() -> None:
     repaired(rss(f"<?xml version='1.0'?>{ITEM}"), "declaration")
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<?xml version="1.0" standalone="true"?>',
+        "<?xml version=1.0 encoding=utf-8?>",
+        '<?xml version="1.0" charset="utf-8"?>',
+        '<?xml encoding="utf-8"?>',
+        '<?xml version="@1.0"?>',
+    ],
+)
+def test_a_malformed_declaration_is_dropped(declaration: str) -> None:
+    """XML 1.0, production 23."""
+    assert repaired(titled("x", prolog=declaration), "declaration").text.startswith(b"<rss")
+
+
+@pytest.mark.parametrize("place", ["<title>a{}</title>" + ITEM, "{}" + ITEM])
+@pytest.mark.parametrize("written", ["<? echo 1 ?>", "<?=$a?>", "<??>", "<?1 ?>"])
+def test_an_instruction_without_a_name_is_dropped(place: str, written: str) -> None:
+    """XML 1.0, production 16."""
+    document = repaired(rss(place.format(written)), "declaration")
+    assert written.encode() not in document.text
+    assert len(document.entries) == 1
+
+
+def test_malformed_instructions_around_the_root_are_dropped_or_end_the_document() -> None:
+    assert repaired(titled("x", prolog="<? a ?>"), "declaration").text.startswith(b"<rss")
+    assert isinstance(parse(titled("x") + b"<? a ?>", URL).notes[-1], DocumentTruncated)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("""<a b="1" b='2'/>""", b'<a b="1"/>'),
+        ("<a b='x\"y' c='' b=''></a>", b'<a b="x&quot;y" c=""></a>'),
+    ],
+)
+def test_of_repeated_attributes_the_first_stays(written: str, meant: bytes) -> None:
+    """XML 1.0, section 3.1; also where they are well written but for that."""
+    (entry,) = slices(repaired(rss(f"<item>{written}</item>"), "attributes"))
+    assert entry == b"<item>%s</item>" % meant
+
+
+@pytest.mark.parametrize("written", ["media:type=x", "a media:type b=c"])
+def test_the_prefix_of_an_attribute_that_is_not_well_written_is_declared(written: str) -> None:
+    (entry,) = slices(repaired(rss(f"<item><a {written} ></a></item>"), "attributes", "prefixes"))
+    assert b"media:type=" in entry
+
+
+def test_a_declaration_within_a_value_is_none() -> None:
+    document = repaired(rss('<item><a b=\' xmlns:q="x" p:r="y"\'><q:s/></a></item>'), "prefixes")
+    assert UNKNOWN_NAMESPACE.encode() + b"q" in document.text
+    assert UNKNOWN_NAMESPACE.encode() + b"p" not in document.text
+
+
 def test_known_prefixes_get_the_namespace_that_everybody_means() -> None:
     """FAULTS row 45; Namespaces in XML 1.0, section 5."""
     document = repaired(rss("<item><guid>a</guid><itunes:author>Ann</itunes:author></item>"), "prefixes")

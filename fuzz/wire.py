@@ -1,0 +1,147 @@
+"""What must hold of what comes with a document: content codings, header fields; and of a reader's request."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote
+
+import brotli  # type: ignore[import-untyped]
+
+from proxy.asked import feed_url, is_prefix_form, read_prefix, read_query, read_view, read_wait
+from proxy.core.freshness import (
+    DAY_SECONDS,
+    freshness_seconds,
+    is_private,
+    is_uncacheable,
+    retry_after_seconds,
+)
+from proxy.core.http_links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
+from proxy.core.uri import split
+from proxy.core.urls import canonical_url
+from proxy.decode import SLICE_BYTES, DecodeError, Decoder, coding_of
+from proxy.errors import InvalidUrlError, RequestError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+LIMIT_BYTES: Final = 1 << 19
+CODERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "identity": bytes,
+    "gzip": lambda content: gzip.compress(content, mtime=0),
+    "deflate": zlib.compress,
+    "br": lambda content: brotli.compress(content, quality=2),
+    "zstd": zstd.compress,
+}
+NOW: Final = 1_700_000_000.0
+URL: Final = "http://example.org/blog/feed"
+
+
+def check_decoding(data: bytes) -> None:
+    """Decode a body; the first byte names its coding, the second the size of the chunks it comes in."""
+    if len(data) < 2:
+        return
+    coding, size, body = [*CODERS][data[0] % len(CODERS)], data[1] + 1, data[2:]
+    whole = decoded(coding, body, len(body) or 1)
+    pieces = decoded(coding, body, size)
+    assert (whole == pieces) or "too-large" in (whole, pieces), "how a body is cut on its way does not matter"
+    if isinstance(whole, bytes) and coding in ("gzip", "deflate") and body:
+        assert whole == _reference(coding, body), "zlib itself decodes to the same"
+    _check_round_trip(coding, body, size)
+
+
+def _check_round_trip(coding: str, content: bytes, size: int) -> None:
+    """What was coded comes back, and what was cut off is seen to be."""
+    wire = CODERS[coding](content)
+    assert decoded(coding, wire, size) == content
+    if coding != "identity":
+        assert decoded(coding, wire[: len(wire) - 1 - size % len(wire)] or b"\0", size) == "content-coding"
+
+
+def decoded(coding: str, body: bytes, size: int) -> bytes | str:
+    """Return what a body decodes to that comes in chunks of a size, or the slug of the error."""
+    decoder, out = Decoder(coding, limit_bytes=LIMIT_BYTES), bytearray()
+    try:
+        for start in range(0, len(body), size):
+            for piece in decoder.feed(body[start : start + size]):
+                assert len(piece) <= 2 * SLICE_BYTES, "slices are small"
+                out += piece
+                assert len(out) <= LIMIT_BYTES, "no more than the limit"
+        decoder.finish()
+    except DecodeError as exc:
+        assert exc.slug in ("content-coding", "too-large"), exc.slug
+        return exc.slug
+    assert len(out) == decoder.decoded_bytes
+    return bytes(out)
+
+
+def _reference(coding: str, body: bytes) -> bytes:
+    if coding == "gzip":
+        return gzip.decompress(body)
+    try:
+        return zlib.decompress(body)
+    except zlib.error:
+        return zlib.decompress(body, -15)
+
+
+def check_link_field(data: bytes) -> None:
+    """Read the Link header fields that the lines of the input are."""
+    fields = data.decode("utf-8", "surrogateescape").split("\n")
+    links = header_links(fields, URL)
+    assert len(links) <= MAX_HEADER_LINKS
+    for link in links:
+        assert link.relation in HEADER_RELATIONS
+        assert not link.target or split(link.target).scheme
+        assert link.media_type == link.media_type.lower()
+
+
+def check_freshness(data: bytes) -> None:
+    """Read the cache header fields that the lines of the input are."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    headers = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    seconds = freshness_seconds(headers, now=NOW, minimum=300, default=900, maximum=DAY_SECONDS)
+    assert 300 <= seconds <= DAY_SECONDS
+    is_private(headers)
+    if is_uncacheable(headers):
+        assert seconds == 300
+    for line in lines:
+        delay = retry_after_seconds(line, now=NOW)
+        assert delay is None or 1 <= delay <= DAY_SECONDS
+        try:
+            assert coding_of([line]) in CODERS
+        except DecodeError as exc:
+            assert exc.slug == "content-coding"
+
+
+def check_query(data: bytes) -> None:
+    """Read a request's query and path; an encoded URL comes back as it was."""
+    text = data.decode("utf-8", "replace")
+    for given in (text, f"url={text}"):
+        try:
+            query = read_query(given)
+            assert 0 <= read_wait(query.options, 8) <= 8
+            view = read_view(query.options, 0)
+            assert view.limit is None or view.limit >= 1
+            _check_key(query.url)
+        except RequestError:
+            pass
+    assert read_query(f"limit=1&url={quote(text, safe='')}&wait=2").url == text
+    path = f"/{text}"
+    if is_prefix_form(path):
+        with contextlib.suppress(RequestError):
+            _check_key(read_prefix(path))
+
+
+def _check_key(url: str) -> None:
+    try:
+        key = feed_url(url)
+    except InvalidUrlError as exc:
+        assert exc.slug in ("invalid-url", "ambiguous-host", "userinfo-not-allowed"), exc.slug
+    else:
+        assert canonical_url(key) == key
