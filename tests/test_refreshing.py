@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from proxy.core.parse.version import PARSER_VERSION
+from proxy.service.flights import Flights
+from proxy.store.rows import FeedRow
 from tests.feeds import an_item, atom, ids, publish_chain, rss, texts
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
@@ -252,3 +255,45 @@ async def test_entries_without_an_author_follow_the_heads_they_stand_under(
     origin.publish("/feed", new.replace(b"Ann", b"Bea"))
     body = (await proxy.refreshed(url)).body
     assert (body.count(b"<name>Ann</name>"), body.count(b"<name>Bea</name>")) == (1, 1)
+
+
+async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R14: when the refresh looks for what to do next, and one is wished for at that moment."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.whole(url)
+    wished = False
+    real = proxy.store.feed
+
+    async def feed(feed_id: int) -> FeedRow | None:
+        nonlocal wished
+        found = await real(feed_id)
+        refreshes = proxy.service._refreshes
+        if not wished and refreshes.running(feed_id) and feed_id not in refreshes._running:
+            wished = True
+            await proxy.service.refresh(url)
+        return found
+
+    monkeypatch.setattr(proxy.store, "feed", feed)
+    origin.forget_requests()
+    await proxy.refreshed(url)
+    assert wished
+    assert len(origin.requests_for("/feed")) == 2
+
+
+async def test_a_flight_that_has_ended_is_not_joined() -> None:
+    """Not even before the loop has told so: what is wished for then would wait for ever."""
+    flights: Flights[str, int] = Flights()
+    at_the_end: list[asyncio.Task[int] | None] = []
+
+    async def fly(number: int) -> int:
+        asyncio.get_running_loop().call_soon(lambda: at_the_end.append(flights.running("key")))
+        return number
+
+    assert await flights.join("key", lambda: fly(1)) == 1
+    assert await flights.join("key", lambda: fly(2)) == 2
+    await asyncio.sleep(0)
+    assert at_the_end == [None, None]
+    assert len(flights) == 0

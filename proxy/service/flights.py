@@ -27,13 +27,14 @@ class Flights(Generic[Key, T]):
         return len(self._tasks)
 
     def running(self, key: Key) -> asyncio.Task[T] | None:
-        """Return the task of a key, if one is under way."""
-        return self._tasks.get(key)
+        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
+        task = self._tasks.get(key)
+        return None if task is None or task.done() else task
 
     def join(self, key: Key, start: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
         """Return the task of a key, starting it when none is under way."""
         assert not self._is_closed, "closed"
-        task = self._tasks.get(key)
+        task = self.running(key)
         if task is None:
             task = asyncio.create_task(_flight(start()))
             self._tasks[key] = task

@@ -119,8 +119,8 @@ class Refreshes:
             except DocumentError:
                 if feed.id not in self._wishes:
                     raise
-            again = self._wishes.pop(feed.id, None)
             latest = await self._shop.store.feed(feed.id)
+            again = self._wishes.pop(feed.id, None)  # last: while that was read, another may have come
             if again is None or latest is None:
                 return
             feed, wish = latest, again
