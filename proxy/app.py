@@ -49,6 +49,10 @@ SWITCH_SECONDS: Final = 0.0005
 times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
 
 
+ShowProgress = Callable[[Mapping[str, Any]], None]
+"""Is told the status object about twice a second."""
+
+
 def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
