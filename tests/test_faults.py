@@ -40,6 +40,13 @@ MARKED = {
 LISTED = rows(PAGE)
 
 
+def test_the_page_has_every_row_in_its_order() -> None:
+    """The catalogue has the rows 1 to 82, and 66a."""
+    numbers = [str(number) for number in range(1, 83)]
+    numbers.insert(numbers.index("66") + 1, "66a")
+    assert list(LISTED) == numbers
+
+
 @pytest.mark.parametrize("number", sorted(LISTED))
 def test_each_row_names_tests_that_bear_its_number(number: str) -> None:
     assert LISTED[number], f"row {number} names no test"
