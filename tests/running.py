@@ -101,6 +101,13 @@ class Proxy:
                 reply = await self.get(url)
             return reply
 
+    async def begun(self, url: str) -> Reply:
+        """GET what is there of a feed whose walk is held up somewhere."""
+        async with asyncio.timeout(30):
+            while (reply := await self.get(url, wait="0.1")).status == 504:
+                pass
+            return reply
+
     async def status(self, url: str) -> dict[str, Any]:
         async with self.client.get("/status", params={"url": url}) as response:
             found: dict[str, Any] = await response.json()

@@ -174,7 +174,7 @@ async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
         publish_chain(origin, archives=2)
         publish_chain(other, archives=1)
         with other.held("/archive/1") as gate:
-            assert (await proxy.get(other.url("/feed"), wait="0.1")).state == "loading"
+            assert (await proxy.begun(other.url("/feed"))).state == "loading"
             await gate.reached()
             proxy.clock.advance(STALE_SECONDS)
             await until(lambda: len(origin.requests_for("/feed")) == 1)

@@ -34,7 +34,7 @@ async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
         with origin.held("/archive/2") as gate:
-            reply = await proxy.get(url, wait="0.2")
+            reply = await proxy.begun(url)
             assert reply.status == 200
             assert reply.state == "loading"
             assert reply.headers["Cache-Control"] == "max-age=5"
@@ -53,7 +53,7 @@ async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path,
     async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
         with origin.held("/archive/1"):
             async with asyncio.timeout(10):
-                while len(ids((await proxy.get(url, wait="0.1")).body)) < 8:
+                while len(ids((await proxy.begun(url)).body)) < 8:
                     await asyncio.sleep(0.05)
             reply = await proxy.get(url, wait="0")
             assert reply.state == "loading"
@@ -112,6 +112,19 @@ async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
     assert not (await proxy.whole(url)).reconstruction.endswith("stale")
 
 
+async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 75: a walk that has not begun is no reason to ask at each request."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.ask("HEAD", "/feed", params={"url": url})
+    origin.fault("/feed", Status(500))
+    origin.forget_requests()
+    for _ in range(3):
+        reply = await proxy.get(url)
+        assert (reply.status, reply.reconstruction) == (200, "loading;documents=1;entries=2;missing=0;stale")
+    assert len(origin.requests) == 1
+
+
 async def test_a_hanging_publisher_does_not_hold_up_a_known_feed(tmp_path: Path, origin: Origin) -> None:
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
@@ -143,7 +156,7 @@ async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path,
     config = a_config(tmp_path, history={"look_ahead": False})
     with origin.held("/archive/2") as gate:
         async with running(config) as proxy:
-            assert (await proxy.get(url, wait="0.2")).state == "loading"
+            assert (await proxy.begun(url)).state == "loading"
             await gate.reached()
     done = {path for path in origin.counts() if path != "/archive/2"}
     origin.forget_requests()

@@ -82,14 +82,15 @@ class Refreshes:
     def is_due(self, feed: FeedRow) -> bool:
         """Whether freshness has run out, or something that is stored has not been published yet.
 
-        Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73).
+        Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73). A
+        publisher that failed is left alone until its next attempt, whatever is unfinished.
         """
         if self.is_resting(feed.id):
             return False
         left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
         is_fresh = 0 < left_seconds <= self._shop.longest_seconds
         is_whole = feed.state is not State.LOADING and feed.revision == feed.published_revision
-        return not (is_fresh and is_whole)
+        return not (is_fresh and (is_whole or feed.is_stale))
 
     def is_resting(self, feed_id: int) -> bool:
         """Whether the store could not keep what was fetched a moment ago."""
