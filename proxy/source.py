@@ -28,8 +28,8 @@ from proxy.validators import Validators
 INLINE_BYTES: Final = 256 * 1024
 
 _LARGE_AT_ONCE: Final = 1
-"""Large documents that are parsed at once: each may take a hundred megabytes meanwhile, and two at once are
-no faster than one after the other but keep everything else waiting."""
+"""Large documents that are parsed or rendered at once: each may take several times its size meanwhile, and
+two at once are no faster than one after the other but keep everything else waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class Source:
     def __init__(self, fetcher: Fetcher, *, xml_depth: int) -> None:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
-        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self.large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        """Held by whoever works on a large document."""
 
     def blocked_seconds(self, host: str) -> float:
         """Return for how long a host wants to be left alone; 0 when it does not."""
@@ -97,7 +98,7 @@ class Source:
 
     async def _read(self, fetched: Fetched) -> Obtained:
         if len(fetched.body) > LARGE_BYTES:
-            async with self._large:
+            async with self.large:
                 return await asyncio.to_thread(_parse, fetched, self._xml_depth)
         if len(fetched.body) > INLINE_BYTES:
             return await asyncio.to_thread(_parse, fetched, self._xml_depth)

@@ -28,6 +28,7 @@ LINKS: Final = 5000
 
 _ROOT: Final = Path(__file__).parent.parent.parent
 _STOP_SECONDS: Final = 10
+_SILENT_SECONDS: Final = 3600
 _PIECE_BYTES: Final = 1 << 16
 _BOMB_BYTES: Final = 1 << 26
 _ATOM: Final = '<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:x</id><title>t</title>'
@@ -118,10 +119,6 @@ class _Server:
         await over.wait()
         server.close()
         others.close()
-        others_left = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in others_left:
-            each.cancel()
-        await asyncio.gather(*others_left, return_exceptions=True)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
@@ -134,7 +131,7 @@ class _Server:
     async def _answer(self, writer: asyncio.StreamWriter, kind: str, number: int) -> None:
         match kind:
             case "silence":
-                await asyncio.Event().wait()
+                await asyncio.sleep(_SILENT_SECONDS)
             case "drip":
                 await _send_for_ever(writer, b"<!-- drip -->" * 2000, 1.0)
             case "endless":

@@ -234,7 +234,7 @@ class Refresh:
                 state=state,
                 notes=said,
                 now=self._shop.now(),
-                large=self._shop.large,
+                large=self._shop.source.large,
             )
         if feed is not None:
             log.info(

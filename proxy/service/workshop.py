@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from proxy.config import Config
 from proxy.core.backoff import DAY_SECONDS
@@ -25,8 +25,6 @@ class Workshop:
     """Epoch seconds."""
     walks: asyncio.Semaphore
     """Walks that may use the network at once."""
-    large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    """Large documents that are worked on at once."""
 
     @property
     def longest_seconds(self) -> float:
