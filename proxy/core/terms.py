@@ -61,6 +61,9 @@ The position of a prefix in this table is its bit in stored masks: append only.
 IDENTITIES_TARGET: Final = "wholefeed-identities"
 """The processing instruction by which a synthesized document lists what identifies its entries."""
 
+MEMORY_URL: Final = "urn:wholefeed:memory:"
+"""How the URL of a document of remembered copies begins, its number behind it; no publisher's does."""
+
 
 class Family(StrEnum):
     """Formats whose entries can stand in one document (rule R23)."""

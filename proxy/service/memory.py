@@ -12,12 +12,11 @@ from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.remember import MemoryDocument, OpenMemory, remember
-from proxy.core.terms import Family, Role
+from proxy.core.terms import MEMORY_URL, Family, Role
 from proxy.service.arrivals import document_from
 from proxy.store.rows import DocumentRow, NewDocument, NewEntry
 from proxy.store.store import Store
 
-_URL: Final = "urn:wholefeed:memory:"
 _XML_TYPE: Final = "application/xml; charset=utf-8"
 
 
@@ -69,7 +68,7 @@ async def documents_to_remember(
 
 
 def _number(row: DocumentRow) -> int:
-    return int(row.url.removeprefix(_URL))
+    return int(row.url.removeprefix(MEMORY_URL))
 
 
 def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
@@ -83,7 +82,7 @@ def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
 
 
 def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> NewDocument:
-    url = f"{_URL}{memory.number}"
+    url = f"{MEMORY_URL}{memory.number}"
     media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
     document = parse(memory.text, url, media_type, max_depth=sys.maxsize)
     return NewDocument(

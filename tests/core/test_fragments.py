@@ -22,7 +22,7 @@ from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.guard import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
 from proxy.core.synthesize import synthesize
-from proxy.core.terms import ATOM_NS, WELL_KNOWN_PREFIXES, Family
+from proxy.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
 from proxy.core.urls import resolve
 from tests.core.parse.makers import URL, atom, rss, slices
 
@@ -544,7 +544,7 @@ def test_items_without_guids_keep_their_identities_in_a_synthesized_document() -
     for kept in ([0], [2, 1], [0, 1, 2]):
         identities = [document.entries[n].identity for n in kept]
         text = synthesize(Family.RSS, "2.0", [made.entry(n) for n in kept], identities)
-        assert [e.identity for e in parse(text, URL).entries] == identities
+        assert [e.identity for e in parse(text, f"{MEMORY_URL}1").entries] == identities
 
 
 def test_a_synthesized_document_is_of_its_family_and_version() -> None:
@@ -657,7 +657,7 @@ def test_an_item_means_the_same_wherever_it_stood(
 def _assert_kept(document: FeedDocument, sent: list[bytes]) -> None:
     identities = [entry.identity for entry in document.entries]
     text = synthesize(document.family, document.version, sent, identities)
-    again = parse(text, "urn:memory:1", max_depth=UNLIMITED)
+    again = parse(text, f"{MEMORY_URL}1", max_depth=UNLIMITED)
 
     assert [entry.identity for entry in again.entries] == identities
     assert [Fragments(again).entry(n) for n in range(len(sent))] == sent

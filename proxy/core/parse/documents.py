@@ -32,7 +32,7 @@ from proxy.core.parse.repair.prolog import late_declaration
 from proxy.core.parse.rss import RSS_NAMESPACES, RssReader
 from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
 from proxy.core.synthesize import fragments_of
-from proxy.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET
+from proxy.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET, MEMORY_URL
 
 MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20
@@ -186,7 +186,7 @@ class Opening:
         guard.parser.StartElementHandler = self._root_began
 
     def _instruction(self, target: str, data: str) -> None:
-        if target == IDENTITIES_TARGET:
+        if target == IDENTITIES_TARGET and self._url.startswith(MEMORY_URL):
             self._identities = listed(data)
 
     def _root_began(self, name: str, attributes: list[str]) -> None:

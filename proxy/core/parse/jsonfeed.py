@@ -27,7 +27,7 @@ from proxy.core.parse.identities import (
 )
 from proxy.core.parse.json_text import Member, Number, byte_offsets, scan
 from proxy.core.parse.reader import MAX_ENTRIES, MAX_HEAD_BYTES, MAX_HEAD_CHILDREN
-from proxy.core.terms import Family
+from proxy.core.terms import MEMORY_URL, Family
 from proxy.core.urls import resolve
 
 ITEMS: Final = "items"
@@ -60,7 +60,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         item.value.entry._replace(start=start, end=end)
         for item, start, end in zip(items, places, places, strict=False)
     ]
-    own = _listed(members)
+    own = _listed(members) if url.startswith(MEMORY_URL) else []
     if len(own) == len(entries):
         entries = [e._replace(identity=i) for e, i in zip(entries, own, strict=True)]
     else:

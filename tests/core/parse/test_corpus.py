@@ -13,7 +13,7 @@ from proxy.core.model import FeedDocument
 from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.synthesize import fragments_of, synthesize
-from proxy.core.terms import Family
+from proxy.core.terms import MEMORY_URL, Family
 from tests.core.parse.makers import URL, slices
 
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
@@ -111,9 +111,7 @@ def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path) -> No
         made = fragments_of(document)
         sent = [made.entry(n) for n in range(len(document.entries))]
         identities = [entry.identity for entry in document.entries]
-        again = parse(
-            synthesize(document.family, document.version, sent, identities), "http://memory.example/"
-        )
+        again = parse(synthesize(document.family, document.version, sent, identities), f"{MEMORY_URL}1")
         assert [entry[:3] for entry in again.entries] == [entry[:3] for entry in document.entries], path
         assert slices(again) == sent, path
         made = fragments_of(again)

@@ -16,7 +16,7 @@ from proxy.core.parse.documents import parse
 from proxy.core.parse.errors import ParseError
 from proxy.core.parse.guard import UNLIMITED
 from proxy.core.parse.json_text import scan
-from proxy.core.terms import Family
+from proxy.core.terms import MEMORY_URL, Family
 from tests.core.parse.makers import URL, slices
 
 VERSION = "https://jsonfeed.org/version/1.1"
@@ -26,8 +26,8 @@ def feed(*items: object, **head: object) -> bytes:
     return json.dumps({"version": VERSION, "title": "T", **head, "items": items}).encode()
 
 
-def read(body: bytes) -> FeedDocument:
-    return parse(body, URL, "application/feed+json")
+def read(body: bytes, url: str = URL) -> FeedDocument:
+    return parse(body, url, "application/feed+json")
 
 
 def refused(body: bytes, **options: Any) -> ParseError:
@@ -181,8 +181,10 @@ def test_an_author_and_a_language_are_seen() -> None:
 def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_items() -> None:
     listed = entry_id("x")
     own = {"identities": listed.hex()}
-    assert read(feed({"id": "a"}, _wholefeed=own)).entries[0].identity == listed
-    assert read(feed({"id": "a"}, {"id": "b"}, _wholefeed=own)).entries[0].identity == entry_id("a")
+    memory = f"{MEMORY_URL}1"
+    assert read(feed({"id": "a"}, _wholefeed=own), memory).entries[0].identity == listed
+    assert read(feed({"id": "a"}, {"id": "b"}, _wholefeed=own), memory).entries[0].identity == entry_id("a")
+    assert read(feed({"id": "a"}, _wholefeed=own)).entries[0].identity == entry_id("a")
 
 
 @pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
