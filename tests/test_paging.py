@@ -392,3 +392,27 @@ async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, o
         for name, place, older in (("c", "", "?page=2"), ("b", "?page=2", "?page=3"), ("a", "?page=3", None)):
             origin.publish(f"/feed{place}", make(an_item(name), next=older and f"/feed{older}"))
         assert sorted(await polled(proxy, url)) == ["a", "b", "c"]
+
+
+async def test_what_is_new_is_found_where_pages_are_counted_from_the_oldest(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R6, R20: asked for at its oldest page, such a feed has its news on the last one."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1), next="/2"), etag='"1"')
+    origin.publish("/2", atom(an_item("b", 2), next="/3"), etag='"1"')
+    origin.publish("/3", atom(an_item("c", 3)), etag='"1"')
+    assert await polled(proxy, url) == ["a", "c", "b"]
+    origin.forget_requests()
+    assert await polled(proxy, url) == ["a", "c", "b"]
+    assert origin.counts() == {"/feed": 1, "/3": 1}
+
+    for newest in (4, 5, 6):
+        old, new = an_item(f"{newest - 1}", newest - 1), an_item(f"{newest}", newest)
+        before = an_item("c", 3) if newest == 4 else old
+        origin.publish(f"/{newest - 1}", atom(before, next=f"/{newest}"), etag='"2"')
+        origin.publish(f"/{newest}", atom(new), etag='"1"')
+        origin.forget_requests()
+        found = await polled(proxy, url)
+        assert found == ["a", *(str(number) for number in range(newest, 3, -1)), "c", "b"]
+        assert len(origin.requests) == 3

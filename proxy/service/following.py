@@ -17,7 +17,7 @@ from proxy.core.trails import Trail
 from proxy.core.urls import document_key
 from proxy.core.walk import Walk
 from proxy.service.grounds import Grounds, Progress, Walked
-from proxy.service.pages import walk_pages
+from proxy.service.pages import known_ascent, walk_pages
 from proxy.service.paging import PageDriver
 from proxy.service.refetch import SUBSCRIPTION_ATTEMPT, Current
 from proxy.service.walking import WalkDriver
@@ -99,6 +99,7 @@ class Following:
 
     async def _walk_pages(self, current: Current) -> Walked:
         stored = self._stored(Role.PAGE)
+        ascent = known_ascent(self._feed)
 
         def new_driver(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, PageDriver]:
             walk = self._new_walk(current, stored, trail, passed)
@@ -106,7 +107,7 @@ class Following:
                 walk,
                 self._shop.source,
                 self._store,
-                self._grounds(current, stored, trail),
+                self._grounds(current, stored, trail, ascends=ascent is not None),
                 trail=trail,
                 has_news=current.has_news,
                 on_network=self._on_network,
@@ -114,10 +115,12 @@ class Following:
             )
             return walk, driver
 
+        is_whole = self._is_collected(current) and self._attempts.keys() <= {SUBSCRIPTION_ATTEMPT}
         return await walk_pages(
             current,
             new_driver,
-            is_whole=self._is_collected(current) and self._attempts.keys() <= {SUBSCRIPTION_ATTEMPT},
+            is_whole=is_whole and ascent is None,
+            ascent=ascent,
             is_known=lambda url: document_key(url) in stored,
         )
 
@@ -163,14 +166,17 @@ class Following:
             passed=passed,
         )
 
-    def _grounds(self, current: Current, stored: dict[str, DocumentRow], trail: Trail) -> Grounds:
+    def _grounds(
+        self, current: Current, stored: dict[str, DocumentRow], trail: Trail, *, ascends: bool = False
+    ) -> Grounds:
         ranks = [row.rank for row in stored.values() if row.rank is not None]
 
         def due(row: DocumentRow, place: int) -> bool:
             if self._wish.is_full:
                 return True
             if trail.is_paged:
-                return self._is_interrupted or row.family is not current.arrival.family
+                is_last = ascends and document_key(trail.target(row.links) or "") not in stored
+                return is_last or self._is_interrupted or row.family is not current.arrival.family
             return is_due(
                 is_settled=row.is_settled,
                 is_newest=place == 1,

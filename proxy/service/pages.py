@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from proxy.core.walk import Walk
 from proxy.service.grounds import Walked
 from proxy.service.refetch import Current
 from proxy.service.walking import WalkDriver
+from proxy.store.rows import FeedRow
 
 
 @dataclass(slots=True)
@@ -28,11 +30,18 @@ class _Pages:
         self.arrivals += arrivals
 
 
+def known_ascent(feed: FeedRow) -> PagesAscend | None:
+    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    notes = json.loads(feed.notes)
+    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
+
+
 async def walk_pages(
     current: Current,
     new_driver: Callable[[Trail, Iterable[Arrival]], tuple[Walk, WalkDriver]],
     *,
     is_whole: bool,
+    ascent: PagesAscend | None,
     is_known: Callable[[str], bool],
 ) -> Walked:
     """Collect the pages of a feed from the document that was asked for; return all of them in order.
@@ -41,6 +50,7 @@ async def walk_pages(
         current: The document that was asked for.
         new_driver: Makes a walk along a trail, told what other walks have collected.
         is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
+        ascent: Where the stored pages are known to get newer along `next`.
         is_known: Whether a page is stored under a URL.
     """
     asked = current.arrival
@@ -64,16 +74,20 @@ async def walk_pages(
         total.failures |= walked.failures
         if total.is_true_end:
             total.ending = walked.ending
-    _put_in_order(total, asked, before, behind)
+    _put_in_order(total, asked, before, behind, ascent)
     return total
 
 
-def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages) -> None:
+def _put_in_order(
+    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
+) -> None:
     """R20: newest first, also where the publisher counts its pages from the oldest one."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]
     ascent = first_ascent(spans)
     if ascent is not None:
         total.notes.append(PagesAscend(arrivals[ascent].url))
+    elif known is not None:
+        total.notes.append(known)
     ids = before.ids + behind.ids
-    total.path = ids[::-1] if is_ascending(spans) else ids
+    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids

@@ -26,6 +26,7 @@ from proxy.core.terms import Kind, Role, State
 from proxy.service.assemble import assemble
 from proxy.service.following import Following, is_followed
 from proxy.service.grounds import Progress, Walked
+from proxy.service.pages import known_ascent
 from proxy.service.refetch import Current, Refetch, next_attempt
 from proxy.service.reparse import reparse
 from proxy.service.workshop import Wish, Workshop
@@ -79,6 +80,8 @@ class Refresh:
         if self._wish.is_forced or self._wish.is_full or feed.is_walking or not feed.digest:
             return True
         if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
+            return True
+        if known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
         now = self._shop.now()
         return self._feed.state is State.LOADING or any(
