@@ -2,12 +2,13 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test check bench clean
+.PHONY: help setup serve demo test check bench fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 PYTHON :=
+ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
 
@@ -39,9 +40,14 @@ bench: $(STAMP)  ## the benchmarks that README and docs quote
 	    $(PY) -m "benchmarks.$$name" || exit 1; \
 	done
 
+fuzz: $(STAMP)  ## one fuzz harness: ARGS='parser --seconds 60' (docs/fuzzing.md)
+	@$(PY) -c 'import atheris' 2>/dev/null \
+	    || $(PY) -m pip install --quiet --disable-pip-version-check $(ATHERIS)
+	@$(PY) -m fuzz $(ARGS)
+
 clean:  ## remove .venv, caches and built files; never a database
 	rm -rf $(VENV) dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
-	find proxy tests benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
+	find proxy tests benchmarks demo fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):
 	@for name in $(CANDIDATES); do \

@@ -163,7 +163,7 @@ class Service(RuleBasedStateMachine):
         return await self.stack.enter_async_context(Origin())
 
     async def _started(self) -> Proxy:
-        config = a_config(self.folder, fetch={"read_timeout_seconds": 2} if DEEP else {})
+        config = a_config(self.folder, fetch={"read_timeout_seconds": 5} if DEEP else {})
         self.proxy_stack = AsyncExitStack()
         return await self.proxy_stack.enter_async_context(running(config, self.clock))
 
