@@ -200,3 +200,12 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
     text = explained(status, now=0.0)
     assert "kept      0 s" in text
     assert text.endswith("the walk goes on\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "refresh", "forget"])
+async def test_what_is_no_url_of_a_feed_is_a_mistake_of_the_command_line(
+    cli: Run, tmp_path: Path, is_running: bool, command: str
+) -> None:
+    async with running(a_config(tmp_path)) as proxy:
+        code, _, said = await cli(command, "notaurl", proxy=proxy if is_running else None)
+    assert (code, said) == (2, "wholefeed: expected an http(s) URL, got 'notaurl'\n")

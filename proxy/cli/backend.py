@@ -22,7 +22,6 @@ from urllib.parse import quote
 
 from proxy.access_token import known_token
 from proxy.app import open_service
-from proxy.asked import feed_url
 from proxy.cli.command import run, server_address
 from proxy.config import Config
 from proxy.errors import UnknownFeedError, WholefeedError
@@ -43,7 +42,7 @@ Progress = Callable[[Mapping[str, object]], None]
 
 
 class Feeds(Protocol):
-    """What commands ask; all raise `UnknownFeedError` for a URL that nothing is stored for."""
+    """What commands ask, by canonical URL; all raise `UnknownFeedError` where nothing is stored for it."""
 
     def listed(self) -> list[Told]:
         """Return the known feeds."""
@@ -161,24 +160,24 @@ class Database:
 
     def account(self, url: str) -> Told:
         async def ask(service: FeedService) -> Told:
-            return account_object(*await service.account(feed_url(url)))
+            return account_object(*await service.account(url))
 
         return self._answer(ask)
 
     def refresh(self, url: str, *, is_full: bool, progress: Progress | None) -> Told:
         async def ask(service: FeedService) -> Told:
-            status = await service.refresh(feed_url(url), is_full=is_full)
+            status = await service.refresh(url, is_full=is_full)
             while status.is_refreshing:
                 if progress is not None:
                     progress(status_object(status))
                 await asyncio.sleep(_LOOK_SECONDS)
-                status = await service.status(feed_url(url))
+                status = await service.status(url)
             return status_object(status)
 
         return self._answer(ask)
 
     def forget(self, url: str) -> None:
-        self._answer(lambda service: service.forget(feed_url(url)))
+        self._answer(lambda service: service.forget(url))
 
     def _answer(self, ask: Callable[[FeedService], Awaitable[_T]]) -> _T:
         if not self._is_there:

@@ -100,15 +100,17 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from proxy.app import explain_once
+    from proxy.asked import feed_url
     from proxy.cli.backend import reach
     from proxy.cli.sink import watched
 
+    url = feed_url(options.url)
     try:
-        status = reach(config).account(options.url)
+        status = reach(config).account(url)
     except UnknownFeedError:
         tell("nothing is stored of it: fetching it now, without keeping it")
         with watched() as progress:
-            work = explain_once(config, options.url, wait_seconds=options.wait, progress=progress)
+            work = explain_once(config, url, wait_seconds=options.wait, progress=progress)
             status = run(work)
     if options.json:
         show(json.dumps(status, indent=2, ensure_ascii=False) + "\n")

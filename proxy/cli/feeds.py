@@ -54,11 +54,13 @@ def _add_refresh(parser: argparse.ArgumentParser) -> None:
 
 def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
+    from proxy.asked import feed_url
     from proxy.cli.backend import reach
     from proxy.cli.sink import watched
 
+    url = feed_url(options.url)
     with watched() as progress:
-        status = reach(config).refresh(options.url, is_full=options.full, progress=progress)
+        status = reach(config).refresh(url, is_full=options.full, progress=progress)
     show(f"{summary(status)}\n")
     if status["failure"] is not None:
         tell(f"the publisher could not be reached: {status['failure']['reason']}")
@@ -67,9 +69,10 @@ def _refresh(options: argparse.Namespace) -> int:
 
 def _forget(options: argparse.Namespace) -> int:
     config = load_for_result(options)
+    from proxy.asked import feed_url
     from proxy.cli.backend import reach
 
-    reach(config).forget(options.url)
+    reach(config).forget(feed_url(options.url))
     return EXIT_DONE
 
 

@@ -4,7 +4,8 @@ Only what every command needs is imported here; the server and its libraries com
 that `--help` and `--version` answer at once. The only module that configures logging.
 
 Exit codes: 0 done; 1 an error, told in one line on standard error; 2 the command line or the configuration is
-wrong; 3 (`fetch`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by Ctrl-C and by SIGTERM.
+wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by
+Ctrl-C and by SIGTERM.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         "  wholefeed serve --help\n\n"
         "configuration: a TOML file, WHOLEFEED_<SECTION>_<KEY> over it, flags over both;\n"
         "  wholefeed config --example lists every key\n"
-        "exit codes: 0 done, 1 error, 2 usage or configuration, 3 (fetch) partial or still loading",
+        "exit codes: 0 done, 1 error, 2 usage or configuration, 3 partial or still loading",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"wholefeed {__version__}")
