@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -33,6 +35,8 @@ def fresh_logging() -> Iterator[None]:
     handlers, level = root.handlers[:], root.level
     yield
     structlog.reset_defaults()
+    for module in [each for name, each in sys.modules.items() if name.startswith("proxy.")]:
+        getattr(module, "log", SimpleNamespace()).__dict__.pop("bind", None)  # what structlog has cached
     structlog.contextvars.clear_contextvars()
     logging.captureWarnings(False)
     root.handlers[:] = handlers

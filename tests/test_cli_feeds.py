@@ -83,7 +83,7 @@ async def test_explain_tells_the_chain_and_why_it_ended(
         [origin.url("/archive/1"), "prev-archive", "missing"],
     ]
     assert "publisher-status (status 404), tried once, again in 59 min" in text
-    ending = "expected an archive document, got none (publisher-status)"
+    ending = "expected a document of this feed, got none (publisher-status)"
     assert text.count(ending) == 1
     assert f"the walk ended: {ending}" in text
     assert json.loads(told)["chain"][2]["standing"] == "missing"

@@ -45,7 +45,7 @@ class DocumentUnavailable(Note):
     """The slug of the error that the fetch ended with."""
 
     def __str__(self) -> str:
-        return f"expected an archive document, got none ({self.reason}): {self.url}"
+        return f"expected a document of this feed, got none ({self.reason}): {self.url}"
 
 
 @dataclass(frozen=True, slots=True)

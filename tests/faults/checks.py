@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from structlog.testing import capture_logs
 
+from proxy.service.unopened import REMEMBERED_SECONDS
 from tests.answers import Answer
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
@@ -127,6 +128,7 @@ async def strikes_what_is_unknown(proxy: Proxy, fault: Fault, case: Case) -> Non
     event = the_event(logs, publisher, path)
     assert (event["event"], event["outcome"], event["slug"]) == ("document.failed", "failed", case.slug)
     problem(await proxy.ask("GET", "/status", params={"url": url}), "unknown-feed", 404)
+    proxy.clock.advance(REMEMBERED_SECONDS)
     assert ids((await proxy.whole(url)).body) == ["a"]
 
 
