@@ -63,6 +63,34 @@ async def test_a_chain_in_another_format_is_left_behind(proxy: Proxy, origin: Or
     assert (reply.state, ids(reply.body)) == ("complete", expected)
 
 
+async def test_a_chain_that_keeps_its_urls_in_another_format_is_fetched_anew(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R13, R14, R23: what is settled of one format is missing of the other."""
+    url = origin.url("/feed")
+    for make in (atom, rss, atom):
+        expected = publish_chain(origin, archives=3, make=make)
+        proxy.clock.advance(90_000)
+        reply = await proxy.whole(url)
+        assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+async def test_a_chain_half_in_another_format_is_tried_in_its_time(proxy: Proxy, origin: Origin) -> None:
+    """R14, R23."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=2)
+    await proxy.whole(url)
+    origin.publish("/feed", rss(an_item("x", 9), prev_archive="/archive/2"))
+    assert (await proxy.refreshed(url)).state == "partial"
+    origin.forget_requests()
+    proxy.clock.advance(1000)
+    assert (await proxy.whole(url)).state == "partial"
+    assert origin.counts() == {"/feed": 1}
+    expected = publish_chain(origin, archives=2, make=rss)
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(ids(reply.body))) == ("complete", sorted([*expected, "x"]))
+
+
 async def test_what_a_complete_feed_took_away_does_not_come_back(proxy: Proxy, origin: Origin) -> None:
     """R1, R25."""
     url = origin.url("/feed")

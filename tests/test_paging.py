@@ -234,6 +234,16 @@ async def test_pages_are_not_followed_when_that_is_off(tmp_path: Path, origin: O
         assert origin.counts() == {"/feed": 1}
 
 
+async def test_pages_are_followed_once_that_is_switched_on(tmp_path: Path, origin: Origin) -> None:
+    """history.paged: whether or not the document has changed meanwhile."""
+    expected = publish_pages(origin, 9)
+    clock = Clock()
+    async with running(a_config(tmp_path, history={"paged": False}), clock) as proxy:
+        await proxy.whole(origin.url("/feed"))
+    async with running(a_config(tmp_path), clock) as proxy:
+        assert await polled(proxy, origin.url("/feed")) == expected
+
+
 @pytest.mark.parametrize("marker", [False, True], ids=["numbered", "by marker"])
 async def test_what_slides_off_a_page_is_kept_though_nothing_else_is_remembered(
     tmp_path: Path, origin: Origin, marker: bool

@@ -176,7 +176,7 @@ class Following:
                 return True
             if trail.is_paged:
                 is_last = ascends and document_key(trail.target(row.links) or "") not in stored
-                return is_last or self._is_interrupted or row.family is not current.arrival.family
+                return is_last or self._is_interrupted
             return is_due(
                 is_settled=row.is_settled,
                 is_newest=place == 1,

@@ -83,6 +83,8 @@ class Refresh:
             return True
         if known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
+        if feed.state is State.REMEMBERED and is_followed(feed.kind, self._shop.config):  # it was switched on
+            return True
         now = self._shop.now()
         return self._feed.state is State.LOADING or any(
             not attempt.waits(now) for attempt in self._attempts.values()

@@ -121,7 +121,8 @@ class WalkDriver:
 
     def _is_due(self, url: str, row: DocumentRow) -> bool:
         """Return whether a stored document is to be revalidated."""
-        if self._grounds.is_truncated(url):
+        is_unfit = row.family is not self._walk.path[0].family  # the publisher may have changed over (R23)
+        if is_unfit or self._grounds.is_truncated(url):
             return not self._grounds.waits(url)
         return self._grounds.is_due(row, len(self._walk.path))
 
