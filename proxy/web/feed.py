@@ -32,8 +32,6 @@ from proxy.web.hosts import base_url
 
 log = structlog.get_logger()
 
-CONTENT_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-"""A browser runs the scripts in an XML document; what a publisher wrote must not act in the proxy's name."""
 LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 _STALLED_SECONDS: Final = 30
@@ -124,8 +122,6 @@ def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answe
         "Cache-Control": _cache_control(request, reconstruction),
         "Vary": "Accept-Encoding",
         "Link": f'<{reconstruction.via_url}>; rel="via"',
-        "Content-Security-Policy": CONTENT_POLICY,
-        "X-Content-Type-Options": "nosniff",
     }
 
 

@@ -14,8 +14,8 @@ PARTIAL = sorted({note.slug for note in NOTE_CLASSES if note.partial} - {"unavai
 """All but the one that stands for the error that the fetch ended with."""
 
 FETCH_MODULES = (
-    "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts", "source", "targets",
-    "core/parse/documents", "core/parse/guard", "core/parse/encodings", "core/parse/jsonfeed",
+    "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts/gate", "hosts/host", "source",
+    "targets",
 )  # fmt: skip
 
 

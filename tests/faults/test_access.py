@@ -333,7 +333,7 @@ async def test_an_error_of_our_own_is_told_with_nothing_but_its_id(
         raise RuntimeError(f"secret of {url}")
 
     with monkeypatch.context() as patch, capture_logs(processors=[]) as lines:
-        patch.setattr(FeedService, "status", broken)
+        patch.setattr(FeedService, "account", broken)
         reply = await proxy.ask("GET", "/status", params={"url": url})
     assert (reply.status, slug(reply)) == (500, "internal")
     assert not any(word in reply.body for word in (b"secret", b"Runtime", b"Traceback", b"/feed", b".py"))
