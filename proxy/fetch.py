@@ -154,7 +154,10 @@ class Fetcher:
             log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
             raise
         except DocumentError as exc:
-            log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            if is_ahead:  # a guess that leads nowhere is no loss
+                log.info("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            else:
+                log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
             raise
         outcome = "not-modified" if fetched.not_modified else "fetched"
         log.info("document.fetched", outcome=outcome, **trip.facts())

@@ -12,6 +12,7 @@ from typing import Any, Final
 from proxy.cli.command import Command, add_url, load_for_result, run, seconds
 from proxy.cli.feeds import summary, unfinished
 from proxy.cli.output import show, tell
+from proxy.core.reasons import in_words
 from proxy.errors import UnknownFeedError
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
@@ -30,7 +31,7 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     lines += _table(status["chain"], now)
     lines.append("")
     if status["failure"] is not None:
-        lines.append(f"the publisher could not be reached: {_reason(status['failure'], now)}")
+        lines.append(f"stale: {_reason(status['failure'], now)}")
     if status["ending"] is not None:
         lines.append(f"the walk ended: {status['ending']['text']}")
     elif status["walking"]:
@@ -65,11 +66,12 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
 
 
 def _reason(failure: Mapping[str, Any], now: float) -> str:
-    status = f" (status {failure['status']})" if failure["status"] else ""
+    status = f", status {failure['status']}" if failure["status"] else ""
     left = _instant(failure["next_attempt"]) - now if failure["next_attempt"] else 0.0
     again = f"again in {_duration(left)}" if left > 0 else "again when it is asked for"
     times = "once" if failure["attempts"] == 1 else f"{failure['attempts']} times"
-    return f"{failure['reason']}{status}, tried {times}, {again}"
+    slug = failure["reason"]
+    return f"{in_words(slug)} ({slug}{status}); tried {times}, {again}"
 
 
 def _beside(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from proxy.cli.command import EXIT_DONE, EXIT_UNFINISHED, Command, add_url, load_for_result
 from proxy.cli.output import show, tell
+from proxy.core.reasons import in_words
 
 _UNFINISHED: Final = frozenset({"partial", "loading"})
 
@@ -22,9 +23,14 @@ def summary(status: Mapping[str, Any]) -> str:
     """Return in a line what a feed is."""
     stale = ", stale" if status["stale"] else ""
     return (
-        f"{status['state']}{stale}: {status['entries']} entries out of {status['documents']} documents"
+        f"{status['state']}{stale}: {_count(status['entries'], 'entry', 'entries')}"
+        f" out of {_count(status['documents'], 'document', 'documents')}"
         f" ({status['kind']}, {status['format']})"
     )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +69,7 @@ def _refresh(options: argparse.Namespace) -> int:
         status = reach(config).refresh(url, is_full=options.full, progress=progress)
     show(f"{summary(status)}\n")
     if status["failure"] is not None:
-        tell(f"the publisher could not be reached: {status['failure']['reason']}")
+        tell(f"stale: {in_words(status['failure']['reason'])}")
     return unfinished(status)
 
 

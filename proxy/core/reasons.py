@@ -25,7 +25,7 @@ _WORDS: Final = {
         "content-coding",
         "empty",
     ),
-    "the document ends in the middle, so only its whole entries are here": ("truncated",),
+    "the document is damaged towards its end, so only its whole entries are here": ("truncated",),
     "the publisher sends readers from one address to the next without end": (
         "redirect-loop",
         "too-many-redirects",

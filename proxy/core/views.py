@@ -89,8 +89,11 @@ class Cut:
         self._since = view.since
         self._entries = UNLIMITED if view.limit is None else view.limit
         self._room = UNLIMITED if room is None else max(0, room)
+        self._most = self._room - joint
+        """Bytes that no entry may be longer than."""
         self._joint = joint
         self._is_full = False
+        self._has_skipped = False
         self.is_cut = False
         """Whether anything was left out so far."""
 
@@ -105,19 +108,29 @@ class Cut:
             self.is_cut = True
             return Take.NONE
         is_after = self._since is None or segment.oldest_at is None or segment.oldest_at >= self._since
-        if not is_after or segment.entries > self._entries or segment.length + self._joint > self._room:
+        fits = segment.length + self._joint <= self._room
+        if not fits and self._has_skipped:  # one segment was read for the sake of the room: no more
+            self._is_full = self.is_cut = True
+            return Take.NONE
+        if not is_after or segment.entries > self._entries or not fits:
             return Take.PART
         self._entries -= segment.entries
         self._room -= segment.length + self._joint
         return Take.WHOLE
 
     def kept(self, slices: Sequence[Slice]) -> list[Slice]:
-        """Return which entries the view takes of a segment that it takes in part."""
+        """Return which entries the view takes of a segment that it takes in part.
+
+        One that is longer than all the room is passed over: it would hide everything behind it for ever.
+        """
         wanted = self._dated(slices)
         self._room -= self._joint
         taken: list[Slice] = []
         for each in wanted:
             size = each.end - each.start
+            if size > self._most:
+                self._has_skipped = True
+                continue
             if len(taken) == self._entries or size > self._room:
                 self._is_full = True
                 break

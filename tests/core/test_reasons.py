@@ -15,7 +15,7 @@ PARTIAL = sorted({note.slug for note in NOTE_CLASSES if note.partial} - {"unavai
 
 FETCH_MODULES = (
     "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts/gate", "hosts/host", "source",
-    "targets",
+    "targets", "core/parse/documents", "core/parse/guard", "core/parse/encodings", "core/parse/jsonfeed",
 )  # fmt: skip
 
 

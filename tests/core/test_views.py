@@ -107,6 +107,42 @@ def test_what_is_taken_stands_in_output_order(
     assert ENTRY_BYTES * len(taken) <= room
 
 
+class Sized(NamedTuple):
+    """A segment of undated entries with these lengths."""
+
+    sizes: list[int]
+
+    @property
+    def entries(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def length(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def newest_at(self) -> float | None:
+        return None
+
+    @property
+    def oldest_at(self) -> float | None:
+        return None
+
+    def slices(self) -> list[Slice]:
+        return [Slice(sum(self.sizes[:n]), sum(self.sizes[: n + 1]), None) for n in range(len(self.sizes))]
+
+
+def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
+    cutting = Cut(View(max_bytes=None), room=50)
+    first, second, third = Sized([90, 10]), Sized([10, 10]), Sized([20, 20])
+    assert cutting.take(first) is Take.PART
+    assert [each.end - each.start for each in cutting.kept(first.slices())] == [10]
+    assert cutting.take(second) is Take.WHOLE
+    assert cutting.take(third) is Take.NONE  # no second segment is read
+    assert cutting.take(Sized([1])) is Take.NONE
+    assert cutting.is_cut
+
+
 def test_entries_are_found_in_a_segment_s_text() -> None:
     text = (
         b'<entry xmlns:q="urn:q"><id>1</id><updated>2026-01-01T00:00:00Z</updated><q:x/></entry>\n'
