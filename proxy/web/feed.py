@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
@@ -36,6 +37,8 @@ LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 _STALLED_SECONDS: Final = 30
 """A reader that takes nothing for so long is let go (FAULTS 65)."""
+_VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
+"""What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
 
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
@@ -149,5 +152,5 @@ def _has_it(request: web.Request, reconstruction: Reconstruction, answer: Answer
 
 def _refuse_loop(request: web.Request, url: str) -> None:
     """A request that came through this proxy already leads in a circle (FAULTS 19; RFC 9110, 7.6.3)."""
-    if any("wholefeed" in value for value in request.headers.getall("Via", [])):
+    if any(_VIA.search(value) for value in request.headers.getall("Via", [])):
         raise LoopDetectedError("the request came through wholefeed already", url=url)

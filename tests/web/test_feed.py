@@ -230,6 +230,14 @@ async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, o
     assert origin.requests == []
 
 
+@pytest.mark.parametrize("via", ["1.1 wholefeed.example.org (Apache)", "1.1 cache, 2 not-wholefeed"])
+async def test_a_reverse_proxy_may_be_named_after_this_one(proxy: Proxy, origin: Origin, via: str) -> None:
+    """RFC 9110, 7.6.3: Via holds pseudonyms and hosts' names."""
+    origin.publish("/feed", atom())
+    assert (await proxy.get(origin.url("/feed"), headers={"Via": via})).status == 200
+    assert (await proxy.get(origin.url("/feed"), headers={"Via": f"{via}, 1.1 wholefeed"})).status == 508
+
+
 @pytest.mark.fault("19")
 async def test_its_own_url_is_refused(proxy: Proxy) -> None:
     """FAULTS 19."""
