@@ -129,6 +129,18 @@ async def test_what_could_not_be_opened_is_remembered_in_bounds(proxy: Proxy) ->
     assert len(unopened) == MAX_UNOPENED - 1
 
 
+def test_what_could_not_be_opened_is_remembered_no_longer_than_its_host_is_left_alone() -> None:
+    clock = Clock()
+    unopened = Unopened(clock)
+    url = "http://a.example/"
+    unopened.remember(url, PublisherTimeoutError("left alone", url=url, retry_after_seconds=5))
+    clock.advance(3)
+    with pytest.raises(PublisherTimeoutError):
+        unopened.check(url)
+    clock.advance(3)
+    unopened.check(url)
+
+
 async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served(
     tmp_path: Path, origin: Origin
 ) -> None:
