@@ -1,4 +1,4 @@
-"""Who may do what: clients that ask too often, the access token, signed feed URLs (FAULTS 80).
+"""Who may do what: clients that ask too often, pages of other sites, the token, signed URLs (FAULTS 80).
 
 `/healthz` and `/readyz` are for supervisors and open. Where a token or signing keys are set, everything else
 is for those who know the token; a signature lets its holder read one feed, and see its status and its
@@ -19,6 +19,7 @@ import hmac
 import math
 import time
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -32,6 +33,7 @@ OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGNED_ROUTES: Final = frozenset({"/feed", "/feed/", "/status", "/events", PREFIXED})
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
@@ -56,6 +58,28 @@ async def limit_clients(request: web.Request, handler: Handler) -> web.StreamRes
             expected = f"{request.app[CONFIG].server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
     return await handler(request)
+
+
+@web.middleware
+async def refuse_other_sites(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse to change anything for a page of another origin; the browser may know the token of its user.
+
+    Browsers say where such a request comes from, by Sec-Fetch-Site or, the older ones and those that reach
+    the proxy by plain http, by Origin (RFC 6454, section 7). Others say neither.
+    """
+    if request.method not in _SAFE_METHODS:
+        site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
+        is_own = site in ("same-origin", "none") if site else not origin or _is_own_origin(request, origin)
+        if not is_own:
+            raise AccessDeniedError("expected no request of another origin's page", slug="cross-origin")
+    return await handler(request)
+
+
+def _is_own_origin(request: web.Request, origin: str) -> bool:
+    """By host and port alone: a reverse proxy that speaks https need not be believed, or known."""
+    own = (request.headers.get("Host", ""), urlsplit(request.app[CONFIG].server.public_url).netloc)
+    authority = origin.partition("://")[2].lower()
+    return authority != "" and authority in (each.lower() for each in own)
 
 
 @web.middleware

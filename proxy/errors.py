@@ -9,7 +9,8 @@ WholefeedError
 |-- RequestError              400 bad-request
 |   |-- InvalidUrlError       400 invalid-url, ambiguous-host, userinfo-not-allowed
 |   |-- UnauthorizedError     401 unauthorized
-|   |-- AccessDeniedError     403 signature-required, bad-signature, expired-signature, token-required
+|   |-- AccessDeniedError     403 signature-required, bad-signature, expired-signature, token-required,
+|   |                             cross-origin
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   `-- UnknownFeedError      404 unknown-feed
@@ -103,7 +104,7 @@ class UnauthorizedError(RequestError):
 
 
 class AccessDeniedError(RequestError):
-    """The request bears no signature that is good for it, and no token that is set could help."""
+    """Whoever asks may not, and no token that is set could help."""
 
     status: ClassVar[int] = 403
     default_slug: ClassVar[str] = "signature-required"

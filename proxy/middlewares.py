@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from proxy.access import UNMATCHED, limit_clients, require_access, route_of
+from proxy.access import UNMATCHED, limit_clients, refuse_other_sites, require_access, route_of
 from proxy.asked import is_prefix_form, read_prefix, read_query
 from proxy.errors import (
     DocumentError,
@@ -134,4 +134,10 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
         response.headers["X-Request-Id"] = request[REQUEST_ID]
 
 
-MIDDLEWARES: Final[tuple[Middleware, ...]] = (log_request, answer_errors, limit_clients, require_access)
+MIDDLEWARES: Final[tuple[Middleware, ...]] = (
+    log_request,
+    answer_errors,
+    limit_clients,
+    refuse_other_sites,
+    require_access,
+)

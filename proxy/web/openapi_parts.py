@@ -26,6 +26,7 @@ PROBLEMS: Final[dict[int, dict[str, str]]] = {
         "signature-required": "expected a signed URL",
         "bad-signature": "the signature is not this feed's",
         "expired-signature": "the signature was good, and is no more",
+        "cross-origin": "asked by a page of another origin",
         "token-required": "only whoever knows an access token may, and none is set",
     },
     404: {

@@ -41,6 +41,45 @@ async def guarded(folder: Path, **server: Any) -> AsyncIterator[Proxy]:
         yield proxy
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_refused"),
+    [
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"}, True),
+        ({"Origin": "http://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://["}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Sec-Fetch-Site": "none"}, False),
+        ({"Origin": "https://LOCALHOST:8080"}, False),
+        ({"Origin": "https://feeds.example"}, False),
+        ({}, False),
+    ],
+)
+async def test_a_page_of_another_origin_changes_nothing(
+    tmp_path: Path, origin: Origin, fields: dict[str, str], is_refused: bool
+) -> None:
+    """A form needs no leave to be sent, and the browser adds the password that it knows."""
+    publish_chain(origin, archives=1)
+    login = {"Authorization": "Basic " + base64.b64encode(f"any:{TOKEN}".encode()).decode()}
+    headers = {"Host": "localhost:8080", **login, **fields}
+    query = {"url": origin.url("/feed")}
+    async with guarded(tmp_path, access_token=TOKEN, public_url="https://feeds.example") as proxy:
+        assert (await proxy.get(origin.url("/feed"), headers=headers)).status == 200
+        await proxy.settled()
+        origin.forget_requests()
+        refreshed = await proxy.ask("POST", "/refresh", params=query, headers=headers)
+        await proxy.settled()
+        forgotten = await proxy.ask("DELETE", "/feed", params=query, headers=headers)
+        assert len(await proxy.service.feeds()) == is_refused
+    if is_refused:
+        assert (slug(refreshed), slug(forgotten)) == ("cross-origin", "cross-origin")
+        assert (refreshed.status, forgotten.status) == (403, 403)
+        assert origin.requests == []
+    else:
+        assert (refreshed.status, forgotten.status) == (202, 204)
+
+
 @pytest.mark.fault("25")
 async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
     proxy: Proxy, origin: Origin
