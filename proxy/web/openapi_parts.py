@@ -68,14 +68,14 @@ PROBLEMS: Final[dict[int, dict[str, str]]] = {
         "bad-link": "the link that leads on is none that can be fetched",
         "bad-redirect": "its redirect leads to nothing that can be fetched",
         "downgrade": "its redirect leads from https to http",
-        "redirect-loop": "its redirects lead in a circle",
-        "too-many-redirects": "it redirects too often",
+        "redirect-loop": "its redirects lead in a circle, nowhere or too far",
         "host-backoff": "it asked to be left alone for a while",
     },
     503: {
         "overloaded": "no capacity now",
         "shutting-down": "the proxy is being stopped",
         "storage-full": "the volume of the database is full or cannot be written",
+        "store-damaged": "the database was found damaged",
     },
     504: {
         "timeout": "the publisher did not answer in time",
