@@ -26,8 +26,14 @@ from aiohttp.typedefs import Handler
 
 from proxy.asked import Query, feed_url, is_prefix_form, read_query
 from proxy.core.signing import Verdict, verify
-from proxy.errors import AccessDeniedError, TooManyRequestsError, UnauthorizedError, WholefeedError
-from proxy.keys import BUCKETS, CONFIG, MARK, SERVICE, TRUSTED
+from proxy.errors import (
+    AccessDeniedError,
+    OverloadedError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    WholefeedError,
+)
+from proxy.keys import BUCKETS, CONFIG, CONNECTIONS, MARK, SERVICE, TRUSTED
 
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
 PREFIXED: Final = "/{url}"
@@ -48,9 +54,13 @@ def route_of(request: web.Request) -> str:
 
 @web.middleware
 async def limit_clients(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse clients that ask more often than `server.client_requests_per_minute`."""
+    """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
+    if route_of(request) in OPEN_ROUTES:
+        return await handler(request)
+    if request.app[CONNECTIONS].is_crowded():
+        raise OverloadedError("too many readers ask at once")
     buckets = request.app.get(BUCKETS)
-    if buckets is not None and route_of(request) not in OPEN_ROUTES:
+    if buckets is not None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
         client = request.app[TRUSTED].client(request.remote, forwarded_for)
         wait_seconds = math.ceil(buckets.take(client, time.monotonic()))

@@ -21,7 +21,7 @@ from proxy.addresses import OwnAddresses
 from proxy.asked import feed_url
 from proxy.clients import TrustedProxies
 from proxy.config import Config
-from proxy.connections import Connections, reaping
+from proxy.connections import Connections, allow_open_files, reaping
 from proxy.core.buckets import Buckets
 from proxy.core.terms import State
 from proxy.fetch import Fetcher
@@ -146,6 +146,7 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
         OSError: The address cannot be listened on.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
+    allow_open_files()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

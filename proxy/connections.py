@@ -9,6 +9,7 @@ for good. A connection counts as busy while a request of it is being answered.
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -22,6 +23,8 @@ log = structlog.get_logger()
 
 IDLE_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 2048
+_OPEN_FILES: Final = 2 * MAX_CONNECTIONS
+"""What readers' connections, those to publishers and the database need, and those about to be reaped."""
 _PAUSE_SECONDS: Final = 1.0
 
 
@@ -52,6 +55,10 @@ class Connections:
                 del self._busy[connection]
             self._idle_since[connection] = time.monotonic()
 
+    def is_crowded(self, *, at_most: int = MAX_CONNECTIONS) -> bool:
+        """Return whether more connections are busy than may be; the idle ones are reaped."""
+        return len(self._busy) > at_most
+
     def overdue(
         self,
         connections: Iterable[Connection],
@@ -75,6 +82,18 @@ class Connections:
         return [
             each for n, each in enumerate(idle) if n < surplus or now - self._idle_since[each] > idle_seconds
         ]
+
+
+def allow_open_files() -> None:
+    """Raise this process's limit of open files to what its own limits need, as far as it may.
+
+    The usual one, 1,024, is below `MAX_CONNECTIONS`: connections that do nothing would keep those to
+    publishers and the database's files from being opened.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < _OPEN_FILES:
+        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @asynccontextmanager

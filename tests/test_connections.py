@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import resource
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from proxy.connections import Connections, reaping
+from proxy.connections import MAX_CONNECTIONS, Connections, reaping
 from proxy.keys import CONNECTIONS
 from tests.feeds import an_item, atom
 from tests.origin import Origin
+from tests.processes import serving
 from tests.running import Proxy, a_config, running
 
 
@@ -55,6 +57,31 @@ def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
     with connections.busy(held[0]):
         assert connections.overdue(held, at_most=3) == held[1:3]
     assert connections.overdue(held, at_most=3) == held[1:3]
+
+
+@pytest.mark.fault("78")
+async def test_of_too_many_busy_connections_the_last_ones_are_refused(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 78: a supervisor is answered all the same."""
+    origin.publish("/feed", atom(an_item("a")))
+    connections = proxy.app[CONNECTIONS]
+    with ExitStack() as stack:
+        held = [FakeConnection() for _ in range(MAX_CONNECTIONS)]
+        for each in held:
+            stack.enter_context(connections.busy(each))
+        refused = await proxy.get(origin.url("/feed"))
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "10")
+        assert origin.requests == []
+        assert (await proxy.ask("GET", "/healthz")).status == 200
+    assert (await proxy.get(origin.url("/feed"))).status == 200
+
+
+@pytest.mark.fault("78")
+async def test_the_server_may_open_as_many_files_as_it_admits_connections(tmp_path: Path) -> None:
+    """FAULTS 78: where 1,024 are usual."""
+    few = ["sh", "-c", 'ulimit -S -n 256 && exec "$@"', "sh"]
+    async with serving(tmp_path, before=few) as served:
+        soft, hard = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+    assert soft == hard or soft > MAX_CONNECTIONS
 
 
 def test_a_busy_connection_is_never_closed() -> None:
