@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 import aiohttp
+import pytest
 from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom, ids
@@ -67,6 +68,22 @@ async def test_the_feeds_not_asked_for_longest_are_evicted(tmp_path: Path, origi
         assert told[0]["used_bytes"] > MAX_BYTES
         assert await proxy.store.upkeep.used_bytes() <= MAX_BYTES
         assert len(ids((await proxy.whole(urls[1])).body)) == 20  # fetched again: it is not known any more
+
+
+async def test_feeds_that_could_not_be_evicted_are_looked_at_again(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All were asked for just now; nothing grows afterwards."""
+    monkeypatch.setattr("proxy.service.housekeeping._AGAIN_SECONDS", 0.05)
+    urls = publish(origin, "a", "b", "c", "d")
+    async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
+        for url in urls:
+            assert (await proxy.whole(url)).status == 200
+        await proxy.settled()
+        await asyncio.sleep(0.2)
+        assert await known(proxy) == {"a", "b", "c", "d"}
+        proxy.clock.advance(HOUR)
+        await evicted(proxy, {"a"})
 
 
 async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Origin) -> None:

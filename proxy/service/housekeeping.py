@@ -24,6 +24,8 @@ PURGE_SECONDS: Final = 6 * 3600.0
 
 _JUST_NOW_SECONDS: Final = 60.0
 """Whoever asked for a feed so lately may be about to get it."""
+_AGAIN_SECONDS: Final = 60.0
+"""After feeds that may not be evicted yet have kept the store too large."""
 
 
 class Housekeeping:
@@ -52,13 +54,18 @@ class Housekeeping:
                 if time.monotonic() >= purge_at:
                     purge_at = time.monotonic() + PURGE_SECONDS
                     await self._upkeep.purge(now=self._shop.now())
-                await self.make_room()
+                has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
                 log.warning("store.unpurged", reason=str(exc))
-            await self._wait(purge_at - time.monotonic())
+                has_room = False
+            wait_seconds = purge_at - time.monotonic()
+            await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
 
-    async def make_room(self) -> None:
+    async def make_room(self) -> bool:
         """Evict feeds while the store is larger than it may be.
+
+        Returns:
+            Whether it is not any more, or nothing but the feed asked for last is left of it.
 
         Raises:
             StoreError: The database failed.
@@ -66,16 +73,19 @@ class Housekeeping:
         """
         max_bytes = self._shop.config.store.max_bytes
         if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
-            return
+            return True
+        is_all_gone = True
         for feed_id, asked_at in (await self._upkeep.least_asked())[:-1]:
             used_bytes = await self._upkeep.used_bytes()
             if used_bytes <= max_bytes:
-                return
+                return True
             is_wanted = abs(self._shop.now() - asked_at) < _JUST_NOW_SECONDS
             if is_wanted or self._is_refreshing(feed_id) or self._upkeep.is_being_sent(feed_id):
+                is_all_gone = False
                 continue
             await self._shop.store.forget(feed_id, now=self._shop.now())
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
+        return is_all_gone
 
     async def _wait(self, seconds: float) -> None:
         """Wait until the store has grown, at most so long."""
