@@ -20,7 +20,7 @@ from proxy.core.reading_notes import DocumentTruncated
 from proxy.core.seen import has_news
 from proxy.core.terms import Kind, Role
 from proxy.core.urls import canonical_url
-from proxy.errors import DocumentError
+from proxy.errors import DocumentError, QueueFullError
 from proxy.fetched import Fetched
 from proxy.service.arrivals import arrival_from, arrival_of, new_document
 from proxy.service.memory import documents_to_remember, returning
@@ -111,6 +111,10 @@ class Refetch:
     async def _note_failure(self, error: DocumentError) -> None:
         """The publisher could not be reached: the stored feed serves until the next attempt."""
         now = self._shop.now()
+        if isinstance(error, QueueFullError):  # it was not asked: this is no failure of its own
+            next_at = now + (error.retry_after_seconds or 0.0)
+            await self._store.update_feed(self._feed.id, is_stale=True, fresh_until=next_at)
+            return
         earlier = self._attempts.get(SUBSCRIPTION_ATTEMPT)
         attempts = 1 + (earlier.attempts if earlier else 0)
         next_at = next_attempt(self._shop, error, attempts, is_subscription=True)

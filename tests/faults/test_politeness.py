@@ -253,6 +253,28 @@ async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remem
         assert (await proxy.get(origin.url("/c"))).status == 200
 
 
+async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_there_is(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no failure of the publisher's: nothing was asked."""
+    origin.publish("/a", atom(an_item("a")))
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(origin.url("/a"))
+        origin.publish("/a", atom(an_item("a"), an_item("b")))
+        with monkeypatch.context() as patch:
+            patch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 0)
+            for _ in range(3):
+                proxy.clock.advance(86_400)
+                reply = await proxy.get(origin.url("/a"))
+                assert (reply.status, ids(reply.body)) == (200, ["a"])
+                assert reply.reconstruction.endswith(";stale")
+            assert (await proxy.status(origin.url("/a")))["failure"] is None
+        proxy.clock.advance(10)
+        reply = await proxy.get(origin.url("/a"))
+        assert set(ids(reply.body)) == {"a", "b"}
+        assert not reply.reconstruction.endswith(";stale")
+
+
 async def test_a_walk_waits_until_the_queue_has_room(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
