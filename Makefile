@@ -11,6 +11,7 @@ PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
+PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
@@ -23,15 +24,15 @@ serve: $(STAMP)  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
 demo: $(STAMP)  ## a sample publisher, the proxy, and what a reader gets; works offline
 	@exec $(PY) -m demo $(ARGS)
 
-test: $(STAMP)  ## the tests
-	@$(PY) -m pytest $(ARGS)
+test: $(STAMP)  ## the tests, on all cores
+	@$(PYTEST) $(ARGS)
 
 check: $(STAMP)  ## what CI runs: linter, formatter, types, layers, then the tests
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
-	$(PY) -m pytest
+	$(PYTEST)
 
 bench: $(STAMP)  ## the benchmarks that README and docs quote
 	@for file in benchmarks/[a-z]*.py; do \

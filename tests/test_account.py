@@ -49,7 +49,8 @@ async def test_a_missing_document_stands_in_the_chain_with_its_reason(proxy: Pro
     last = status["chain"][-1]
     assert (last["url"], last["role"], last["standing"]) == (origin.url("/archive/1"), None, "missing")
     assert (last["relation"], last["from"]) == ("prev-archive", origin.url("/archive/2"))
-    assert (last["reason"], last["status"], last["attempts"]) == ("publisher-status", 503, 1)
+    failure = last["failure"]
+    assert (failure["reason"], failure["status"], failure["attempts"]) == ("publisher-status", 503, 1)
     assert status["ending"]["code"] == "unavailable"
     assert origin.url("/archive/1") in status["ending"]["text"]
 

@@ -190,7 +190,7 @@ async def test_what_is_not_wholefeed_is_told(
 def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
     document: dict[str, object] = {
         "url": "u", "role": "subscription", "relation": None, "standing": "kept", "entries": 1,
-        "duplicates": 0, "fetched": "2026-01-01T00:00:00Z", "notes": [],
+        "duplicates": 0, "fetched": "2026-01-01T00:00:00Z", "notes": [], "failure": None,
     }  # fmt: skip
     status = {
         "url": "u", "state": "complete", "stale": False, "entries": 1, "documents": 1, "kind": "complete",

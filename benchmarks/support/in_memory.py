@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from benchmarks.support.feeds import Chain
@@ -34,21 +35,22 @@ class InMemoryFetcher(Fetcher):
         self._added += 1
         self._bodies[URL] = self._chain.subscription(BASE, added=self._added)
 
-    async def fetch(
+    @asynccontextmanager
+    async def fetching(
         self,
         url: str,
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
-    ) -> Fetched:
-        """Return a document of the chain; a guess beyond its end finds none."""
+    ) -> AsyncIterator[Fetched]:
+        """Give a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)
         if body is None:
             raise PublisherError("expected a document, got status 404", url=url, publisher_status=404)
         if on_chunk is not None:
             on_chunk(url, body)
-        return Fetched(
+        yield Fetched(
             url=url,
             final_url=url,
             hops=(),

@@ -61,8 +61,8 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
 
 
 def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
-    lines = [_reason(document, now)] if document.get("reason") else []
-    return lines + [note["text"] for note in document.get("notes", ())]
+    lines = [_reason(document["failure"], now)] if document["failure"] is not None else []
+    return lines + [note["text"] for note in document["notes"]]
 
 
 def _reason(failure: Mapping[str, Any], now: float) -> str:
@@ -76,7 +76,7 @@ def _reason(failure: Mapping[str, Any], now: float) -> str:
 
 def _beside(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
-    told = {note["text"] for document in status["chain"] for note in document.get("notes", ())}
+    told = {note["text"] for document in status["chain"] for note in document["notes"]}
     told |= {status["ending"]["text"]} if status["ending"] is not None else set()
     return [note for note in status["notes"] if note["text"] not in told]
 

@@ -36,7 +36,7 @@ class Flights(Generic[Key, T]):
         assert not self._is_closed, "closed"
         task = self.running(key)
         if task is None:
-            task = asyncio.create_task(_flight(start()))
+            task = asyncio.create_task(_flight(start))
             self._tasks[key] = task
             task.add_done_callback(lambda done: self._landed(key, done))
         return task
@@ -56,9 +56,9 @@ class Flights(Generic[Key, T]):
             task.exception()  # whoever waits sees it; nobody waiting is no reason for a warning
 
 
-async def _flight(run: Coroutine[Any, Any, T]) -> T:
+async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
-        return await run
+        return await start()
     except BaseException as exc:
         let_go(exc)
         raise

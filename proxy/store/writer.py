@@ -53,6 +53,7 @@ class Writer:
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(_heed)
         self._jobs.put_nowait(_Job(work, done))
         return await asyncio.shield(done)
 
@@ -114,6 +115,12 @@ class Writer:
             await self._db.rollback()
             raise
         return result
+
+
+def _heed(done: asyncio.Future[Any]) -> None:
+    """Whoever asked may have left: that nobody hears of a failure is no reason for a warning."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _closed() -> OverloadedError:

@@ -64,26 +64,22 @@ def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str
 
 
 def _chained(told: ChainDocument) -> dict[str, Any]:
-    attempt, document = told.attempt, told.document
-    shown: dict[str, Any] = {
+    """Return one document of the chain; what is not known of it is null."""
+    document = told.document
+    return {
         "url": told.url,
         "role": document.role if document is not None else None,
         "standing": told.standing,
         "relation": told.relation or None,
         "from": told.source or None,
+        "failure": _failure(told.attempt) if told.attempt is not None else None,
+        "fetched": _time(document.fetched_at) if document is not None else None,
+        "checked": _time(document.checked_at) if document is not None else None,
+        "entries": document.entries if document is not None else None,
+        "duplicates": told.duplicates if document is not None else None,
+        "bytes": document.body_bytes if document is not None else None,
+        "notes": list(document.notes) if document is not None else [],
     }
-    if attempt is not None:
-        shown |= _failure(attempt)
-    if document is not None:
-        shown |= {
-            "fetched": _time(document.fetched_at),
-            "checked": _time(document.checked_at),
-            "entries": document.entries,
-            "duplicates": told.duplicates,
-            "bytes": document.body_bytes,
-            "notes": list(document.notes),
-        }
-    return shown
 
 
 def summary_object(feed: FeedRow) -> dict[str, Any]:
