@@ -39,6 +39,7 @@ from proxy.service.assemble import assemble
 from proxy.service.memory import documents_to_remember
 from proxy.service.refresh import Refresh
 from proxy.service.service import FeedService
+from proxy.service.turns import WalkTurns
 from proxy.service.workshop import Wish, Workshop
 from proxy.sites import site_of
 from proxy.source import Source
@@ -159,7 +160,7 @@ async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> 
             config=Config(),
             site_of=site_of,
             now=time.time,
-            walks=asyncio.Semaphore(1),
+            walks=WalkTurns(in_all=1, per_site=1),
         )
         feed, first_seconds = await first_request(shop, chain)
         table.row("service: first request", "", "", as_shown([first_seconds]))

@@ -31,6 +31,7 @@ from proxy.middlewares import MIDDLEWARES, protect
 from proxy.migrate import migrate_file
 from proxy.service.answers import Reconstruction
 from proxy.service.service import FeedService
+from proxy.service.turns import WalkTurns
 from proxy.service.workshop import Workshop
 from proxy.sites import site_of
 from proxy.source import Source
@@ -43,6 +44,7 @@ log = structlog.get_logger()
 
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""
+MAX_WALKS_PER_SITE: Final = 8
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
@@ -127,7 +129,7 @@ async def open_service(
                 config=config,
                 site_of=site_of,
                 now=now,
-                walks=asyncio.Semaphore(MAX_WALKS),
+                walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE),
             )
         )
         stack.push_async_callback(service.close)

@@ -19,6 +19,8 @@ from proxy.store.rows import FeedRow
 
 MAX_WAITING_WALKS: Final = 64
 """Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
+MAX_WAITING_PER_SITE: Final = 32
+"""Of them at one site; beyond that a feed there is refused, and others are not."""
 
 Opened = tuple[int, asyncio.Task[None]]
 """A feed's id, and the refresh that has begun."""
@@ -56,7 +58,8 @@ class Openings:
         if known is not None:
             return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
         self._unopened.check(url)
-        if self._refreshes.waiting >= MAX_WAITING_WALKS:
+        waiting_at_site = self._refreshes.waiting_at(self._shop.site_of(url))
+        if self._refreshes.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
         try:
             found = await find_subscription(self._shop.source, url)

@@ -12,7 +12,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import structlog
@@ -50,6 +50,8 @@ class Refresh:
         self._attempts: dict[str, Attempt] = {}
         self._writing = asyncio.Lock()
         self._has_turn = False
+        self._turn = AsyncExitStack()
+        self.site = workshop.site_of(feed.fetch_url)
         self.progress = Progress()
         self.is_confirmed = False
         """Whether the publisher has been heard of the subscription document."""
@@ -122,9 +124,8 @@ class Refresh:
                     progress=self.progress,
                 ).run(current)
         finally:
-            if self._has_turn:
-                self._shop.walks.release()
-                self._has_turn = False
+            await self._turn.aclose()
+            self._has_turn = False
         log.info(
             "walk.ended",
             feed=self._feed.id,
@@ -141,7 +142,7 @@ class Refresh:
             return
         self.is_waiting = not self._wish.is_polled
         try:
-            await self._shop.walks.acquire()
+            await self._turn.enter_async_context(self._shop.walks.turn(self.site))
         finally:
             self.is_waiting = False
         self._has_turn = True

@@ -46,6 +46,10 @@ class Refreshes:
         """How many walks wait for their turn to use the network, those of polls not counted."""
         return sum(refresh.is_waiting for refresh in self._running.values())
 
+    def waiting_at(self, site: str) -> int:
+        """Return how many of them do at one site."""
+        return sum(refresh.is_waiting and refresh.site == site for refresh in self._running.values())
+
     async def close(self) -> None:
         """Stop what is under way."""
         await self._flights.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.config import Config
 from proxy.core.backoff import DAY_SECONDS
 from proxy.service.subscription import Subscription
+from proxy.service.turns import WalkTurns
 from proxy.source import Source
 from proxy.store.store import Store
 
@@ -23,8 +23,8 @@ class Workshop:
     site_of: Callable[[str], str]
     now: Callable[[], float]
     """Epoch seconds."""
-    walks: asyncio.Semaphore
-    """Walks that may use the network at once."""
+    walks: WalkTurns
+    """Of walks that use the network."""
 
     @property
     def longest_seconds(self) -> float:

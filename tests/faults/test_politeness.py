@@ -232,6 +232,30 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
     assert origin.counts()["/4"] == 0
 
 
+async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (app.MAX_WALKS_PER_SITE, opening.MAX_WAITING_PER_SITE) == (8, 32)
+    monkeypatch.setattr("proxy.app.MAX_WALKS_PER_SITE", 1)
+    monkeypatch.setattr("proxy.app.MAX_WALKS", 2)
+    monkeypatch.setattr(opening, "MAX_WAITING_PER_SITE", 2)
+    for number in range(4):
+        origin.publish(f"/{number}", atom(an_item("a"), prev_archive="/slow"))
+    async with running(a_config(tmp_path)) as proxy, Origin("127.0.0.2") as other:
+        expected = publish_chain(other, archives=1)
+        with origin.held("/slow"):
+            walking = [asyncio.create_task(proxy.get(origin.url(f"/{number}"))) for number in range(3)]
+            await until(lambda: proxy.service._refreshes.waiting == 2)
+            refused = await proxy.get(origin.url("/3"))
+            assert (refused.status, slug(refused)) == (503, "overloaded")
+            async with asyncio.timeout(20):
+                reply = await proxy.whole(other.url("/feed"))
+            assert (reply.state, ids(reply.body)) == ("complete", expected)
+        assert [(await task).status for task in walking] == [200] * 3
+        await proxy.settled()
+        assert len(proxy.service._shop.walks) == 0
+
+
 async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
