@@ -16,18 +16,17 @@ from proxy.keys import CONFIG
 from proxy.middlewares import PROBLEM_TYPE
 from proxy.web.openapi_parts import (
     URL_SCHEMA,
-    Schema,
     components,
     feed_content,
     json_content,
     problem_name,
-    ref,
 )
+from proxy.web.openapi_schemas import Schema, ref
 
-_ADMITTED: Final = (400, 401, 403, 429, 500)
+_ADMITTED: Final = (400, 401, 403, 429, 500, 503)
 """What any request can end with that is not open to all."""
-_KNOWN: Final = (404, 503)
-_FETCHED: Final = (404, 410, 421, 422, 502, 503, 504, 508)
+_KNOWN: Final = (404, 421)
+_FETCHED: Final = (404, 410, 421, 422, 502, 504, 508)
 
 _TOKEN: Final[list[Schema]] = [{}, {"bearer": []}, {"basic": []}, {"token": []}]
 """The empty one: a proxy may have been set up without."""
@@ -164,7 +163,7 @@ _FORGET: Final = _operation(
 _STATUS: Final = _operation(
     "getStatus",
     "What is known of a feed, and what is missing and why.",
-    {200: _answer("What is known.", json_content(ref("schemas", "Status")))},
+    {200: _answer("What is known.", json_content(ref("schemas", "Account")))},
     *_ADMITTED,
     *_KNOWN,
     parameters=("url",),
@@ -183,7 +182,7 @@ _FEEDS: Final = _operation(
     "The known feeds.",
     {200: _answer("All of them.", json_content({"type": "array", "items": ref("schemas", "Feed")}))},
     *_ADMITTED,
-    503,
+    421,
 )
 _DESCRIPTION: Final = _operation(
     "getDescription",

@@ -7,11 +7,12 @@ Only data, made from the enumerations that the answers are made from; which path
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from proxy.core.formats import MEDIA_TYPE
-from proxy.core.terms import Family, Kind, State
+from proxy.core.terms import Family
 from proxy.middlewares import PROBLEM_TYPE
+from proxy.web.openapi_schemas import Schema, ref, schemas
 
 PROBLEMS: Final[dict[int, dict[str, str]]] = {
     400: {
@@ -87,19 +88,12 @@ PROBLEMS: Final[dict[int, dict[str, str]]] = {
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 
-Schema = dict[str, Any]
-
 URL_SCHEMA: Final[Schema] = {
     "type": "string",
     "format": "uri",
     "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s\\@]+",
     "maxLength": 2048,
 }
-
-
-def ref(kind: str, name: str) -> Schema:
-    """Return a reference to a component."""
-    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def problem_name(status: int) -> str:
@@ -110,7 +104,7 @@ def problem_name(status: int) -> str:
 def components() -> Schema:
     """Return the components object."""
     return {
-        "schemas": _schemas(),
+        "schemas": schemas(),
         "parameters": _PARAMETERS,
         "headers": _HEADERS,
         "responses": {problem_name(status): _problem_response(status) for status in PROBLEMS},
@@ -164,69 +158,6 @@ def _problem_response(status: int) -> Schema:
         "description": "; ".join(f"`{slug}`: {meaning}" for slug, meaning in slugs.items()),
         "headers": headers,
         "content": content,
-    }
-
-
-def _object(**properties: Schema) -> Schema:
-    """Return an object that always has all of its properties."""
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _count(description: str) -> Schema:
-    return {"type": "integer", "minimum": 0, "description": description}
-
-
-def _time(description: str) -> Schema:
-    return {"type": ["string", "null"], "format": "date-time", "description": description}
-
-
-_URL: Final[Schema] = {"type": "string", "format": "uri"}
-
-
-def _schemas() -> Schema:
-    feed = _object(
-        url=_URL | {"description": "canonical"},
-        kind={"enum": [str(kind) for kind in Kind]},
-        state={"enum": [str(state) for state in State]},
-        stale={"type": "boolean", "description": "the publisher could not be reached the last time"},
-        format={"enum": [str(family) for family in Family]},
-        documents=_count("documents of the feed"),
-        entries=_count("entries of the feed"),
-        since=_time("when it was first asked for"),
-        last_refresh=_time("when the publisher was last asked"),
-        next_refresh=_time("until when its answer is fresh"),
-    )
-    missing = _object(
-        url={"type": "string"},
-        reason={"type": "string", "description": "a slug"},
-        status={"type": ["integer", "null"], "description": "what the publisher sent"},
-        attempts=_count("how often it was asked for"),
-        next_attempt=_time("when it is tried again"),
-    )
-    more = _object(
-        missing={"type": "array", "items": ref("schemas", "Missing")},
-        notes={"type": "array", "items": ref("schemas", "Note")},
-        walking={"type": "boolean", "description": "more may come"},
-        progress=_object(
-            documents=_count("documents so far"),
-            entries=_count("entries so far"),
-            fetched=_count("documents fetched by this walk"),
-        ),
-        bytes=_count("bytes of its documents as stored"),
-    )
-    return {
-        "Feed": feed,
-        "Status": {"allOf": [ref("schemas", "Feed"), more]},
-        "Missing": missing,
-        "Note": _object(code={"type": "string"}, url={"type": "string"}, text={"type": "string"}),
-        "Health": _object(status={"enum": ["ok", "ready"]}),
-        "Problem": _object(
-            type={"type": "string", "description": "urn:wholefeed: and a slug that stays the same"},
-            title={"type": "string"},
-            status={"type": "integer"},
-            detail={"type": "string", "description": "what was expected and what came"},
-            request_id={"type": "string", "description": "as in X-Request-Id and in the log"},
-        ),
     }
 
 
