@@ -78,7 +78,7 @@ def schemas() -> Schema:
         "Account": {"allOf": [ref("schemas", "Status"), chain]},
         "Attempt": attempt,
         "Missing": {"allOf": [_object(url={"type": "string"}), ref("schemas", "Attempt")]},
-        "ChainDocument": _chain_document(attempt),
+        "ChainDocument": _chain_document(),
         "Note": _object(code={"type": "string"}, url={"type": "string"}, text={"type": "string"}),
         "Health": _object(status={"enum": ["ok", "ready"]}),
         "Problem": _object(
@@ -91,22 +91,25 @@ def schemas() -> Schema:
     }
 
 
-def _chain_document(attempt: Schema) -> Schema:
-    """Return what is told of a document; of one that is stored and of one that failed there is more."""
-    always = _object(
+def _chain_document() -> Schema:
+    """Return what is told of a document; what only stored ones have is null for one that is missing."""
+    return _object(
         url={"type": "string"},
-        role={"enum": [*(str(role) for role in Role), None]},
+        role={"enum": [*map(str, Role), None]},
         standing={"enum": [str(standing) for standing in Standing]},
         relation={"type": ["string", "null"], "description": "of the link that leads to it"},
         **{"from": {"type": ["string", "null"], "description": "the document that bears that link"}},
-    )
-    of_stored = _object(
+        failure={
+            "description": "why it, or the rest of it, could not be had",
+            "anyOf": [{"type": "null"}, ref("schemas", "Attempt")],
+        },
         fetched=_time("when it was fetched"),
         checked=_time("when the publisher was last asked for it"),
-        entries=_count("entries of the document"),
-        duplicates=_count("of them, those that another copy stands for"),
-        bytes=_count("its length"),
+        entries={"type": ["integer", "null"], "description": "entries of the document"},
+        duplicates={
+            "type": ["integer", "null"],
+            "description": "those that another copy stands for",
+        },
+        bytes={"type": ["integer", "null"], "description": "its length"},
         notes={"type": "array", "items": ref("schemas", "Note")},
     )
-    optional = {**attempt["properties"], **of_stored["properties"]}
-    return {**always, "properties": {**always["properties"], **optional}}
