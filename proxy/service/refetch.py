@@ -153,7 +153,11 @@ class Refetch:
             await self._store.touch_document(self._row.id, checked_at=now)
 
     async def _note_move(self, fetched: Fetched, now: float) -> None:
-        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35)."""
+        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35).
+
+        Who asks by the new address gets this feed only where it is of the same site: anybody can redirect to
+        a victim's feed, and what is remembered of the one before would be served as its own (FAULTS 23).
+        """
         feed = self._feed
         if fetched.url != feed.fetch_url:
             return
@@ -163,8 +167,10 @@ class Refetch:
             await self._store.update_feed(
                 feed.id, fetch_url=move.target, moved_to=None, moved_since=None, moved_times=0
             )
-            if await self._store.feed_by_url(canonical_url(move.target)) is None:
-                await self._store.add_alias(canonical_url(move.target), feed.id)
+            key, site_of = canonical_url(move.target), self._shop.site_of
+            is_same_site = site_of(key) == site_of(feed.fetch_url)
+            if is_same_site and await self._store.feed_by_url(key) is None:
+                await self._store.add_alias(key, feed.id)
         elif move != known:
             await self._store.update_feed(
                 feed.id, moved_to=move.target, moved_since=move.since, moved_times=move.times

@@ -55,6 +55,25 @@ async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin:
     assert after.reconstruction == "complete;documents=3;entries=6;missing=0"
 
 
+@pytest.mark.fault("23")
+async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """FAULTS 23: what was remembered of a hostile feed is not served under its victim's URL."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("spam")))
+    await proxy.whole(url)
+    async with Origin("127.0.0.2") as victim:
+        victim.publish("/feed", atom(an_item("theirs")))
+        origin.redirect("/feed", victim.url("/feed"), status=301)
+        for _ in range(4):
+            proxy.clock.advance(40_000)
+            await proxy.whole(url)
+        assert [feed.fetch_url for feed in await proxy.service.feeds()] == [victim.url("/feed")]
+        assert ids((await proxy.whole(victim.url("/feed"))).body) == ["theirs"]
+        assert set(ids((await proxy.whole(url)).body)) == {"spam", "theirs"}
+
+
 @pytest.mark.fault("26")
 @pytest.mark.parametrize("sent", ["private", "no-store", "private, max-age=60", 'private="x", no-cache'])
 async def test_what_is_private_is_kept_and_answered_as_private(
