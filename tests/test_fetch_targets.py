@@ -173,7 +173,7 @@ async def test_a_redirect_to_the_proxy_is_a_loop(origin: Origin) -> None:
 async def test_a_name_server_that_does_not_answer_is_given_up_and_holds_nobody_up(origin: Origin) -> None:
     """FAULTS 21; finding 10."""
     origin.publish("/feed", b"<feed/>")
-    async with a_fetcher(resolver=SilentNames(), connect_timeout_seconds=0.3) as fetcher, asyncio.timeout(5):
+    async with a_fetcher(resolver=SilentNames(), connect_timeout_seconds=1.0) as fetcher, asyncio.timeout(10):
         started = time.monotonic()
         slow = [
             asyncio.create_task(error_of(fetcher, f"http://slow-{number}.example/")) for number in range(24)
@@ -182,7 +182,7 @@ async def test_a_name_server_that_does_not_answer_is_given_up_and_holds_nobody_u
         assert (await fetcher.fetch(origin.url("/feed"))).body == b"<feed/>"
         assert not any(task.done() for task in slow)
         errors = await asyncio.gather(*slow)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     assert {(type(error), error.slug) for error in errors} == {(PublisherTimeoutError, "dns-timeout")}
     assert errors[0].answer_status == 504
 
