@@ -6,6 +6,7 @@ import functools
 import ipaddress
 import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler
@@ -30,13 +31,19 @@ def base_url(request: web.Request, server: ServerConfig) -> str:
     """
     if server.public_url:
         return server.public_url.rstrip("/")
+    host, scheme = _required_host(request, server)
+    return f"{scheme}://{host.lower()}"
+
+
+def _required_host(request: web.Request, server: ServerConfig) -> tuple[str, str]:
+    """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
     host, scheme = _asked_for(request)
     match = _HOST.fullmatch(host)
     if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
-    return f"{scheme}://{host.lower()}"
+    return host, scheme
 
 
 def _asked_for(request: web.Request) -> tuple[str, str]:
@@ -52,12 +59,15 @@ def addressed(handler: Handler) -> Handler:
     """Return the handler behind the same question of Host, for answers that hold no links.
 
     A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
-    same origin.
+    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
+    of ours where such is wanted.
     """
 
     @functools.wraps(handler)
     async def checked(request: web.Request) -> web.StreamResponse:
-        base_url(request, request.app[CONFIG].server)
+        server = request.app[CONFIG].server
+        if not (server.public_url and (server.access_token or server.signing_keys)):
+            _required_host(request, server)
         return await handler(request)
 
     return checked
@@ -73,7 +83,8 @@ def _own_address(request: web.Request) -> str:
 
 
 def _is_allowed(name: str, server: ServerConfig) -> bool:
-    if name in (allowed.lower() for allowed in server.allowed_hosts):
+    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
+    if name in (allowed.lower() for allowed in own):
         return True
     if "." not in name or name.endswith(".localhost"):
         return True

@@ -272,6 +272,16 @@ async def test_a_name_that_points_here_without_leave_gets_nothing(
     assert (await proxy.ask(method, path, params=query)).status < 300
 
 
+@pytest.mark.parametrize(
+    ("host", "status"), [("evil.example", 421), ("feeds.example", 200), ("[::1]:80", 200)]
+)
+async def test_a_public_url_opens_no_list_to_other_names(tmp_path: Path, host: str, status: int) -> None:
+    """FAULTS 77: its own name counts beside those that nobody else's name can be."""
+    config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
+    async with running(config) as proxy:
+        assert (await proxy.ask("GET", "/feeds", headers={"Host": host})).status == status
+
+
 @pytest.mark.fault("77")
 async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
     publish_chain(origin, archives=1)
