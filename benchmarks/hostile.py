@@ -26,6 +26,8 @@ from benchmarks.support.hostile import HOSTS, KINDS, Hostile, running_hostile
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
 
+BOUND_BYTES: Final = 1_000_000_000
+"""What docs/operations.md promises."""
 RESPOND_WITHIN_SECONDS: Final = 8
 _ANSWER_SECONDS: Final = 120
 _ENTRIES: Final = 3
@@ -140,7 +142,9 @@ def main() -> None:
             each.result()
         known.show(table, "innocent, stored")
         unknown.show(table, "innocent, new")
-        print(f"peak memory: {server.peak_bytes() / 1e6:.0f} MB")
+        peak_bytes = server.peak_bytes()
+        print(f"peak memory: {peak_bytes / 1e6:.0f} MB, of {BOUND_BYTES / 1e6:.0f} MB that are stated")
+    expect("memory within its bound", peak_bytes <= BOUND_BYTES, True)
     expect("stored feed", set(known.outcomes), {"200 complete"})
 
 
