@@ -1,9 +1,9 @@
 """Many readers on many feeds of a publisher that fails: `python -m benchmarks.soak`.
 
-1,000 connections ask for 200 feeds for two minutes; each takes a feed at random, sends the ETag it was given
-last or none, and asks again after at most two seconds. One request in ten that the proxy makes of the
-publisher fails (status 500 or 429, a body that breaks off, a connection that closes), each feed grows, and
-freshness is short, so that refreshes go on all the time. The first quarter is the warm-up.
+1,000 connections ask for 200 feeds of 20 hosts for two minutes; each takes a feed at random, sends the ETag
+it was given last or none, and asks again after at most two seconds. One request in ten that the proxy makes
+of the publishers fails (status 500 or 429, a body that breaks off, a connection that closes), each feed
+grows, and freshness is short, so that refreshes go on all the time. The first quarter is the warm-up.
 
 Wrong, and the end of the program: any status but 200 and 304, other than those that the interface names
 for a feed that nothing is stored of (502, 503, 504); fewer entries than the same feed gave before; files and
@@ -61,7 +61,8 @@ class Soak:
     def __init__(self, server: Server, publisher: Publisher, options: argparse.Namespace) -> None:
         self._server = server
         self._targets = [
-            server.feed_target(publisher.url(f"/f{number}/feed")) for number in range(options.feeds)
+            server.feed_target(publisher.url(f"/f{number}/feed", host=1 + number % options.hosts))
+            for number in range(options.feeds)
         ]
         self._readers: int = options.readers
         self._until = time.monotonic() + options.seconds
@@ -157,6 +158,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Load a proxy whose publisher fails.")
     parser.add_argument("--readers", type=int, default=1000, help="that ask at once (default 1000)")
     parser.add_argument("--feeds", type=int, default=200, help="that they ask for (default 200)")
+    parser.add_argument("--hosts", type=int, default=20, help="that publish them (default 20)")
     parser.add_argument("--seconds", type=float, default=120.0, help="how long (default 120)")
     parser.add_argument("--failing", type=float, default=0.1, help="share that fails (default 0.1)")
     parser.add_argument("--archives", type=int, default=9, help="archive documents a feed (default 9)")
@@ -173,13 +175,14 @@ def main() -> None:
     begin()
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
     print(
-        f"{options.feeds} feeds of {chain.documents} documents, {chain.total_entries} entries;"
-        f" {options.readers} readers for {options.seconds:g} s; {options.failing:.0%} of requests fail"
+        f"{options.feeds} feeds of {options.hosts} hosts, each of {chain.documents} documents,"
+        f" {chain.total_entries} entries; {options.readers} readers for {options.seconds:g} s;"
+        f" {options.failing:.0%} of requests fail"
     )
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-soak-") as folder,
         running_publisher(
-            chain, latency_seconds=0.01, failing=options.failing, growth_seconds=20
+            chain, latency_seconds=0.01, failing=options.failing, growth_seconds=20, hosts=options.hosts
         ) as publisher,
         running_server(
             Path(folder),

@@ -51,9 +51,9 @@ class Publisher:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def url(self, path: str = "/feed") -> str:
-        """Return the URL of a path."""
-        return f"http://127.0.0.1:{self._port}{path}"
+    def url(self, path: str = "/feed", *, host: int = 1) -> str:
+        """Return the URL of a path at one of its hosts, counted from 1."""
+        return f"http://127.0.0.{host}:{self._port}{path}"
 
     def counts(self) -> Counts:
         """Return what it was asked since the last call, this one not counted."""
@@ -71,6 +71,7 @@ def running_publisher(
     body_seconds: float = 0.0,
     failing: float = 0.0,
     growth_seconds: float = 0.0,
+    hosts: int = 1,
 ) -> Iterator[Publisher]:
     """Start a publisher of that chain, and stop it at the end.
 
@@ -80,6 +81,7 @@ def running_publisher(
         body_seconds: How long each body takes from its first piece to its last.
         failing: The share of requests that fail: status 500, 429, a body that breaks off, no answer at all.
         growth_seconds: How long until each feed has another entry; 0 is for ever.
+        hosts: Addresses that it listens at, one port everywhere.
     """
     options = {
         **dataclasses.asdict(chain),
@@ -87,6 +89,7 @@ def running_publisher(
         "body_seconds": body_seconds,
         "failing": failing,
         "growth_seconds": growth_seconds,
+        "hosts": hosts,
     }
     process = subprocess.Popen(
         [sys.executable, "-m", __name__, json.dumps(options)],
@@ -122,6 +125,7 @@ class _Server:
         body_seconds: float,
         failing: float,
         growth_seconds: float,
+        hosts: int,
     ) -> None:
         self._chain = chain
         self._latency_seconds = latency_seconds
@@ -130,24 +134,28 @@ class _Server:
         self._growth_seconds = growth_seconds
         self._chance = random.Random(_SEED)
         self._began = time.monotonic()
-        self._base = ""
+        self._hosts = hosts
         self._requests = 0
         self._connections = 0
 
     async def run(self) -> None:
         """Listen, say where, and serve until the standard input ends."""
-        server = await asyncio.start_server(self._converse, "127.0.0.1", 0, backlog=256)
-        port = server.sockets[0].getsockname()[1]
-        self._base = f"http://127.0.0.1:{port}"
-        self._document("/feed")  # the first one makes the text that the others are cut from
+        port, servers = 0, []
+        for host in range(1, self._hosts + 1):
+            server = await asyncio.start_server(self._converse, f"127.0.0.{host}", port, backlog=256)
+            port = server.sockets[0].getsockname()[1]
+            servers.append(server)
+        self._document("", "/feed")  # the first one makes the text that the others are cut from
         print(port, flush=True)
         over = asyncio.Event()
         asyncio.get_running_loop().add_reader(sys.stdin, over.set)
         await over.wait()
-        server.close()
+        for server in servers:
+            server.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         is_counted = False
+        base = "http://{}:{}".format(*writer.get_extra_info("sockname"))
         with contextlib.suppress(OSError, EOFError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -160,10 +168,10 @@ class _Server:
                 is_counted = True
                 await asyncio.sleep(self._latency_seconds)
                 if self._chance.random() < self._failing:
-                    if not await self._fail(writer, self._document(path) or b""):
+                    if not await self._fail(writer, self._document(base, path) or b""):
                         break
                 else:
-                    await self._send(writer, self._document(path))
+                    await self._send(writer, self._document(base, path))
         writer.close()
 
     async def _send(self, writer: asyncio.StreamWriter, body: bytes | None) -> None:
@@ -203,11 +211,11 @@ class _Server:
         fields = f"Content-Type: application/atom+xml\r\nContent-Length: {size}\r\n{more}"
         writer.write(f"HTTP/1.1 {status} .\r\n{fields}\r\n".encode() + body)
 
-    def _document(self, path: str) -> bytes | None:
+    def _document(self, base: str, path: str) -> bytes | None:
         found = _PATH.fullmatch(path)
         if found is None:
             return None
-        base = self._base + found["feed"]
+        base += found["feed"]
         if found["number"] is None:
             age = time.monotonic() - self._began
             added = int(age / self._growth_seconds) if self._growth_seconds else 0
