@@ -13,12 +13,12 @@ import argparse
 import asyncio
 import contextlib
 import functools
-import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
+
+from benchmarks.support.child import running_child
 
 HOSTS: Final = range(2, 34)
 """Last numbers of their addresses."""
@@ -26,8 +26,6 @@ HOSTS: Final = range(2, 34)
 WALK_DOCUMENTS: Final = 6
 LINKS: Final = 5000
 
-_ROOT: Final = Path(__file__).parent.parent.parent
-_STOP_SECONDS: Final = 10
 _SILENT_SECONDS: Final = 3600
 _PIECE_BYTES: Final = 1 << 16
 _BOMB_BYTES: Final = 1 << 26
@@ -66,27 +64,8 @@ class Hostile:
 @contextlib.contextmanager
 def running_hostile(*, document_bytes: int) -> Iterator[Hostile]:
     """Start the publishers, and stop them at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(document_bytes)],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        port = process.stdout.readline().decode().strip()
-        if not port:
-            raise RuntimeError(f"the publishers did not start: exit code {process.wait(_STOP_SECONDS)}")
-        yield Hostile(int(port))
-    finally:
-        process.stdin.close()  # what they end by
-        process.stdout.close()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    with running_child(__name__, str(document_bytes)) as port:
+        yield Hostile(port)
 
 
 def _gzipped(data: bytes) -> bytes:

@@ -18,20 +18,17 @@ import http.client
 import json
 import random
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+from benchmarks.support.child import STOP_SECONDS, running_child
 from benchmarks.support.feeds import Chain
 
-_ROOT: Final = Path(__file__).parent.parent.parent
 _PIECES: Final = 8
 """A body that takes its time comes in so many."""
-_STOP_SECONDS: Final = 10
 _COUNTS: Final = "/-/counts"
 _PATH: Final = re.compile(r"(?P<feed>(/f\d+)?)/(feed|archive/(?P<number>\d+))")
 _SEED: Final = 5005
@@ -57,7 +54,7 @@ class Publisher:
 
     def counts(self) -> Counts:
         """Return what it was asked since the last call, this one not counted."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_STOP_SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=STOP_SECONDS)
         with contextlib.closing(connection):
             connection.request("GET", _COUNTS)
             return Counts(**json.loads(connection.getresponse().read()))
@@ -91,27 +88,8 @@ def running_publisher(
         "growth_seconds": growth_seconds,
         "hosts": hosts,
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, json.dumps(options)],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        port = process.stdout.readline().decode().strip()
-        if not port:
-            raise RuntimeError(f"the publisher did not start: exit code {process.wait(_STOP_SECONDS)}")
-        yield Publisher(int(port))
-    finally:
-        process.stdin.close()  # what it ends by
-        process.stdout.close()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    with running_child(__name__, json.dumps(options)) as port:
+        yield Publisher(port)
 
 
 class _Server:

@@ -1,0 +1,43 @@
+"""A publisher in a process of its own: it says its port on standard output, and ends with its input."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+STOP_SECONDS: Final = 10
+_ROOT: Final = Path(__file__).parent.parent.parent
+
+
+@contextlib.contextmanager
+def running_child(module: str, argument: str) -> Iterator[int]:
+    """Start a module of this folder, give the port that it listens at, and stop it at the end.
+
+    Raises:
+        RuntimeError: It did not start.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, argument],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        port = process.stdout.readline().decode().strip()
+        if not port:
+            raise RuntimeError(f"{module} did not start: exit code {process.wait(STOP_SECONDS)}")
+        yield int(port)
+    finally:
+        process.stdin.close()  # what it ends by
+        process.stdout.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
