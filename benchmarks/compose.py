@@ -34,6 +34,7 @@ from proxy.config import Config
 from proxy.core.deflate import inflate
 from proxy.core.terms import Kind, Role, State
 from proxy.migrate import migrate_file
+from proxy.room import LargeWork
 from proxy.service.arrivals import new_document
 from proxy.service.assemble import assemble
 from proxy.service.memory import documents_to_remember
@@ -99,7 +100,9 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
 async def assembled(store: Store, feed: FeedRow) -> tuple[FeedRow, float]:
     """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
-    published = await assemble(store, feed.id, state=State.COMPLETE, notes=[], now=time.time())
+    published = await assemble(
+        store, feed.id, state=State.COMPLETE, notes=[], now=time.time(), large=LargeWork()
+    )
     took = time.perf_counter() - began
     assert published is not None
     return published, took

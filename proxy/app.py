@@ -241,7 +241,7 @@ async def _reconstructed(
         yield store, service, await stack.enter_async_context(service.answer(url, wait_seconds=wait))
 
 
-async def _watch(service: FeedService, url: str, progress: Callable[[Mapping[str, Any]], None]) -> None:
+async def _watch(service: FeedService, url: str, progress: ShowProgress) -> None:
     while True:
         await asyncio.sleep(0.5)
         if await service.is_known(url):

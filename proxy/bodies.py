@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+
+from proxy.futures import heed
 
 
 async def chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
@@ -41,15 +42,10 @@ def _ending_with(protocol: ResponseHandler | None, content: aiohttp.StreamReader
         yield
         return
     # A future whose exception nobody asks for is logged; it belongs to the connection, not to this answer.
-    closed.remove_done_callback(_heed)
-    closed.add_done_callback(_heed)
+    closed.remove_done_callback(heed)
+    closed.add_done_callback(heed)
     closed.add_done_callback(end)
     try:
         yield
     finally:
         closed.remove_done_callback(end)
-
-
-def _heed(closed: asyncio.Future[None]) -> None:
-    if not closed.cancelled():
-        closed.exception()

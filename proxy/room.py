@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from proxy.errors import QueueFullError
@@ -84,6 +85,21 @@ class BodyRoom:
             if not turn.done():
                 self.free_bytes -= wanted_bytes
                 turn.set_result(None)
+
+
+class LargeWork:
+    """Lets one large document be worked on at a time; belongs to one event loop.
+
+    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
+    keep everything else waiting.
+    """
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(1)
+
+    def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
+        """Return what is held while documents of so many bytes are parsed or rendered."""
+        return self._turns if body_bytes > LARGE_BYTES else nullcontext()
 
 
 class Share:

@@ -22,14 +22,10 @@ from proxy.core.reading_notes import DocumentTruncated
 from proxy.errors import DocumentError, PublisherError, UnreadableError
 from proxy.fetch import Fetcher
 from proxy.fetched import Fetched
-from proxy.room import LARGE_BYTES
+from proxy.room import LargeWork
 from proxy.validators import Validators
 
 INLINE_BYTES: Final = 256 * 1024
-
-_LARGE_AT_ONCE: Final = 1
-"""Large documents that are parsed or rendered at once: each may take several times its size meanwhile, and
-two at once are no faster than one after the other but keep everything else waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,8 @@ class Source:
     def __init__(self, fetcher: Fetcher, *, xml_depth: int) -> None:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
-        self.large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        """Held by whoever works on a large document."""
+        self.large = LargeWork()
+        """For whoever works on documents."""
 
     def blocked_seconds(self, host: str) -> float:
         """Return for how long a host wants to be left alone; 0 when it does not."""
@@ -97,12 +93,10 @@ class Source:
         return obtained or fetched
 
     async def _read(self, fetched: Fetched) -> Obtained:
-        if len(fetched.body) > LARGE_BYTES:
-            async with self.large:
+        async with self.large.turn(len(fetched.body)):
+            if len(fetched.body) > INLINE_BYTES:
                 return await asyncio.to_thread(_parse, fetched, self._xml_depth)
-        if len(fetched.body) > INLINE_BYTES:
-            return await asyncio.to_thread(_parse, fetched, self._xml_depth)
-        return _parse(fetched, self._xml_depth)
+            return _parse(fetched, self._xml_depth)
 
 
 def _parse(fetched: Fetched, xml_depth: int) -> Obtained:

@@ -13,7 +13,7 @@ import asyncio
 import http.client
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from proxy.access_token import known_token
-from proxy.app import open_service
+from proxy.app import ShowProgress, open_service
 from proxy.cli.command import run, server_address
 from proxy.config import Config
 from proxy.errors import UnknownFeedError, WholefeedError
@@ -34,23 +34,20 @@ _ANSWER_SECONDS: Final = 30
 _LOOK_SECONDS: Final = 0.5
 """Between two looks at a refresh that is under way."""
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 """A JSON object of the HTTP interface (design, section 2)."""
-
-
-Progress = Callable[[Mapping[str, object]], None]
 
 
 class Feeds(Protocol):
     """What commands ask, by canonical URL; all raise `UnknownFeedError` where nothing is stored for it."""
 
-    def listed(self) -> list[Told]:
+    def listed(self) -> list[JsonObject]:
         """Return the known feeds."""
 
-    def account(self, url: str) -> Told:
+    def account(self, url: str) -> JsonObject:
         """Return the status object with the chain."""
 
-    def refresh(self, url: str, *, is_full: bool, progress: Progress | None) -> Told:
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
         """Refetch now, retry what is missing, wait for the end, and return the status object."""
 
     def forget(self, url: str) -> None:
@@ -88,16 +85,16 @@ class Server:
             raise WholefeedError(f"what listens on {self._where} is not wholefeed: see server.port")
         return True
 
-    def listed(self) -> list[Told]:
-        found: list[Told] = self._answer("GET", "/feeds")
+    def listed(self) -> list[JsonObject]:
+        found: list[JsonObject] = self._answer("GET", "/feeds")
         return found
 
-    def account(self, url: str) -> Told:
-        found: Told = self._answer("GET", "/status", url)
+    def account(self, url: str) -> JsonObject:
+        found: JsonObject = self._answer("GET", "/status", url)
         return found
 
-    def refresh(self, url: str, *, is_full: bool, progress: Progress | None) -> Told:
-        status: Told = self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+        status: JsonObject = self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
         while status["refreshing"]:
             if progress is not None:
                 progress(status)
@@ -152,20 +149,20 @@ class Database:
         self._config = config
         self._is_there = Path(config.store.path).exists()
 
-    def listed(self) -> list[Told]:
-        async def ask(service: FeedService) -> list[Told]:
+    def listed(self) -> list[JsonObject]:
+        async def ask(service: FeedService) -> list[JsonObject]:
             return [summary_object(feed) for feed in await service.feeds()]
 
         return self._answer(ask) if self._is_there else []
 
-    def account(self, url: str) -> Told:
-        async def ask(service: FeedService) -> Told:
+    def account(self, url: str) -> JsonObject:
+        async def ask(service: FeedService) -> JsonObject:
             return account_object(*await service.account(url))
 
         return self._answer(ask)
 
-    def refresh(self, url: str, *, is_full: bool, progress: Progress | None) -> Told:
-        async def ask(service: FeedService) -> Told:
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+        async def ask(service: FeedService) -> JsonObject:
             status = await service.refresh(url, is_full=is_full)
             while status.is_refreshing:
                 if progress is not None:

@@ -19,6 +19,7 @@ from proxy.core.urls import document_key
 from proxy.store.rows import Attempt, DocumentRow
 
 _PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
+_NO_LEAD: Final = ("", "")
 
 
 class Standing(StrEnum):
@@ -72,24 +73,17 @@ def account_of(
     failed = {document_key(attempt.url): attempt for attempt in attempts}
     told: list[ChainDocument] = []
     for row in rows:
-        keys = {document_key(row.url): None, document_key(row.final_url): None}
-        relation, source = next((leads[key] for key in keys if key in leads), ("", ""))
+        keys = (document_key(row.url), document_key(row.final_url))
+        lead = _NO_LEAD
+        if row.role in (Role.ARCHIVE, Role.PAGE):
+            lead = next((leads[key] for key in keys if key in leads), _NO_LEAD)
         attempt = next((failed.pop(key) for key in keys if key in failed), None)
-        is_linked = row.role in (Role.ARCHIVE, Role.PAGE)
         told.append(
-            ChainDocument(
-                row.url,
-                _standing(row, attempt),
-                relation if is_linked else "",
-                source if is_linked else "",
-                row,
-                superseded.get(row.id, 0),
-                attempt,
-            )
+            ChainDocument(row.url, _standing(row, attempt), *lead, row, superseded.get(row.id, 0), attempt)
         )
     attached = sum(row.rank is not None for row in rows)
     missing = [
-        ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, ("", "")), attempt=attempt)
+        ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, _NO_LEAD), attempt=attempt)
         for key, attempt in failed.items()
     ]
     return [*told[:attached], *missing, *told[attached:]]

@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -26,7 +25,7 @@ from proxy.core.parse.version import PARSER_VERSION
 from proxy.core.segmenting import Build, Keep, Placed, plan
 from proxy.core.synthesize import fragments_of
 from proxy.core.terms import Family, Role, State
-from proxy.room import LARGE_BYTES
+from proxy.room import LargeWork
 from proxy.service.arrivals import document_from
 from proxy.store.rows import (
     Attempt,
@@ -68,7 +67,7 @@ async def assemble(
     state: State,
     notes: Sequence[Told],
     now: float,
-    large: asyncio.Semaphore | None = None,
+    large: LargeWork,
 ) -> FeedRow | None:
     """Publish the feed as it is stored now.
 
@@ -78,7 +77,7 @@ async def assemble(
         state: What the reconstruction is.
         notes: What is to be known about it, beside what was remarked on its documents when they were read.
         now: Epoch seconds.
-        large: Taken while a large document is worked on, which needs several times its size.
+        large: Gives turns at large documents.
 
     Returns:
         The feed as published; None when it has no subscription document.
@@ -92,7 +91,7 @@ async def assemble(
         return None
     subscription = documents[0]
     deleted = await store.tombstones(feed_id)
-    async with _turn([subscription], large):
+    async with large.turn(subscription.body_bytes):
         body = await store.body(subscription.id)
         head, style = await asyncio.to_thread(_head, subscription, body, deleted)
         del body
@@ -106,7 +105,7 @@ async def assemble(
                 segments.append(published[segment])
             case Build(members):
                 held = [rows[member] for member in members]
-                async with _turn(held, large):
+                async with large.turn(sum(row.body_bytes for row in held)):
                     parts = await _parts(store, held)
                     segments.append(await asyncio.to_thread(_render_segment, parts, style))
                     del parts
@@ -132,13 +131,6 @@ async def assemble(
 def _noted(notes: Sequence[Told], documents: Sequence[DocumentRow]) -> list[Told]:
     """As many as are worth reading; each document's own are listed with it."""
     return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
-
-
-def _turn(rows: Sequence[DocumentRow], large: asyncio.Semaphore | None) -> AbstractAsyncContextManager[None]:
-    """Wait for one's turn if the documents are large; small ones need none."""
-    if large is None or sum(row.body_bytes for row in rows) <= LARGE_BYTES:
-        return nullcontext()
-    return large
 
 
 class _Style(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from proxy.errors import let_go
+from proxy.futures import heed
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -52,8 +53,7 @@ class Flights(Generic[Key, T]):
     def _landed(self, key: Key, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        if not task.cancelled():
-            task.exception()  # whoever waits sees it; nobody waiting is no reason for a warning
+        heed(task)
 
 
 async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

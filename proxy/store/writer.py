@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import aiosqlite
 
 from proxy.errors import OverloadedError
+from proxy.futures import heed
 from proxy.store.condition import Condition
 from proxy.store.connections import close
 from proxy.store.faults import is_busy, translated
@@ -53,7 +54,7 @@ class Writer:
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(_heed)
+        done.add_done_callback(heed)
         self._jobs.put_nowait(_Job(work, done))
         return await asyncio.shield(done)
 
@@ -115,12 +116,6 @@ class Writer:
             await self._db.rollback()
             raise
         return result
-
-
-def _heed(done: asyncio.Future[Any]) -> None:
-    """Whoever asked may have left: that nobody hears of a failure is no reason for a warning."""
-    if not done.cancelled():
-        done.exception()
 
 
 def _closed() -> OverloadedError:
