@@ -2,7 +2,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test check bench fuzz clean
+.PHONY: help setup serve demo test stories check bench fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -26,6 +26,9 @@ demo: $(STAMP)  ## a sample publisher, the proxy, and what a reader gets; works 
 
 test: $(STAMP)  ## the tests, on all cores
 	@$(PYTEST) $(ARGS)
+
+stories: $(STAMP)  ## made-up publishers held against a model of the rules: ARGS='--stories 1000 --seed 1'
+	@$(PY) -m tests.model $(ARGS)
 
 check: $(STAMP)  ## what CI runs: linter, formatter, types, layers, then the tests
 	$(PY) -m ruff check

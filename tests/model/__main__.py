@@ -1,0 +1,54 @@
+"""Play stories by hand: `python -m tests.model --stories 1000 --seed 1`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import time
+from collections import Counter
+
+import structlog
+
+from tests.model.stories import a_story, differs, shrunk, told
+
+
+async def _played(first: int, stories: int, *, is_short: bool, is_patient: bool) -> int:
+    failed: list[int] = []
+    kinds: Counter[str] = Counter()
+    started = time.monotonic()
+    for seed in range(first, first + stories):
+        story = a_story(seed)
+        kinds[f"{story.version} {story.mode}"] += 1
+        found = await differs(story)
+        if not found:
+            continue
+        failed.append(seed)
+        if is_short:
+            story = await shrunk(story)
+            found = await differs(story) or [f"only sometimes: {each}" for each in found]
+        print("\n".join([told(story), *(f"  -> {each}" for each in found), ""]), flush=True)
+        if not is_patient:
+            break
+    played, minutes = seed + 1 - first, (time.monotonic() - started) / 60
+    print(f"{played} stories, {len(failed)} differ {failed or ''}; {played / minutes:.0f} a minute")
+    return min(len(failed), 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
+    parser.add_argument("--stories", type=int, default=100, help="how many (default: 100)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first one (default: 1)")
+    parser.add_argument("--as-they-are", action="store_true", help="do not drop steps that are not needed")
+    parser.add_argument("--first", action="store_true", help="stop at the first that differs")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    return asyncio.run(
+        _played(options.seed, options.stories, is_short=not options.as_they_are, is_patient=not options.first)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""What is known to be wrong: stories keep off it, and tests/test_model.py shows each in a story of its own.
+
+A row is a number, what goes wrong, and whether the next refresh would meet it. Who mends a defect removes its
+row, and the stories go there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from tests.model.publisher import Publisher
+from tests.model.rules import Feed, is_newer
+from tests.model.said import Failure
+
+
+class Defect(NamedTuple):
+    """A known defect."""
+
+    number: str
+    text: str
+    is_met: Callable[[Publisher, Feed], bool]
+
+
+def _pages_after_archives(publisher: Publisher, feed: Feed) -> bool:
+    return publisher.mode == "paged" and bool(feed.settled)
+
+
+def _page_gone(publisher: Publisher, feed: Feed) -> bool:
+    """Also one that the stored copies of pages lead to, where those are gone through."""
+    if publisher.mode != "paged":
+        return False
+    linked = publisher.documents().keys() | (feed.pages.keys() if feed.attempts or feed.ascends else set())
+    return any(path in feed.pages and _status(publisher, path) in (404, 410) for path in linked)
+
+
+def _status(publisher: Publisher, path: str) -> int:
+    got, _ = publisher.answer(path)
+    return got.status if isinstance(got, Failure) else 200
+
+
+def _unmarked_and_uncacheable(publisher: Publisher, feed: Feed) -> bool:
+    del feed
+    is_marked = publisher.habits.is_marked and publisher.version != "json"
+    return publisher.habits.is_uncacheable and not is_marked and bool(publisher.archives)
+
+
+def _older_copy_returns(publisher: Publisher, feed: Feed) -> bool:
+    """Also where a copy that R10 prefers to another has no later date."""
+    shown = publisher.documents()["/feed"]
+    remembered = {each.copy.name: each.copy for each in feed.memories.get(shown.family, ())}
+    return any(
+        copy.name in remembered
+        and copy.text != remembered[copy.name].text
+        and (copy.updated or 0.0) <= (remembered[copy.name].updated or 0.0)
+        and remembered[copy.name].updated is not None
+        for copy in shown.copies
+    )
+
+
+def _other_format(publisher: Publisher, feed: Feed) -> bool:
+    """A stored document that comes in another format, while anything fails."""
+    documents = publisher.documents()
+    is_other = [path for path, fault in publisher.faults.items() if fault == "format"]
+    if any(path in feed.archives or path in feed.pages for path in is_other):
+        return True
+    stored = {path: held.doc for path, held in {**feed.archives, **feed.pages}.items()}
+    changes = any(path in documents and doc.family != documents[path].family for path, doc in stored.items())
+    return changes and bool(publisher.faults)
+
+
+def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
+    """The model takes such a link for a chain's: whoever mends this has to tell it of R4's doubts."""
+    del feed
+    documents = publisher.documents()
+    older = documents.get(documents["/feed"].links.get("prev", ""))
+    is_bare = publisher.habits.dialect == "bare prev" and publisher.mode == "chain"
+    return is_bare and older is not None and is_newer(older, documents["/feed"])
+
+
+KNOWN: Final = (
+    Defect("13", "an entry on a page that is served was never shown", _pages_after_archives),
+    Defect("14", "a page that was collected and is gone counts as the end", _page_gone),
+    Defect("15", "an unmarked archive that must not be cached is not looked at", _unmarked_and_uncacheable),
+    Defect("16", "a remembered copy gives way to an older one", _older_copy_returns),
+    Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),
+    Defect("17", "the state depends on how a document of another format failed last", _other_format),
+)
+"""Of 18, the stories forget what they know of an answer's date where they forget the feed."""
+
+
+def met(publisher: Publisher, feed: Feed) -> str:
+    """Return the number of a defect that a refresh would meet, or nothing."""
+    return next((defect.number for defect in KNOWN if defect.is_met(publisher, feed)), "")
+
+
+ONE_ETAG_A_BODY: Final = False
+"""New: the same bytes get another ETag where they come from other documents, or were put together in another
+order, since an ETag is made of the digests of segments. Stories compare them once this is mended."""

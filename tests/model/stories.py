@@ -1,0 +1,346 @@
+"""Play a story: what the publisher does, what the reader asks for, and what the proxy makes of it.
+
+    story = a_story(7)
+    differences = await play(story)     # nothing: the proxy does what the rules say
+
+A step is a name with its arguments: an event of the publisher, or one of `READS` with the seconds that pass
+before. Stories are short enough to be read; `shrunk` drops the steps that a difference does not need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gzip
+import random
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+from tests.model import known
+from tests.model.asking import Asking
+from tests.model.documents import read
+from tests.model.publisher import DIALECTS, FAULTS, FEED, Habits, Publisher
+from tests.model.rules import Feed
+from tests.origin import Origin
+from tests.running import Clock, Proxy, Reply, a_config, running
+
+Step = tuple[Any, ...]
+
+WAITS: Final = (130, 1010, 1010, 4030, 90070, 90070)
+"""Seconds between two visits of a reader: less than a feed is fresh, more, until a retry, more than a day."""
+
+PUBLIC_URL: Final = "http://proxy.test"
+"""Answers name it; the port changes with each start."""
+
+READS: Final = ("asks", "refreshes", "refreshes fully", "restarts", "forgets")
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happens."""
+
+    seed: int
+    habits: Habits
+    version: str
+    mode: str
+    looks_ahead: bool
+    steps: tuple[Step, ...]
+
+
+# ---- Making one up
+
+_EVENTS: Final[dict[str, int]] = {
+    "adds": 12, "updates": 5, "corrects": 4, "closes": 12, "grows": 4, "rewrites": 2, "drops": 4,
+    "deletes": 3, "forgets_deletions": 1, "renames": 3, "replaces": 4, "discards": 3, "skips": 2, "trims": 1,
+    "switches": 2, "reverts": 1, "changes_format": 1, "fails": 6, "recovers": 5, "moves": 2,
+}  # fmt: skip
+"""What the publisher does, and how often."""
+
+
+def a_story(seed: int) -> Story:
+    """Make up a story; the same one for the same number."""
+    chance = random.Random(seed)
+    version = chance.choice(["atom", "atom", "atom03", "rss", "rss", "rdf", "json"])
+    mode = chance.choice(["chain", "chain", "chain", "chain", "paged", "paged", "plain", "complete"])
+    dialect = chance.choice(["prev-archive", "prev-archive", *DIALECTS])
+    habits = Habits(
+        dialect="prev-archive" if version == "json" else dialect,
+        dates=chance.choice(["updated", "updated", "order", "none", "mixed"]),
+        is_dated=version.startswith("atom") or chance.random() < 0.7,
+        is_marked=chance.random() < 0.6,
+        is_uncacheable=chance.random() < 0.2,
+        stamps_now=chance.random() < 0.3,
+        has_validators=chance.random() < 0.7,
+        max_age=chance.choice([None, None, 60.0, 3600.0]),
+        page_size=chance.choice([1, 2, 3]),
+    )
+    if mode == "paged":  # an edit without a date cannot be told from what is stored
+        habits = replace(habits, dates="updated")
+    return Story(seed, habits, version, mode, chance.random() < 0.3, tuple(_steps(chance, mode)))
+
+
+def _steps(chance: random.Random, mode: str) -> list[Step]:
+    steps: list[Step] = [("adds",) for _ in range(chance.randint(1, 4))]
+    for _ in range(chance.choice([0, 1, 2, 2, 3, 4]) if mode != "plain" else 0):
+        steps += [("closes", chance.randint(0, 1)), *[("adds",)] * chance.randint(1, 3)]
+    steps.append(("asks", 0))
+    for _ in range(chance.randint(3, 9)):
+        for name in chance.choices(list(_EVENTS), list(_EVENTS.values()), k=chance.randint(0, 4)):
+            steps.append((name, *_arguments(chance, name, mode)))
+        reads = chance.choices(READS, [12, 4, 2, 2, 1])[0]
+        steps.append((reads, chance.choice(WAITS)))
+    return steps
+
+
+_FORMATS: Final = ("atom", "atom03", "rss", "rdf", "json")
+
+
+def _arguments(chance: random.Random, name: str, mode: str) -> Step:
+    modes = [mode, mode, "plain", "chain", "complete", "snapshot", "paged"]
+    return {
+        **dict.fromkeys(("adds", "drops", "forgets_deletions", "trims", "recovers"), ()),
+        **dict.fromkeys(("closes", "skips"), (chance.randint(0, 2),)),
+        "renames": (chance.randint(0, 1),),
+        "switches": (chance.choice(modes),),
+        "changes_format": (chance.choice(_FORMATS),),
+        "fails": (chance.randint(0, 5), chance.choice(sorted(FAULTS))),
+        "moves": (chance.randint(0, 5), chance.choice([301, 302, 308])),
+    }.get(name, (chance.randint(0, 5),))
+
+
+# ---- Playing it
+
+
+class _Clock(Clock):
+    """The wall clock, for everybody: what is fetched is stamped with the machine's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._real = time.time
+
+    def __call__(self) -> float:
+        return self._real() + self.ahead_seconds
+
+
+@dataclass
+class _Play:
+    story: Story
+    origin: Origin
+    clock: Clock
+    folder: Path
+    publisher: Publisher
+    feed: Feed = field(default_factory=lambda: Feed(FEED))
+    differences: list[str] = field(default_factory=list)
+    kept_off: list[str] = field(default_factory=list)
+    rests: bool = False
+    published: set[str] = field(default_factory=set)
+    seen: dict[str, bytes] = field(default_factory=dict)
+    """Body by ETag."""
+    etags: dict[bytes, str] = field(default_factory=dict)
+    """ETag by body."""
+    last: Reply | None = None
+
+
+async def play(story: Story) -> list[str]:
+    """Play a story to its first difference; return what is not as the rules say."""
+    with tempfile.TemporaryDirectory(prefix="wholefeed-model-") as folder:
+        async with Origin() as origin:
+            clock = _Clock()
+            began_at = float(int(clock())) - 10_000_000
+            publisher = Publisher(story.habits, story.version, began_at, mode=story.mode)
+            with patch.object(time, "time", clock):
+                return await _Player(_Play(story, origin, clock, Path(folder), publisher)).run()
+
+
+class _Player:
+    def __init__(self, play: _Play) -> None:
+        self._play = play
+        self._stack = AsyncExitStack()
+        self._proxy: Proxy
+
+    async def run(self) -> list[str]:
+        play = self._play
+        async with AsyncExitStack() as self._stack:
+            await self._start()
+            for number, step in enumerate(play.story.steps):
+                if step[0] in READS:
+                    await self._read(step[0], step[1])
+                else:
+                    self._event(step)
+                if play.differences:
+                    return [f"step {number}, {' '.join(map(str, step))}: {each}" for each in play.differences]
+        return []
+
+    async def _start(self) -> None:
+        config = a_config(
+            self._play.folder,
+            server={"public_url": PUBLIC_URL},
+            history={"look_ahead": self._play.story.looks_ahead},
+        )
+        self._proxy = await self._stack.enter_async_context(running(config, self._play.clock))
+
+    def _event(self, step: Step) -> None:
+        """Let it happen, unless that leads to what is known to be wrong."""
+        play = self._play
+        if step[0] == "fails" and not play.feed.subscription:
+            return  # a feed that was never had is an error, and no reconstruction
+        before = copy.deepcopy(play.publisher)
+        getattr(play.publisher, step[0])(*step[1:])
+        number = known.met(play.publisher, play.feed)
+        if number:
+            play.publisher = before
+            play.kept_off.append(number)
+
+    # ---- The reader
+
+    async def _read(self, how: str, seconds: float) -> None:
+        play = self._play
+        if known.met(play.publisher, play.feed):
+            return
+        play.publisher.publish(play.origin, play.published)
+        play.clock.advance(seconds)
+        if how == "restarts":
+            await self._stack.aclose()
+            play.rests = False
+            await self._start()
+            await self._proxy.settled()
+        if how == "forgets":
+            if play.publisher.faults or play.rests:
+                return
+            await self._proxy.ask("DELETE", "/feed", params={"url": self._url})
+            play.feed, play.last = Feed(FEED), None
+        await self._refresh(how)
+        await self._compare()
+
+    @property
+    def _url(self) -> str:
+        return self._play.origin.url(FEED)
+
+    async def _refresh(self, how: str) -> None:
+        """Have the proxy ask, and the model see what it asked for."""
+        play = self._play
+        now = play.clock()
+        play.origin.forget_requests()
+        is_known = play.feed.subscription is not None
+        is_full, is_forced = is_known and how == "refreshes fully", is_known and how == "refreshes"
+        if is_full or is_forced:
+            query = {"url": self._url, **({"full": "1"} if is_full else {})}
+            await self._proxy.ask("POST", "/refresh", params=query)
+        else:
+            await self._proxy.whole(self._url)
+        await self._proxy.settled()
+        asked = [request.target for request in play.origin.requests]
+        asking = Asking(now, play.publisher.answer, asked, rests=play.rests, guesses=play.story.looks_ahead)
+        feed = play.feed
+        is_due = now >= feed.due.at_latest or (now >= feed.due.not_before and FEED in asked)
+        if is_full or is_forced or is_due:
+            feed.refresh(asking, is_forced=is_forced, is_full=is_full)
+        asking.end(lambda path: path in feed.archives or path in feed.pages or path == FEED)
+        play.rests = asking.rests
+        play.differences += asking.differences
+
+    async def _compare(self) -> None:
+        play, feed = self._play, self._play.feed
+        play.origin.forget_requests()
+        reply = await self._proxy.get(self._url)
+        status = await self._proxy.status(self._url)
+        if reply.status != 200:
+            play.differences.append(f"{reply.status}: {reply.body.decode()}")
+            return
+        if play.origin.requests:
+            play.differences.append(f"{play.origin.requests[0].target} was asked for again at once")
+        self._expect_equal(_facts_of(reply), _facts_told(feed), "header")
+        self._expect_equal(status["state"], feed.state, "state in /status")
+        self._expect_equal([status["documents"], status["entries"]], list(_facts_of(reply)[1:3]), "/status")
+        self._expect_equal(
+            {each["url"].removeprefix(play.origin.url("")) for each in status["missing"]},
+            set(feed.attempts), "missing in /status",
+        )  # fmt: skip
+        seen = read(reply.body, reply.headers["Content-Type"])
+        expected = feed.entries()
+        if feed.is_order_told and not (feed.chain and feed.page_order):
+            self._expect_equal(seen.entries, expected, "entries")
+        else:
+            self._expect_equal(sorted(seen.entries), sorted(expected), "entries, in no order")
+        self._expect_equal(seen.strangers, int(feed.state == "partial"), "warnings")
+        if feed.family != "json":
+            self._expect_equal(seen.is_complete, feed.state == "complete", "fh:complete")
+            self._expect_equal(seen.deletions, feed.deletions(), "tombstones")
+        await self._compare_conditions(reply)
+
+    async def _compare_conditions(self, reply: Reply) -> None:
+        """ETag, Last-Modified, 304 and gzip."""
+        play, etag = self._play, reply.headers["ETag"]
+        self._expect_equal(play.seen.setdefault(etag, reply.body) == reply.body, True, "one body an ETag")
+        if known.ONE_ETAG_A_BODY:
+            self._expect_equal(play.etags.setdefault(reply.body, etag), etag, "one ETag a body")
+        again = await self._proxy.get(self._url, headers={"If-None-Match": etag})
+        self._expect_equal((again.status, again.body), (304, b""), "If-None-Match")
+        self._expect_equal(again.reconstruction, reply.reconstruction, "header of 304")
+        zipped = await self._proxy.get(self._url, headers={"Accept-Encoding": "gzip"})
+        self._expect_equal(gzip.decompress(zipped.body) == reply.body, True, "gzip")
+        await self._compare_dates(reply)
+        play.last = reply
+
+    async def _compare_dates(self, reply: Reply) -> None:
+        """304 for the very body only; a body as new as its answer may change within the second."""
+        dates, last = dict[str, int](), self._play.last
+        is_new = reply.headers["Last-Modified"] == reply.headers["Date"]
+        if not is_new:
+            dates[reply.headers["Last-Modified"]] = 304
+        if last is not None and last.body != reply.body:
+            dates[last.headers["Last-Modified"]] = 200
+        for date, expected in dates.items():
+            answer = await self._proxy.get(self._url, headers={"If-Modified-Since": date})
+            self._expect_equal(answer.status, expected, f"If-Modified-Since {date}")
+
+    def _expect_equal(self, found: object, expected: object, what: str) -> None:
+        if found != expected:
+            self._play.differences.append(f"{what}: found {found}, expected {expected}")
+
+
+def _facts_of(reply: Reply) -> tuple[str, int, int, int, bool]:
+    """State, documents, entries, missing, stale."""
+    state, *parameters = reply.reconstruction.split(";")
+    told = dict(each.partition("=")[::2] for each in parameters)
+    return state, int(told["documents"]), int(told["entries"]), int(told["missing"]), "stale" in told
+
+
+def _facts_told(feed: Feed) -> tuple[str, int, int, int, bool]:
+    return feed.state, feed.documents, len(feed.live()), len(feed.attempts), feed.is_stale
+
+
+# ---- Making it short
+
+
+async def shrunk(story: Story) -> Story:
+    """Drop the steps that a difference does not need."""
+    at = len(story.steps) - 1
+    while at >= 0:
+        shorter = replace(story, steps=(*story.steps[:at], *story.steps[at + 1 :]))
+        if await differs(shorter):
+            story = shorter
+        at -= 1
+    return story
+
+
+async def differs(story: Story) -> list[str]:
+    """Play a story; an exception is a difference, too."""
+    try:
+        async with asyncio.timeout(120):
+            return await play(story)
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the story shows it
+        return [f"{type(exc).__name__}: {exc}"]
+
+
+def told(story: Story) -> str:
+    """Return a story as it can be read."""
+    first = (
+        f"seed {story.seed}: {story.version}, {story.mode}, look-ahead {story.looks_ahead}, {story.habits}"
+    )
+    return "\n".join([first, *("  " + " ".join(map(str, step)) for step in story.steps)])

@@ -1,0 +1,216 @@
+"""The proxy held against the model of docs/rules.md in tests/model; and what is known to be wrong with it.
+
+The stories that are expected to fail are the smallest ones of each defect; a reason names the rule, and the
+point of the list of repairs that mends it ("Right").
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.answers import Status
+from tests.model.documents import MEDIA_TYPES, plain, read, written
+from tests.model.said import DAY, HOUR, Copy, Doc
+from tests.model.stories import a_story, play, told
+from tests.origin import Origin
+from tests.running import Proxy, Reply
+
+BASE_AT = 1_700_000_000.0
+
+
+@pytest.mark.parametrize("seed", range(1, 31))
+async def test_every_answer_is_as_the_rules_say(seed: int) -> None:
+    """R0 to R20, R23, R25: one made-up story of a publisher and a reader (`make stories` plays thousands)."""
+    story = a_story(seed)
+    assert await play(story) == [], told(story)
+
+
+# ---- What is known to be wrong
+
+
+def entries(names: str, *, updated: int | None = None) -> tuple[Copy, ...]:
+    """Entries named by digits, each updated at its number of hours, or all at one."""
+    return tuple(
+        plain(f"e{name}", f"text of {name}", BASE_AT + HOUR * (int(name) if updated is None else updated))
+        for name in names
+    )
+
+
+def publish(
+    origin: Origin, path: str, copies: tuple[Copy, ...] = (), *, version: str = "atom",
+    updated: float = 50, is_archive: bool = False, is_uncacheable: bool = False, **links: str,
+) -> None:  # fmt: skip
+    """Publish a document; keyword arguments name link relations."""
+    doc = Doc(
+        family=version, copies=copies, updated=BASE_AT + HOUR * updated,
+        links={name.replace("_", "-"): target for name, target in links.items()},
+        flags=frozenset({"archive"}) if is_archive else frozenset(), is_uncacheable=is_uncacheable,
+    )  # fmt: skip
+    body, headers = written(doc, version)
+    origin.publish(path, body, content_type=MEDIA_TYPES[version], headers=headers[1:])
+
+
+def names(reply: Reply) -> str:
+    """The entries that are served, oldest first."""
+    found = read(reply.body, reply.headers["Content-Type"]).entries
+    return "".join(sorted(name.removeprefix("e") for name, _ in found))
+
+
+async def polled(proxy: Proxy, origin: Origin, *, after: float = HOUR + 10) -> Reply:
+    """Ask when the feed is no longer fresh."""
+    proxy.clock.advance(after)
+    return await proxy.whole(origin.url("/feed"))
+
+
+@pytest.mark.xfail(strict=True, reason="Right 13: R8 drops an entry that stands on a page that is served")
+async def test_what_stands_on_a_page_is_served(proxy: Proxy, origin: Origin) -> None:
+    """R6, R8: a page is no memory, and what it holds is not new only because something detached held it."""
+    publish(origin, "/a", entries("1"), is_archive=True)
+    publish(origin, "/b", entries("3"), is_archive=True, prev_archive="/a")
+    publish(origin, "/feed", entries("543"), prev_archive="/a")
+    await polled(proxy, origin)
+    publish(origin, "/feed", entries("54"), prev_archive="/b")
+    assert names(await polled(proxy, origin)) == "1345"
+    publish(origin, "/feed", entries("54"), updated=51, prev_archive="/a")
+    await polled(proxy, origin)
+    publish(origin, "/feed", entries("54"), updated=52, next="/2")
+    publish(origin, "/2", entries("3"))
+    reply = await polled(proxy, origin)
+    assert "3" in names(reply)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Right 14: R6 takes a page that was collected and answers 404 once for the end"
+)
+async def test_a_page_that_was_collected_and_is_gone_is_missing(proxy: Proxy, origin: Origin) -> None:
+    """R6, R14: new entries may stand on it, so it is asked for again."""
+    publish(origin, "/feed", entries("43"), next="/2")
+    publish(origin, "/2", entries("21"))
+    assert names(await polled(proxy, origin)) == "1234"
+    publish(origin, "/feed", entries("87"), next="/2")
+    origin.fault("/2", Status(404), times=1)
+    await polled(proxy, origin)
+    publish(origin, "/2", entries("65"), next="/3")
+    publish(origin, "/3", entries("4321"))
+    reply = await proxy.refreshed(origin.url("/feed"))
+    assert names(reply) == "12345678"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Right 15: R13 does not look once more at an unmarked archive with no-cache that another follows",
+)
+async def test_an_archive_that_is_not_cached_is_looked_at_once_more(proxy: Proxy, origin: Origin) -> None:
+    """R13: when it is no longer the newest, whatever its cache fields say."""
+    publish(origin, "/a", entries("21"), is_uncacheable=True)
+    publish(origin, "/feed", entries("43"), prev_archive="/a")
+    await polled(proxy, origin)
+    publish(origin, "/a", entries("54321"), is_uncacheable=True)
+    publish(origin, "/b", entries("6"), is_uncacheable=True, prev_archive="/a")
+    publish(origin, "/feed", entries("87"), prev_archive="/b")
+    reply = await polled(proxy, origin)
+    assert (reply.state, names(reply)) == ("complete", "12345678")
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Right 16: R8 has a remembered copy give way to an older one that comes and goes"
+)
+async def test_a_remembered_copy_gives_way_to_a_later_one_alone(proxy: Proxy, origin: Origin) -> None:
+    """R8, R10: the copy with the latest update instant stays, wherever it stood."""
+    older, newer = plain("e1", "older", BASE_AT + HOUR), plain("e1", "newer", BASE_AT + 9 * HOUR)
+    for copies in ((older,), (newer,), entries("2"), (older,), entries("2")):
+        publish(origin, "/feed", copies)
+        await polled(proxy, origin)
+    reply = await proxy.get(origin.url("/feed"))
+    found = dict(read(reply.body, reply.headers["Content-Type"]).entries)
+    assert found["e1"] == "newer"
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Right 17: R23 calls a chain complete when the retry of a document of another format fails",
+)
+async def test_a_document_of_another_format_is_missing_until_a_good_one_comes(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R23: an error at the retry changes nothing."""
+    publish(origin, "/a", entries("1"), is_archive=True)
+    publish(origin, "/feed", entries("2"), prev_archive="/a")
+    await polled(proxy, origin)
+    publish(origin, "/a", entries("1"), version="rss", is_archive=True)
+    assert (await proxy.refreshed(origin.url("/feed"), full=True)).state == "partial"
+    origin.fault("/a", Status(500), times=1)
+    assert (await proxy.refreshed(origin.url("/feed"))).state == "partial"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Right 18: a feed that was forgotten gives 304 for another body to a date of before"
+)
+async def test_a_date_of_before_a_feed_was_forgotten_counts_for_nothing(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 13.1.3: 304 says that the reader has this very body."""
+    url = origin.url("/feed")
+    publish(origin, "/feed", entries("1"))
+    await proxy.whole(url)
+    publish(origin, "/feed", entries("2"))
+    before = await proxy.refreshed(url)
+    proxy.clock.advance(-5)  # however long the rest takes here, it happens within the second
+    await proxy.ask("DELETE", "/feed", params={"url": url})
+    publish(origin, "/feed", entries("5"))
+    await proxy.whole(url)
+    again = await proxy.get(url, headers={"If-Modified-Since": before.headers["Last-Modified"]})
+    assert again.status == 200
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Right 18: R17 asks twice for a document that a redirect and its own name lead to"
+)
+async def test_a_document_that_a_redirect_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
+    """R17: a URL that is on the path, also after redirects, is not asked for again."""
+    publish(origin, "/feed", entries("2"), prev_archive="/a")
+    publish(origin, "/a", entries("1"), is_archive=True, prev_archive="/latest")
+    origin.redirect("/latest", "/a")
+    await polled(proxy, origin)
+    assert origin.counts()["/a"] == 1
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Right, new: the same bytes get another ETag where they come from other documents"
+)
+async def test_equal_bytes_have_equal_etags(proxy: Proxy, origin: Origin) -> None:
+    """A reader that has this very body is sent it again when an entry has left for memory (R8)."""
+    publish(origin, "/feed", entries("21"), version="rss")
+    await proxy.whole(origin.url("/feed"))
+    one = await polled(proxy, origin)
+    publish(origin, "/feed", entries("2"), version="rss")
+    other = await polled(proxy, origin)
+    assert one.body == other.body
+    assert one.headers["ETag"] == other.headers["ETag"]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Right, new: R13 forgets within a day of the last look that the subscription document has changed",
+)
+async def test_a_change_within_a_day_is_remembered_until_the_newest_archive_is_due(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R13: the newest archive is looked at daily if the subscription document has changed since."""
+    publish(origin, "/a", entries("21"), is_archive=True)
+    publish(origin, "/feed", entries("43"), prev_archive="/a")
+    await polled(proxy, origin)
+    publish(origin, "/a", entries("5432"), is_archive=True)
+    publish(origin, "/feed", entries("6"), prev_archive="/a")
+    await polled(proxy, origin)
+    assert "5" in names(await polled(proxy, origin, after=2 * DAY))
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Right, new: R4 asks twice for what a doubtful link leads to when it turns out as a page",
+)
+async def test_what_a_doubtful_link_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
+    """R4: the document that showed that it is no archive is the page that is collected then."""
+    publish(origin, "/feed", entries("1"), prev="/new")
+    publish(origin, "/new", entries("2"))
+    assert names(await polled(proxy, origin)) == "12"
+    assert origin.counts()["/new"] == 1
