@@ -30,22 +30,22 @@ import structlog
 from benchmarks.support.feeds import Chain
 from benchmarks.support.in_memory import BASE, URL, InMemoryFetcher, obtain, source_of
 from benchmarks.support.report import Table, begin, expect, seconds
-from proxy.config import Config
-from proxy.core.deflate import inflate
-from proxy.core.terms import Kind, Role, State
-from proxy.migrate import migrate_file
-from proxy.room import LargeWork
-from proxy.service.arrivals import new_document
-from proxy.service.assemble import assemble
-from proxy.service.memory import documents_to_remember
-from proxy.service.refresh import Refresh
-from proxy.service.service import FeedService
-from proxy.service.turns import WalkTurns
-from proxy.service.workshop import Wish, Workshop
-from proxy.sites import site_of
-from proxy.source import Source
-from proxy.store.rows import FeedRow
-from proxy.store.store import Store
+from wholefeed.config.tables import Config
+from wholefeed.core.compose.deflate import inflate
+from wholefeed.core.terms import Kind, Role, State
+from wholefeed.fetch.room import LargeWork
+from wholefeed.fetch.sites import site_of
+from wholefeed.service.documents.memory import documents_to_remember
+from wholefeed.service.documents.shapes import new_document
+from wholefeed.service.documents.source import Source
+from wholefeed.service.refresh.publish import assemble
+from wholefeed.service.refresh.refresh import Refresh
+from wholefeed.service.service import FeedService
+from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
 
 TARGET: Final = 0.05
 _WAIT_SECONDS: Final = 600.0

@@ -24,8 +24,8 @@ from xml.sax.saxutils import escape
 
 import feedparser
 
-from proxy.core.fragments import Fragments
-from proxy.core.parse.documents import parse
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.verbatim.fragments import Fragments
 
 SEED: Final = 5005
 URL: Final = "http://example.org/blog/feed"

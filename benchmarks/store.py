@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from benchmarks.deflate import atom_text
-from proxy.core.deflate import seal
-from proxy.core.model import entry_id
-from proxy.core.segmenting import Build, Keep, plan
-from proxy.core.terms import Family, Kind, Role, State
-from proxy.migrate import migrate_file
-from proxy.store.rows import NewDocument, NewEntry, NewSegment, Publication
-from proxy.store.store import Store
+from wholefeed.core.compose.deflate import seal
+from wholefeed.core.compose.segmenting import Build, Keep, plan
+from wholefeed.core.model import entry_id
+from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.store.rows import NewDocument, NewEntry, NewSegment, Publication
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/feed"

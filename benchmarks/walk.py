@@ -4,7 +4,7 @@ A publisher with numbered archive documents (100 and the subscription document; 
 each) answers every request 50 ms late and keeps connections alive. Measured is the time from the request to
 the last byte of the whole feed, each run with a fresh store in a fresh server process:
 
-* through `python -m proxy serve`, asked over HTTP until the answer is not loading any more;
+* through `python -m wholefeed serve`, asked over HTTP until the answer is not loading any more;
 * the same without look-ahead: one document after the other;
 * curl, told all the URLs beforehand, with as many connections as `fetch.concurrency_per_host`: what no
   walk can beat;
@@ -37,7 +37,7 @@ from benchmarks.support.feeds import Chain
 from benchmarks.support.publisher import Publisher, running_publisher
 from benchmarks.support.report import Table, begin, expect, seconds
 from benchmarks.support.server import running_server
-from proxy.config import FetchConfig
+from wholefeed.config.tables import FetchConfig
 
 CONNECTIONS: Final = FetchConfig().concurrency_per_host
 _CURL_SECONDS: Final = 300

@@ -37,7 +37,7 @@ def running_proxy(folder: Path, port: int) -> Iterator[str]:
     log = folder / "proxy.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "proxy", "serve", "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-m", "wholefeed", "serve", "--host", "127.0.0.1", "--port", str(port)],
             cwd=folder,
             env=_environment(folder),
             stdout=output,

@@ -21,7 +21,7 @@ def main() -> None:
         import atheris  # noqa: PLC0415 - not on every Python
     except ImportError:
         sys.exit("expected atheris, which is not installed: python -m pip install atheris (docs/fuzzing.md)")
-    with atheris.instrument_imports(include=["proxy"]):  # what was imported before would not be observed
+    with atheris.instrument_imports(include=["wholefeed"]):  # what was imported before would not be observed
         from fuzz.harnesses import HARNESSES  # noqa: PLC0415
         from fuzz.seeds import SEEDS, WORDS  # noqa: PLC0415
     parser = argparse.ArgumentParser(

@@ -10,19 +10,19 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from fuzz.grammar import document_of
 from fuzz.meaning import said, without_namespace
-from proxy.core.classify import classify
-from proxy.core.compose import EPILOGUE, Address, compose_head, compose_prologue
-from proxy.core.formats import SEPARATOR, default_namespace
-from proxy.core.fragments import prefixes_in
-from proxy.core.model import Entry, FeedDocument
-from proxy.core.parse.attributes import MAX_LANG_CHARACTERS
-from proxy.core.parse.documents import parse
-from proxy.core.parse.early import EarlyHead
-from proxy.core.parse.errors import ParseError
-from proxy.core.parse.guard import MAX_DEPTH, UNLIMITED
-from proxy.core.parse.repair.mender import mend
-from proxy.core.synthesize import fragments_of, synthesize
-from proxy.core.terms import ATOM_NAMESPACES, Family
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
+from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.formats import SEPARATOR, default_namespace
+from wholefeed.core.links.classify import classify
+from wholefeed.core.model import Entry, FeedDocument
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.early import EarlyHead
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.repair.mender import mend
+from wholefeed.core.parse.xml.attributes import MAX_LANG_CHARACTERS
+from wholefeed.core.parse.xml.guard import MAX_DEPTH, UNLIMITED
+from wholefeed.core.terms import ATOM_NAMESPACES, Family
+from wholefeed.core.verbatim.fragments import prefixes_in
 
 URL: Final = "http://example.org/blog/feed"
 ADDRESS: Final = Address("http://proxy.test/feed?url=x", URL)

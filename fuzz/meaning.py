@@ -11,8 +11,8 @@ from collections.abc import Collection
 from typing import Final
 from xml.parsers.expat import ParserCreate
 
-from proxy.core.terms import XML_NS
-from proxy.core.urls import MAX_URL_CHARACTERS, resolve
+from wholefeed.core.terms import XML_NS
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
 Said = list[tuple[object, ...]]
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from proxy.core.dates import parse_rfc822, parse_rfc3339
-from proxy.core.uri import split
-from proxy.core.urls import (
+from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.uri import split
+from wholefeed.core.text.urls import (
     MAX_URL_CHARACTERS,
     UrlError,
     canonical_url,
@@ -23,8 +23,8 @@ from proxy.core.urls import (
     resolve,
     same_document,
 )
-from proxy.errors import PublisherError
-from proxy.targets import Target, parse_target, redirect_target
+from wholefeed.errors import PublisherError
+from wholefeed.fetch.targets import Target, parse_target, redirect_target
 
 SLUGS: Final = frozenset({"invalid-url", "ambiguous-host", "userinfo-not-allowed"})
 BASE: Final = Target("http://example.org/blog/feed?a=b", "example.org", 80, is_secure=False)

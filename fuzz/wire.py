@@ -12,19 +12,19 @@ from urllib.parse import quote
 
 import brotli  # type: ignore[import-untyped]
 
-from proxy.asked import feed_url, is_prefix_form, read_prefix, read_query, read_view, read_wait
-from proxy.core.freshness import (
+from wholefeed.core.links.http_links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
+from wholefeed.core.schedule.freshness import (
     DAY_SECONDS,
     freshness_seconds,
     is_private,
     is_uncacheable,
     retry_after_seconds,
 )
-from proxy.core.http_links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
-from proxy.core.uri import split
-from proxy.core.urls import canonical_url
-from proxy.decode import SLICE_BYTES, DecodeError, Decoder, coding_of
-from proxy.errors import InvalidUrlError, RequestError
+from wholefeed.core.text.uri import split
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.errors import InvalidUrlError, RequestError
+from wholefeed.fetch.decode import SLICE_BYTES, DecodeError, Decoder, coding_of
+from wholefeed.web.asked import feed_url, is_prefix_form, read_prefix, read_query, read_view, read_wait
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -24,7 +24,7 @@ settings.load_profile("suite")
 @pytest.fixture(autouse=True)
 def no_blocking_call() -> Iterator[BlockBuster]:
     """Fail a test whose event loop makes a blocking call in the package."""
-    with blockbuster_ctx("proxy") as buster:
+    with blockbuster_ctx("wholefeed") as buster:
         yield buster
 
 
@@ -35,7 +35,7 @@ def fresh_logging() -> Iterator[None]:
     handlers, level = root.handlers[:], root.level
     yield
     structlog.reset_defaults()
-    for module in [each for name, each in sys.modules.items() if name.startswith("proxy.")]:
+    for module in [each for name, each in sys.modules.items() if name.startswith("wholefeed.")]:
         getattr(module, "log", SimpleNamespace()).__dict__.pop("bind", None)  # what structlog has cached
     structlog.contextvars.clear_contextvars()
     logging.captureWarnings(False)

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from proxy.config import FetchConfig, LimitsConfig
-from proxy.fetch import Fetcher
+from wholefeed.config.tables import FetchConfig, LimitsConfig
+from wholefeed.fetch.fetcher import Fetcher
 
 
 @dataclass

@@ -20,11 +20,11 @@ from urllib.parse import quote
 import pytest
 from yarl import URL
 
-from proxy.fetch import Fetcher
-from proxy.store import connections
 from tests.fetchers import Names
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.store.sqlite import connection as connections
 
 
 class _WatchedSocket(socket.socket):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proxy.core.chain import Arrival
-from proxy.core.model import Entry, EntryId, FeedDocument, Head, HistoryElement, Link, Scope, entry_id
-from proxy.core.notes import Note
-from proxy.core.terms import Family
-from proxy.core.urls import resolve
+from wholefeed.core.model import Entry, EntryId, FeedDocument, Head, HistoryElement, Link, Scope, entry_id
+from wholefeed.core.notes import Note
+from wholefeed.core.terms import Family
+from wholefeed.core.text.urls import resolve
+from wholefeed.core.walk.chain import Arrival
 
 FEED = "http://o.test/feed"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.core import notes, reading_notes
-from proxy.core.notes import Note
+from wholefeed.core import notes, reading_notes
+from wholefeed.core.notes import Note
 
 NOTE_CLASSES: list[type[Note]] = sorted(
     {

@@ -127,7 +127,7 @@ async def serving(
         **settings,
     }
     process = await asyncio.create_subprocess_exec(
-        *before, sys.executable, "-m", "proxy", "serve", "--port", "0",
+        *before, sys.executable, "-m", "wholefeed", "serve", "--port", "0",
         cwd=folder,
         env={**kept, "PYTHONPATH": str(ROOT)}
         | {f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,11 +14,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDictProxy
 
-from proxy.app import make_app
-from proxy.config import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
-from proxy.keys import LISTENERS, SERVICE, STORE
-from proxy.service.service import FeedService
-from proxy.store.store import Store
+from wholefeed.app import make_app
+from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
+from wholefeed.service.service import FeedService
+from wholefeed.store.store import Store
+from wholefeed.web.keys import LISTENERS, SERVICE, STORE
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 

@@ -1,7 +1,7 @@
 """SQLite that fails when a test says so: each statement of the store's connections is counted.
 
     faults = SqliteFaults()
-    monkeypatch.setattr("proxy.store.connections.aiosqlite.connect", faults.connect)
+    monkeypatch.setattr("wholefeed.store.sqlite.connection.aiosqlite.connect", faults.connect)
     faults.arm(17, "SQLITE_FULL", for_good=True)   # the 17th from now on, and all that follow
     ...
     faults.heal()

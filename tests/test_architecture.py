@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "proxy"
+PACKAGE = Path(__file__).parent.parent / "proxy" / "wholefeed"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 
@@ -18,11 +18,12 @@ PURE = {
     "dataclasses", "datetime",
     "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "hmac", "html",
     "html.parser", "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath",
-    "proxy.core", "re", "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "xml", "zlib",
+    "re", "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "wholefeed.core", "xml",
+    "zlib",
 }  # fmt: skip
 """What the core may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
 
-HOLDS_SQL = ("store/", "migrate.py")
+HOLDS_SQL = ("store/", "store/sqlite/migrate.py")
 SQL = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA\s+\w)",
     re.DOTALL,

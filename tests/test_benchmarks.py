@@ -13,8 +13,8 @@ import pytest
 from benchmarks.support.feeds import Chain
 from benchmarks.support.publisher import Counts, running_publisher
 from benchmarks.support.report import expect
-from proxy.core.classify import classify
-from proxy.core.parse.documents import parse
+from wholefeed.core.links.classify import classify
+from wholefeed.core.parse.documents import parse
 
 ROOT = Path(__file__).parent.parent
 CHAIN = ["--archives", "2", "--entries", "5", "--entry-bytes", "600"]

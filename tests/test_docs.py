@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy import __version__
-from proxy.cli.main import COMMANDS, make_parser
-from proxy.config import KEYS
-from proxy.config_text import toml_value
-from proxy.core.terms import State
+from wholefeed import __version__
+from wholefeed.cli.main import COMMANDS, make_parser
+from wholefeed.config.tables import KEYS
+from wholefeed.config.text import toml_value
+from wholefeed.core.terms import State
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -141,7 +141,7 @@ def test_the_places_that_a_rule_names_exist(rule: str) -> None:
     places = re.findall(r"`([\w/]+(?:\.py|/))`", row.split(" | ")[3])
     assert places
     for place in places:
-        assert (ROOT / "proxy" / place).exists(), place
+        assert (ROOT / "proxy" / "wholefeed" / place).exists(), place
 
 
 def test_the_tests_that_compatibility_names_exist() -> None:
@@ -168,7 +168,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
         for module in imported(node)
     }
     known = {name.lower().partition(".")[0] for name in names(RUN_TIME)}
-    assert roots - sys.stdlib_module_names - {"proxy", "compression"} <= known
+    assert roots - sys.stdlib_module_names - {"wholefeed", "compression"} <= known
 
 
 def imported(node: ast.AST) -> list[str]:

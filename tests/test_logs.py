@@ -17,10 +17,10 @@ import structlog
 from aiohttp import http_exceptions
 from aiohttp.web import RequestPayloadError
 
-import proxy.logs
-from proxy.config import LogConfig
-from proxy.logs import LineLogger, _Relay, configure_logging
+import wholefeed.logs
 from tests.running import Proxy
+from wholefeed.config.tables import LogConfig
+from wholefeed.logs import LineLogger, _Relay, configure_logging
 
 
 class Terminal(io.StringIO):
@@ -276,10 +276,10 @@ def test_configuring_twice_logs_once() -> None:
 
 def test_every_event_that_is_logged_is_in_the_list() -> None:
     """Style, "Logging": events are fixed strings, listed in one place."""
-    listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", proxy.logs.__doc__ or "", re.MULTILINE))
+    listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", wholefeed.logs.__doc__ or "", re.MULTILINE))
     logged = {
         call.args[0].value
-        for path in Path(proxy.logs.__file__).parent.rglob("*.py")
+        for path in Path(wholefeed.logs.__file__).parent.rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(call, ast.Call) and is_log_call(call)
         if isinstance(call.args[0], ast.Constant)

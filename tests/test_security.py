@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core.networks import GLOBAL_IPV6, REFUSED_NETWORKS
+from wholefeed.fetch.guard.networks import GLOBAL_IPV6, REFUSED_NETWORKS
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")

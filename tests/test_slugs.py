@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from proxy import errors, failures
-from proxy.errors import (
+from tests.faults.checks import problem
+from tests.note_classes import NOTE_CLASSES
+from tests.running import Proxy
+from wholefeed import errors
+from wholefeed.errors import (
     ConfigError,
     DocumentError,
     StoreUnusableError,
     TooManyRequestsError,
     WholefeedError,
 )
-from tests.faults.checks import problem
-from tests.note_classes import NOTE_CLASSES
-from tests.running import Proxy
+from wholefeed.fetch import failures
 
 ROOT = Path(__file__).parent.parent
 ROW = re.compile(r"^\| `(?P<slug>[a-z-]+)` \| (?P<answer>[^|]+) \| [^|]+ \|$", re.MULTILINE)

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from benchmarks.support.feeds import Chain
-from proxy.config import LimitsConfig
-from proxy.errors import PublisherError
-from proxy.fetch import Fetcher
-from proxy.fetched import Fetched
-from proxy.source import Obtained, Source
-from proxy.validators import Validators
+from wholefeed.config.tables import LimitsConfig
+from wholefeed.errors import PublisherError
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.validators import Validators
+from wholefeed.service.documents.source import Obtained, Source
 
 BASE: Final = "http://generated.test"
 URL: Final = f"{BASE}/feed"

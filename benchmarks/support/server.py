@@ -1,4 +1,4 @@
-"""The server as an operator runs it, `python -m proxy serve`, in a process of its own.
+"""The server as an operator runs it, `python -m wholefeed serve`, in a process of its own.
 
 with running_server(folder) as server:
     answer = server.whole(publisher.url())       # asked until it is not loading any more
@@ -133,7 +133,7 @@ def running_server(folder: Path, **settings: object) -> Iterator[Server]:
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "proxy", "serve", "--port", "0"],
+            [sys.executable, "-m", "wholefeed", "serve", "--port", "0"],
             cwd=folder,
             env=_environment(folder, settings),
             stdin=subprocess.DEVNULL,

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from proxy import errors
-from proxy.core.reasons import in_words
 from tests.note_classes import NOTE_CLASSES
+from wholefeed import errors
+from wholefeed.core.reasons import in_words
 
 PACKAGE = Path(errors.__file__).parent
 PARTIAL = sorted({note.slug for note in NOTE_CLASSES if note.partial} - {"unavailable"})
 """All but the one that stands for the error that the fetch ended with."""
 
 FETCH_MODULES = (
-    "addresses", "decode", "errors", "exchange", "failures", "fetch", "hosts/gate", "hosts/host", "source",
-    "targets", "core/parse/documents", "core/parse/guard", "core/parse/encodings", "core/parse/jsonfeed",
+    "errors", "fetch/guard/addresses", "fetch/decode", "fetch/exchange", "fetch/failures", "fetch/fetcher",
+    "fetch/hosts/gate", "fetch/hosts/host", "fetch/targets", "service/documents/source",
+    "core/parse/documents", "core/parse/xml/guard", "core/parse/encodings", "core/parse/json/jsonfeed",
 )  # fmt: skip
 
 

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from structlog.testing import capture_logs
 
-from proxy.service.unopened import REMEMBERED_SECONDS
 from tests.answers import Answer
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
 from tests.running import Proxy, Reply
+from wholefeed.service.unopened import REMEMBERED_SECONDS
 
 DAY_SECONDS = 86400
 SECRET = "k3y"

@@ -14,12 +14,12 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
-from proxy.core.signing import sign
-from proxy.service.service import FeedService
 from tests.feeds import atom, ids, links, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.test_feed import problem
+from wholefeed.server.signing import sign
+from wholefeed.service.service import FeedService
 
 TOKEN = "a token for readers"
 KEYS = ("the key that signs", "the key before it")

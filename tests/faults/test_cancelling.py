@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.errors import WholefeedError
-from proxy.web.answer import Request, prepare, slices
 from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import check_database
+from wholefeed.errors import WholefeedError
+from wholefeed.web.answer.answer import Request, prepare, slices
 
 CANCELLATIONS, ALL_CANCELLATIONS = 150, 1000
 LONGEST_SECONDS = 0.03

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core.limits import NO_PROGRESS_DOCUMENTS
 from tests.answers import Answer, Computed, Document, Request, Status
 from tests.faults.checks import Answered, Case, strikes
 from tests.feeds import Item, an_item, atom, ids, links, publish_chain, rss, texts
 from tests.origin import ATOM, Origin
 from tests.running import Proxy, a_config, running
+from wholefeed.core.walk.limits import NO_PROGRESS_DOCUMENTS
 
 HOUR_SECONDS = 3600
 

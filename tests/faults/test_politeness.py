@@ -13,26 +13,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from proxy import app, exchange
-from proxy.core.breaker import LIMIT
-from proxy.errors import PublisherTimeoutError
-from proxy.hosts.gate import HostGate
-from proxy.service import opening
-from proxy.service.unopened import MAX_UNOPENED, Unopened
-from tests.answers import (
-    BODY_DRIP,
-    ENDLESS_1XX,
-    ENDLESS_BODY,
-    HEADER_DRIP,
-    Answer,
-    Reset,
-    Silence,
-    Status,
-)
+from tests.answers import BODY_DRIP, ENDLESS_1XX, ENDLESS_BODY, HEADER_DRIP, Answer, Reset, Silence, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
 from tests.running import Clock, Proxy, Reply, a_config, running
+from wholefeed import app
+from wholefeed.errors import PublisherTimeoutError
+from wholefeed.fetch import exchange
+from wholefeed.fetch.hosts.breaker import LIMIT
+from wholefeed.fetch.hosts.gate import HostGate
+from wholefeed.service import opening
+from wholefeed.service.unopened import MAX_UNOPENED, Unopened
 
 DEAD = "http://nowhere.example/feed"
 
@@ -215,7 +207,7 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
     """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
     assert (app.MAX_WALKS, opening.MAX_WAITING_WALKS) == (16, 64)
     monkeypatch.setattr(opening, "MAX_WAITING_WALKS", 2)
-    monkeypatch.setattr("proxy.app.MAX_WALKS", 1)
+    monkeypatch.setattr("wholefeed.app.MAX_WALKS", 1)
     for number in range(5):
         older = "/slow" if number else None
         origin.publish(f"/{number}", atom(an_item("a"), prev_archive=older))
@@ -236,8 +228,8 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (app.MAX_WALKS_PER_SITE, opening.MAX_WAITING_PER_SITE) == (8, 32)
-    monkeypatch.setattr("proxy.app.MAX_WALKS_PER_SITE", 1)
-    monkeypatch.setattr("proxy.app.MAX_WALKS", 2)
+    monkeypatch.setattr("wholefeed.app.MAX_WALKS_PER_SITE", 1)
+    monkeypatch.setattr("wholefeed.app.MAX_WALKS", 2)
     monkeypatch.setattr(opening, "MAX_WAITING_PER_SITE", 2)
     for number in range(4):
         origin.publish(f"/{number}", atom(an_item("a"), prev_archive="/slow"))
@@ -259,7 +251,7 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
 async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 1)
+    monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 1)
     for name in "abcd":
         origin.publish(f"/{name}", atom(an_item(name)))
     async with running(a_config(tmp_path, fetch={"concurrency_per_host": 1})) as proxy:
@@ -286,7 +278,7 @@ async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_th
         await proxy.whole(origin.url("/a"))
         origin.publish("/a", atom(an_item("a"), an_item("b")))
         with monkeypatch.context() as patch:
-            patch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 0)
+            patch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 0)
             for _ in range(3):
                 proxy.clock.advance(86_400)
                 reply = await proxy.get(origin.url("/a"))
@@ -302,8 +294,8 @@ async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_th
 async def test_a_walk_waits_until_the_queue_has_room(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", 0)
-    monkeypatch.setattr("proxy.hosts.gate.RETRY_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 0)
+    monkeypatch.setattr("wholefeed.fetch.hosts.gate.RETRY_AFTER_SECONDS", 0.05)
     queued = [0]
     expected = publish_chain(origin, archives=2)
     async with running(a_config(tmp_path)) as proxy:
@@ -313,7 +305,7 @@ async def test_a_walk_waits_until_the_queue_has_room(
         async def crowded(*args: Any) -> Any:
             queued[0] += 1
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("proxy.hosts.gate.MAX_WAITING_PER_HOST", queued[0] % 2)
+                patch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", queued[0] % 2)
                 return await turn(*args)
 
         monkeypatch.setattr(gate, "_turn", crowded)

@@ -19,16 +19,16 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from proxy.config import LogConfig
-from proxy.errors import StoreError
-from proxy.logs import configure_logging
-from proxy.store.connections import fetch_all
 from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.processes import serving
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import check_database
+from wholefeed.config.tables import LogConfig
+from wholefeed.errors import StoreError
+from wholefeed.logs import configure_logging
+from wholefeed.store.sqlite.connection import fetch_all
 
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
@@ -79,7 +79,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     await proxy.whole(url)
-    monkeypatch.setattr("proxy.web.feed._STALLED_SECONDS", 1.0)
+    monkeypatch.setattr("wholefeed.web.feed._STALLED_SECONDS", 1.0)
     _, writer = await stalled(proxy)
     with capture_logs(processors=[merge_contextvars]) as lines:
         writer.write(request_for(url))
@@ -199,7 +199,9 @@ async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole, as they were, stale; the publisher is asked less and less."""
-    monkeypatch.setattr("proxy.core.breaker.PAUSE_SECONDS", 0.0)  # of real time, which does not pass here
+    monkeypatch.setattr(
+        "wholefeed.fetch.hosts.breaker.PAUSE_SECONDS", 0.0
+    )  # of real time, which does not pass here
     expected = publish_chain(origin, archives=2)
     origin.publish("/partial", atom(an_item("p", 2), prev_archive="/gone"))
     origin.publish("/plain", atom(an_item("q", 1)))

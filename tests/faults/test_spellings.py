@@ -21,12 +21,12 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.core.urls import host_of, resolve
 from tests.feeds import an_item, atom
 from tests.fetchers import Names
 from tests.guarding import asked, asked_for, watched
 from tests.origin import Origin
 from tests.running import Proxy, Reply
+from wholefeed.core.text.urls import host_of, resolve
 
 CORPUS = (Path(__file__).parent.parent / "data" / "refused_targets.txt").read_text("utf-8")
 CHARACTERS = {"{TAB}": "\t", "{SPACE}": " ", "{SHY}": "\u00ad", "{ZWSP}": "\u200b"}

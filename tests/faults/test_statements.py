@@ -16,12 +16,12 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.config import Config
-from proxy.migrate import migrate_file
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
+from wholefeed.config.tables import Config
+from wholefeed.store.sqlite.migrate import migrate_file
 
 STRIDE, COMMIT_STRIDE = 97, 7
 FEWEST_STATEMENTS, FEWEST_COMMITS = 50, 10
@@ -33,7 +33,7 @@ NEW = ["e8", "e7", *OLD]
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
     made = SqliteFaults()
-    monkeypatch.setattr("proxy.store.connections.aiosqlite.connect", made.connect)
+    monkeypatch.setattr("wholefeed.store.sqlite.connection.aiosqlite.connect", made.connect)
     return made
 
 

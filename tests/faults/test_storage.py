@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from proxy.cli.main import main
-from proxy.errors import StoreDamagedError
-from proxy.migrate import APPLICATION_ID
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.processes import can_mount, serving, with_mount
 from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import check_database
+from wholefeed.cli.main import main
+from wholefeed.errors import StoreDamagedError
+from wholefeed.store.sqlite.migrate import APPLICATION_ID
 
 needs_mounts = pytest.mark.skipif(not can_mount(), reason="no mounts of one's own are allowed here")
 ALWAYS_DUE = {"freshness_minimum_seconds": 0, "freshness_default_seconds": 0}

@@ -1,6 +1,6 @@
 """FAULTS, section C: what goes wrong on the wire, as a reader of the proxy sees it.
 
-`tests.test_fetch_faults` shows the same of the fetcher alone, and what a request costs.
+`tests.fetch.test_faults` shows the same of the fetcher alone, and what a request costs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 import trustme
 
-from proxy.fetch import Fetcher
 from tests.answers import (
     Answer,
     CloseWithoutAnswer,
@@ -34,6 +33,7 @@ from tests.faults.checks import Answered, Case, Down, problem, strikes
 from tests.feeds import an_item, atom, ids
 from tests.origin import ATOM, Origin
 from tests.running import Proxy, a_config, running
+from wholefeed.fetch.fetcher import Fetcher
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -199,7 +199,7 @@ async def test_row_34_a_certificate_that_is_not_valid(
     shown = {each: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for each in certificates}
     for each, certificate in certificates.items():
         certificate.configure_cert(shown[each])
-    monkeypatch.setattr("proxy.app.Fetcher.open", partial(Fetcher.open, ssl_context=trust))
+    monkeypatch.setattr("wholefeed.app.Fetcher.open", partial(Fetcher.open, ssl_context=trust))
     async with Origin("127.0.0.2", tls=shown["good"]) as struck, running(a_config(tmp_path)) as proxy:
         fault = Certified(struck, shown["good"], shown[name])
         await strikes(proxy, origin, fault, Case(name, Status(500), "tls-certificate"))

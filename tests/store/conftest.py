@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.migrate import migrate_file
-from proxy.store.store import Store
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
 
 
 @pytest.fixture

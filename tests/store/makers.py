@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from proxy.core.deflate import Sealed, seal
-from proxy.core.model import entry_id
-from proxy.core.segmenting import Build, Keep, plan
-from proxy.core.terms import Family, Kind, Role, State
-from proxy.store.rows import FeedRow, NewDocument, NewEntry, NewSegment, Publication
-from proxy.store.store import Store
+from wholefeed.core.compose.deflate import Sealed, seal
+from wholefeed.core.compose.segmenting import Build, Keep, plan
+from wholefeed.core.model import entry_id
+from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.store.rows import FeedRow, NewDocument, NewEntry, NewSegment, Publication
+from wholefeed.store.store import Store
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/feed"

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from proxy import migrate
-from proxy.errors import StorageFullError, StoreUnusableError
-from proxy.migrate import migrate_file
-from proxy.store import connections
-from proxy.store.connections import fetch_value, run, to_the_end
-from proxy.store.store import Store
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
+from wholefeed.errors import StorageFullError, StoreUnusableError
+from wholefeed.store.sqlite import connection as connections
+from wholefeed.store.sqlite import migrate
+from wholefeed.store.sqlite.connection import fetch_value, run, to_the_end
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]
 WRITES_FOR_EVER = f"""
 import asyncio, sys
-from proxy.store.store import Store
+from wholefeed.store.store import Store
 from tests.store.makers import NOW, a_document, a_feed, an_entry, publish
 
 async def main():

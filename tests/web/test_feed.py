@@ -9,11 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
-from proxy.core.dates import parse_rfc3339
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, links, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
+from wholefeed.core.text.dates import parse_rfc3339
 
 
 def problem(reply: Reply) -> dict[str, object]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from proxy.core.model import Entry, FeedDocument
-from proxy.core.parse.documents import parse
-from proxy.core.terms import ATOM_NS, FH_NS
+from wholefeed.core.model import Entry, FeedDocument
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.terms import ATOM_NS, FH_NS
 
 URL = "http://example.org/blog/feed"
 

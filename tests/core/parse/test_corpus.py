@@ -9,12 +9,12 @@ from pathlib import Path
 import feedparser
 import pytest
 
-from proxy.core.model import FeedDocument
-from proxy.core.parse.documents import parse
-from proxy.core.parse.errors import ParseError
-from proxy.core.synthesize import fragments_of, synthesize
-from proxy.core.terms import MEMORY_URL, Family
 from tests.core.parse.makers import URL, slices
+from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.terms import MEMORY_URL, Family
 
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
 FOLDERS = [CORPUS / "rfc5005", CORPUS / "real", CORPUS / "conf"]

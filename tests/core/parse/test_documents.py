@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.parse.documents import parse
-from proxy.core.parse.errors import ParseError
-from proxy.core.terms import IDENTITIES_TARGET, MEMORY_URL, Family
 from tests.core.parse.makers import URL, atom, rss, slices
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.terms import IDENTITIES_TARGET, MEMORY_URL, Family
 
 SLUGS = {"malformed-xml", "malformed-json", "not-a-feed", "unsupported-encoding", "xml-limit"}
 

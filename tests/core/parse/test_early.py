@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.model import FeedDocument
-from proxy.core.parse.early import MAX_HEAD_BYTES, EarlyHead
 from tests.core.parse.makers import URL, atom, rss
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.early import MAX_HEAD_BYTES, EarlyHead
 
 LINK = "<link rel='prev-archive' href='/1'/>"
 PADDING = "<x>" + "y" * 1024 + "</x>"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.parse.documents import parse
-from proxy.core.parse.encodings import is_utf8, to_utf8
-from proxy.core.parse.errors import ParseError
-from proxy.core.reading_notes import EncodingRetried
 from tests.core.parse.makers import URL, atom
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.encodings import is_utf8, to_utf8
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.reading_notes import EncodingRetried
 
 TITLE = "Ünïcode — naïve café"
 

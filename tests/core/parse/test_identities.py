@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from proxy.core.model import EntryId, entry_id
-from proxy.core.parse.documents import parse
-from proxy.core.parse.identities import MAX_SITE_ID_CHARACTERS, MAX_TITLE_CHARACTERS
 from tests.core.parse.makers import URL, atom, rss
+from wholefeed.core.model import EntryId, entry_id
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS, MAX_TITLE_CHARACTERS
 
 
 def identities(body: bytes) -> list[EntryId]:

@@ -9,10 +9,10 @@ from typing import Any
 import feedparser
 import pytest
 
-from proxy.core.parse.documents import parse
-from proxy.core.parse.errors import ParseError
-from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated
 from tests.core.parse.makers import URL
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated
 
 CORPUS = Path(__file__).parents[4].parent / "shared" / "corpus"
 FIELDS = ("id", "title", "link", "updated", "published", "summary")

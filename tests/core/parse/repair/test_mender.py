@@ -10,15 +10,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.core.model import FeedDocument
-from proxy.core.parse.documents import parse
-from proxy.core.parse.errors import ParseError
-from proxy.core.parse.repair.edits import MAX_EDITS
-from proxy.core.parse.repair.mender import mend
-from proxy.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
-from proxy.core.parse.repair.references import MAX_REFERENCES
-from proxy.core.reading_notes import DocumentRepaired, DocumentTruncated
 from tests.core.parse.makers import URL, atom, rss, slices
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.repair.edits import MAX_EDITS
+from wholefeed.core.parse.repair.mender import mend
+from wholefeed.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
+from wholefeed.core.parse.repair.references import MAX_REFERENCES
+from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated
 
 ITEM = "<item><guid>a</guid></item>"
 

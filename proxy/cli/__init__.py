@@ -1,1 +1,0 @@
-"""The command line: `wholefeed COMMAND`, the same as `python -m proxy COMMAND`."""

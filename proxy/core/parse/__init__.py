@@ -1,1 +1,0 @@
-"""Bytes -> `FeedDocument`: encodings, XML under limits, one reader a family."""

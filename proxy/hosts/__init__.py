@@ -1,1 +1,0 @@
-"""Politeness towards publishers, host by host."""

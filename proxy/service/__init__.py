@@ -1,1 +1,0 @@
-"""One feed: what to serve now, refresh, single flight, background walks."""

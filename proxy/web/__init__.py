@@ -1,1 +1,0 @@
-"""The HTTP interface: handlers read the request, call the service once, and answer."""

@@ -1,0 +1,248 @@
+"""The only place where the parts meet: the application, the server's life, the one-shot reconstruction."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import structlog
+from aiohttp import web
+
+from wholefeed import __version__
+from wholefeed.config.tables import Config
+from wholefeed.core.terms import State
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.guard.addresses import OwnAddresses
+from wholefeed.fetch.sites import site_of
+from wholefeed.server.buckets import Buckets
+from wholefeed.server.clients import TrustedProxies
+from wholefeed.server.connections import Connections, allow_open_files, reaping
+from wholefeed.server.listeners import Listeners
+from wholefeed.service.answers import Reconstruction
+from wholefeed.service.documents.source import Source
+from wholefeed.service.service import FeedService
+from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.service.walk.workshop import Workshop
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
+from wholefeed.web.answer.answer import Request, prepare, slices
+from wholefeed.web.asked import feed_url
+from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
+from wholefeed.web.middlewares import MIDDLEWARES, protect
+from wholefeed.web.routes import routes
+from wholefeed.web.status import account_object, status_object
+
+log = structlog.get_logger()
+
+MAX_WALKS: Final = 16
+"""Walks that use the network at once."""
+MAX_WALKS_PER_SITE: Final = 8
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
+times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
+
+
+ShowProgress = Callable[[Mapping[str, Any]], None]
+"""Is told the status object about twice a second."""
+
+
+def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.Application:
+    """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
+
+    Args:
+        config: The configuration.
+        now: The time that freshness and attempts are counted by, in epoch seconds.
+    """
+    app = web.Application(middlewares=MIDDLEWARES)
+    app[CONFIG] = config
+    app[CONNECTIONS] = Connections()
+    app[LISTENERS] = Listeners()
+    app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
+    if config.server.client_requests_per_minute:
+        app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
+
+    async def resources(app: web.Application) -> AsyncIterator[None]:
+        async with open_service(config, now=now, own_addresses=app[LISTENERS].include) as (store, service):
+            app[STORE] = store
+            app[SERVICE] = service
+            await service.resume()
+            in_background = [
+                asyncio.create_task(_told("house-keeping", service.keep_house())),
+                asyncio.create_task(_told("polling", service.keep_polling())),
+            ]
+            yield
+            for task in in_background:
+                task.cancel()
+            await asyncio.wait(in_background)
+
+    app.cleanup_ctx.append(resources)
+    app.on_response_prepare.append(protect)
+    app.on_shutdown.append(_stop_waiting)
+    app.add_routes(routes())
+    return app
+
+
+async def _told(name: str, work: Coroutine[Any, Any, None]) -> None:
+    """Let nothing that goes on in the background end in silence."""
+    try:
+        await work
+    except Exception:  # the last resort: readers are answered all the same
+        log.exception("background.failed", name=name)
+
+
+async def _stop_waiting(app: web.Application) -> None:
+    app[SERVICE].stop_waiting()
+
+
+@asynccontextmanager
+async def open_service(
+    config: Config,
+    *,
+    now: Callable[[], float] = time.time,
+    own_addresses: OwnAddresses | None = None,
+) -> AsyncIterator[tuple[Store, FeedService]]:
+    """Migrate and open the store, open the fetcher, and put the service on top of them.
+
+    Raises:
+        StoreError: The database cannot be used.
+    """
+    for name in await migrate_file(config.store.path):
+        log.info("migration.applied", name=name)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(Store.open(Path(config.store.path)))
+        fetcher = await stack.enter_async_context(
+            Fetcher.open(config.fetch, config.limits, own_addresses=own_addresses)
+        )
+        service = FeedService(
+            Workshop(
+                store=store,
+                source=Source(fetcher, xml_depth=config.limits.xml_depth),
+                config=config,
+                site_of=site_of,
+                now=now,
+                walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE),
+            )
+        )
+        stack.push_async_callback(service.close)
+        yield store, service
+
+
+async def serve(config: Config, *, on_started: Callable[[str, int], None] | None = None) -> None:
+    """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
+
+    Args:
+        config: The configuration.
+        on_started: Told the address and the port once the server listens there.
+
+    Raises:
+        StoreError: The database cannot be used.
+        OSError: The address cannot be listened on.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    allow_open_files()
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
+    app = make_app(config)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, config.server.host, config.server.port).start()
+        app[LISTENERS].add(runner.addresses)
+        host, port, *_ = runner.addresses[0]
+        log.info("server.started", host=host, port=port, version=__version__)
+        if on_started is not None:
+            on_started(host, port)
+        assert runner.server is not None, "set up"
+        async with reaping(runner.server, app[CONNECTIONS]):
+            await stopping.wait()
+    finally:
+        await runner.cleanup()
+    log.info("server.stopped")
+
+
+async def fetch_once(
+    config: Config,
+    url: str,
+    output: BinaryIO,
+    *,
+    wait_seconds: float | None,
+    progress: ShowProgress | None = None,
+) -> State:
+    """Reconstruct one feed with a store of its own, write it, and return its state.
+
+    Args:
+        config: The configuration; its store is left alone.
+        url: The feed's URL, as a reader would give it.
+        output: Where the document goes, uncompressed.
+        wait_seconds: When to take what is there; None waits for the end of the walk.
+        progress: Told the status object about twice a second.
+
+    Raises:
+        WholefeedError: There is no feed to be had.
+    """
+    canonical = feed_url(url)
+    async with _reconstructed(config, canonical, wait_seconds, progress) as (store, service, reconstruction):
+        answer = prepare(
+            reconstruction,
+            Request(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
+        )
+        async for piece in slices(answer, store):
+            await asyncio.to_thread(output.write, piece)
+        if progress is not None:
+            progress(status_object(await service.status(canonical)))
+        return reconstruction.state
+
+
+async def explain_once(
+    config: Config,
+    url: str,
+    *,
+    wait_seconds: float | None,
+    progress: ShowProgress | None,
+) -> dict[str, Any]:
+    """Reconstruct one feed with a store of its own, and return the status object with its chain.
+
+    Args and errors as in `fetch_once`.
+    """
+    canonical = feed_url(url)
+    async with _reconstructed(config, canonical, wait_seconds, progress) as (_, service, _):
+        return account_object(*await service.account(canonical))
+
+
+@asynccontextmanager
+async def _reconstructed(
+    config: Config,
+    url: str,
+    wait_seconds: float | None,
+    progress: ShowProgress | None,
+) -> AsyncIterator[tuple[Store, FeedService, Reconstruction]]:
+    """One feed, reconstructed in a store that is removed afterwards."""
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="wholefeed-")
+    own = replace(config, store=replace(config.store, path=str(Path(folder.name) / "once.db")))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, folder.cleanup)
+        store, service = await stack.enter_async_context(open_service(own))
+        if progress is not None:
+            watching = asyncio.create_task(_watch(service, url, progress))
+            stack.callback(watching.cancel)
+        wait = wait_seconds if wait_seconds is not None else config.limits.walk_seconds
+        yield store, service, await stack.enter_async_context(service.answer(url, wait_seconds=wait))
+
+
+async def _watch(service: FeedService, url: str, progress: ShowProgress) -> None:
+    while True:
+        await asyncio.sleep(0.5)
+        if await service.is_known(url):
+            progress(status_object(await service.status(url)))

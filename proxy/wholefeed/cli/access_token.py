@@ -1,0 +1,143 @@
+"""The access token of a proxy that others can reach (FAULTS 81).
+
+A proxy that listens on a public address, and that nobody closed or declared open, must not be an open proxy:
+a random token is made at its first start, kept beside the database, and used again at every later start.
+
+    found = ensure_token(config)
+    config = replace(config, server=replace(config.server, access_token=found.token))
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from wholefeed.config.rules import SHORTEST_TOKEN
+from wholefeed.config.tables import Config, ServerConfig
+from wholefeed.errors import StoreError
+
+_TOKEN_BYTES: Final = 24
+_MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenResult:
+    """The token that readers must know.
+
+    Args:
+        token: The token; empty when none is wanted.
+        path: The file that it is kept in; None when it comes from the configuration, or none is wanted.
+        is_new: It was made just now, and should be shown to the operator, once.
+        was_exposed: Others than the owner could read the file; that was changed.
+    """
+
+    token: str
+    path: Path | None = None
+    is_new: bool = False
+    was_exposed: bool = False
+
+
+def ensure_token(config: Config) -> TokenResult:
+    """The configured token, or the kept one, or a new one where FAULTS 81 wants one.
+
+    Raises:
+        StoreError: The token's file cannot be read or written, or does not hold a token.
+    """
+    if not needs_token(config.server):
+        return TokenResult(token=config.server.access_token)
+    path = Path(f"{config.store.path}.token")
+    try:
+        return _create(path)
+    except FileExistsError:
+        return _read(path)
+
+
+def known_token(config: Config) -> str:
+    """The token that a proxy with this configuration wants; empty when it wants none or none was made yet.
+
+    Raises:
+        StoreError: The token's file cannot be read, or does not hold a token.
+    """
+    path = Path(f"{config.store.path}.token")
+    is_kept = needs_token(config.server) and path.exists()
+    return _read(path).token if is_kept else config.server.access_token
+
+
+def notice(found: TokenResult, base: str) -> str:
+    """What the operator is told of a new token, once; `base` is the URL that readers reach the proxy by."""
+    return (
+        "others can reach this address, so readers need a token. It was made now, is kept in\n"
+        f"{found.path}, and is not shown again. Subscribe to\n"
+        f"  {base}/feed?token={found.token}&url=FEED-URL"
+    )
+
+
+def forget_unseen(found: TokenResult) -> None:
+    """Remove the file of a new token that nobody was shown, so that the next start makes and shows one."""
+    if found.is_new and found.path is not None:
+        with suppress(OSError):
+            found.path.unlink()
+
+
+def needs_token(server: ServerConfig) -> bool:
+    """Whether others could use this proxy without any of the configured ways to keep them out."""
+    return not (server.access_token or server.signing_keys or server.open or is_loopback(server.host))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`; a name counts as public unless it is a localhost name."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        name = host.lower().rstrip(".")
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def _create(path: Path) -> TokenResult:
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as exc:
+        with suppress(OSError):
+            path.unlink()
+        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
+    return TokenResult(token=token, path=path, is_new=True)
+
+
+def _read(path: Path) -> TokenResult:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, encoding="ascii") as file:
+            was_exposed = bool(stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077)
+            if was_exposed:
+                os.fchmod(file.fileno(), _MODE)
+            token = file.read().strip()
+    except OSError as exc:
+        raise StoreError(f"cannot use the access token in {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise _not_a_token(path) from exc
+    if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):
+        raise _not_a_token(path)
+    return TokenResult(token=token, path=path, was_exposed=was_exposed)
+
+
+def _not_a_token(path: Path) -> StoreError:
+    return StoreError(
+        f"expected an access token of at least {SHORTEST_TOKEN} printable characters in {path}: "
+        "remove the file to have a new one made, or set server.access_token"
+    )

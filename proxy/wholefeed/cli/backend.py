@@ -1,0 +1,187 @@
+"""Where commands about feeds get their answers: the running proxy, else the database itself.
+
+    feeds = reach(config)
+    feeds.account(url)          # the status object with its chain, as GET /status gives it
+
+A running proxy holds the database's lock, so it is asked over HTTP at the configured address; where nothing
+listens there, the database is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import quote
+
+from wholefeed.app import ShowProgress, open_service
+from wholefeed.cli.access_token import known_token
+from wholefeed.cli.command import run, server_address
+from wholefeed.config.tables import Config
+from wholefeed.errors import UnknownFeedError, WholefeedError
+from wholefeed.service.service import FeedService
+from wholefeed.web.status import account_object, status_object, summary_object
+
+_T = TypeVar("_T")
+
+_ANSWER_SECONDS: Final = 30
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at a refresh that is under way."""
+
+JsonObject = dict[str, Any]
+"""A JSON object of the HTTP interface (design, section 2)."""
+
+
+class Feeds(Protocol):
+    """What commands ask, by canonical URL; all raise `UnknownFeedError` where nothing is stored for it."""
+
+    def listed(self) -> list[JsonObject]:
+        """Return the known feeds."""
+
+    def account(self, url: str) -> JsonObject:
+        """Return the status object with the chain."""
+
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+        """Refetch now, retry what is missing, wait for the end, and return the status object."""
+
+    def forget(self, url: str) -> None:
+        """Delete the feed."""
+
+
+def reach(config: Config) -> Feeds:
+    """Return the running proxy, or the database where none listens.
+
+    Raises:
+        WholefeedError: Something else listens at the configured address.
+    """
+    server = Server(config)
+    return server if server.is_there() else Database(config)
+
+
+class Server:
+    """The proxy at the configured address."""
+
+    def __init__(self, config: Config) -> None:
+        self._host, self._port = server_address(config)
+        self._token = known_token(config)
+
+    def is_there(self) -> bool:
+        """Whether a proxy listens.
+
+        Raises:
+            WholefeedError: Something else does.
+        """
+        try:
+            status, told = self._ask("GET", "/healthz")
+        except OSError:
+            return False
+        if status != HTTPStatus.OK or told != {"status": "ok"}:
+            raise WholefeedError(f"what listens on {self._where} is not wholefeed: see server.port")
+        return True
+
+    def listed(self) -> list[JsonObject]:
+        found: list[JsonObject] = self._answer("GET", "/feeds")
+        return found
+
+    def account(self, url: str) -> JsonObject:
+        found: JsonObject = self._answer("GET", "/status", url)
+        return found
+
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+        status: JsonObject = self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
+        while status["refreshing"]:
+            if progress is not None:
+                progress(status)
+            time.sleep(_LOOK_SECONDS)
+            status = self._answer("GET", "/status", url)
+        return status
+
+    def forget(self, url: str) -> None:
+        self._answer("DELETE", "/feed", url)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._host}, port {self._port}"
+
+    def _answer(self, method: str, path: str, url: str = "") -> Any:
+        if url:
+            path += f"{'&' if '?' in path else '?'}url={quote(url, safe='')}"
+        try:
+            status, told = self._ask(method, path)
+        except OSError as exc:
+            raise WholefeedError(f"the proxy on {self._where} has gone: {exc}") from exc
+        if status < HTTPStatus.BAD_REQUEST:
+            return told
+        detail = told.get("detail", "") if isinstance(told, dict) else ""
+        if status == HTTPStatus.NOT_FOUND:
+            raise UnknownFeedError(detail)
+        raise WholefeedError(f"the proxy on {self._where} answered {status}: {detail}")
+
+    def _ask(self, method: str, path: str) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_ANSWER_SECONDS)
+        try:
+            connection.request(method, path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+        except TimeoutError as exc:
+            raise WholefeedError(f"no answer from {self._where} in {_ANSWER_SECONDS} s") from exc
+        except http.client.HTTPException as exc:
+            raise WholefeedError(f"what listens on {self._where} does not speak HTTP: {exc!r}") from exc
+        finally:
+            connection.close()
+        told = None
+        with suppress(ValueError):
+            told = json.loads(body)
+        return response.status, told
+
+
+class Database:
+    """The database, opened for each question."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._is_there = Path(config.store.path).exists()
+
+    def listed(self) -> list[JsonObject]:
+        async def ask(service: FeedService) -> list[JsonObject]:
+            return [summary_object(feed) for feed in await service.feeds()]
+
+        return self._answer(ask) if self._is_there else []
+
+    def account(self, url: str) -> JsonObject:
+        async def ask(service: FeedService) -> JsonObject:
+            return account_object(*await service.account(url))
+
+        return self._answer(ask)
+
+    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+        async def ask(service: FeedService) -> JsonObject:
+            status = await service.refresh(url, is_full=is_full)
+            while status.is_refreshing:
+                if progress is not None:
+                    progress(status_object(status))
+                await asyncio.sleep(_LOOK_SECONDS)
+                status = await service.status(url)
+            return status_object(status)
+
+        return self._answer(ask)
+
+    def forget(self, url: str) -> None:
+        self._answer(lambda service: service.forget(url))
+
+    def _answer(self, ask: Callable[[FeedService], Awaitable[_T]]) -> _T:
+        if not self._is_there:
+            raise UnknownFeedError(f"nothing is stored: there is no database {self._config.store.path}")
+
+        async def work() -> _T:
+            async with open_service(self._config) as (_, service):
+                return await ask(service)
+
+        return run(work())

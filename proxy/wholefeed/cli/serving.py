@@ -1,0 +1,105 @@
+"""`wholefeed serve` and `wholefeed healthcheck`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
+from wholefeed.cli.output import fail, show, tell
+
+if TYPE_CHECKING:
+    from wholefeed.config.tables import Config
+
+_HEALTHCHECK_SECONDS: Final = 4
+_OK: Final = 200
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to listen on (server.host)")
+    parser.add_argument("--port", type=int, help="port to listen on; 0 takes a free one (server.port)")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    config = load(options, server_host=options.host, server_port=options.port)
+    from dataclasses import replace
+
+    import structlog
+
+    from wholefeed.app import serve
+    from wholefeed.cli.access_token import ensure_token, forget_unseen, notice
+    from wholefeed.logs import configure_logging
+
+    configure_logging(config.log)
+    log = structlog.get_logger()
+    token = ensure_token(config)
+    if token.was_exposed:
+        log.warning("token.tightened", path=str(token.path))
+    config = replace(config, server=replace(config.server, access_token=token.token))
+    has_started = False
+
+    def on_started(_host: str, port: int) -> None:
+        nonlocal has_started
+        has_started = True
+        if token.is_new:
+            log.info("token.created", path=str(token.path))
+            tell(notice(token, config.server.public_url or f"http://YOUR-HOST:{port}"))
+
+    try:
+        run(serve(config, on_started=on_started))
+    except OSError as exc:
+        problem = f"the server ended: {exc}" if has_started else _start_problem(config, exc)
+        return fail(problem, EXIT_ERROR)
+    except KeyboardInterrupt:  # before the server listens for it
+        return EXIT_DONE
+    finally:
+        if not has_started:
+            forget_unseen(token)
+    return EXIT_DONE
+
+
+def _start_problem(config: Config, exc: OSError) -> str:
+    import errno
+
+    address = f"{config.server.host}, port {config.server.port}"
+    if exc.errno == errno.EADDRINUSE:
+        return f"cannot listen on {address}: something else does already (see --port)"
+    if exc.errno in (errno.EACCES, errno.EPERM) and exc.filename is None:
+        return f"cannot listen on {address}: not permitted (see --port)"
+    return f"cannot start on {address}: {exc.strerror or exc}"
+
+
+def _healthcheck(options: argparse.Namespace) -> int:
+    config = load(options)
+    import http.client
+
+    host, port = server_address(config)
+    connection = http.client.HTTPConnection(host, port, timeout=_HEALTHCHECK_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as exc:
+        return fail(f"no answer from {host}, port {port}: {exc}", EXIT_ERROR)
+    finally:
+        connection.close()
+    if status != _OK:
+        return fail(f"expected status 200 of /healthz, got {status}", EXIT_ERROR)
+    show("healthy\n")
+    return EXIT_DONE
+
+
+SERVE: Final = Command(
+    name="serve",
+    summary="run the proxy until SIGTERM or Ctrl-C",
+    examples="  wholefeed serve --port 9000\n"
+    "  WHOLEFEED_STORE_PATH=/var/lib/wholefeed/feeds.db wholefeed serve --config /etc/wholefeed.toml",
+    run=_serve,
+    add_arguments=_add_serve,
+)
+
+HEALTHCHECK: Final = Command(
+    name="healthcheck",
+    summary="ask the running proxy for /healthz (exit 0 or 1); for containers",
+    examples="  wholefeed healthcheck\n  WHOLEFEED_SERVER_PORT=9000 wholefeed healthcheck",
+    run=_healthcheck,
+)

@@ -1,0 +1,1 @@
+"""Keys, rules, sources and text of the configuration."""

@@ -1,0 +1,277 @@
+"""The configuration: every key with its default, what it may be, and a line of why.
+
+The tables below are the only list of keys: the loader, `wholefeed config`, `config.example.toml` and the
+README's tables follow from them or are held against them by tests. Units stand in the names.
+
+    config = load_config(None, os.environ, {"server.port": 9000})
+    config.fetch.concurrency
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from wholefeed import __version__
+from wholefeed.config.rules import (
+    SHORTEST_TOKEN,
+    Rule,
+    access_word,
+    bind_host,
+    choice,
+    file_path,
+    flag,
+    host_item,
+    host_pattern_item,
+    listed,
+    network_item,
+    port_item,
+    seconds,
+    secret_item,
+    visible,
+    web_url,
+    whole,
+)
+from wholefeed.config.sources import Key, read_values
+from wholefeed.errors import ConfigError
+
+_T = TypeVar("_T")
+
+_DAY: Final = 86_400
+_YEAR: Final = 365 * _DAY
+_TIB: Final = 1 << 40
+
+
+def _key(default: _T, rule: Rule, why: str, *, secret: bool = False) -> _T:
+    value: _T = field(default=default, metadata={"rule": rule, "why": why, "secret": secret})
+    return value
+
+
+_NETWORKS: Final = 'networks, e.g. ["127.0.0.0/8", "fd00::/8"]'
+_HOSTS: Final = 'hosts; "*.example.org" stands for all names below it'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """[server]: where readers reach the proxy, and who may."""
+
+    host: str = _key("127.0.0.1", bind_host(), "the address to listen on; 0.0.0.0 or :: for all of them")
+    port: int = _key(8080, whole(0, 65535), "the port to listen on; 0 takes a free one")
+    public_url: str = _key(
+        "",
+        web_url('an http or https URL without a query, e.g. "https://feeds.example.org", or ""'),
+        "the URL under which readers reach the proxy; empty: made from the Host of the request",
+    )
+    allowed_hosts: tuple[str, ...] = _key(
+        (),
+        listed(host_item, 'hosts without ports, e.g. ["feeds.example.org"]'),
+        "names it is reached by, beside addresses, localhost and names without a dot",
+    )
+    trusted_proxies: tuple[str, ...] = _key(
+        (), listed(network_item, _NETWORKS), "reverse proxies whose X-Forwarded headers are believed"
+    )
+    access_token: str = _key(
+        "",
+        access_word(),
+        "what readers must know, 16 characters or more; empty on a public address: made at the first start",
+        secret=True,
+    )
+    signing_keys: tuple[str, ...] = _key(
+        (),
+        listed(secret_item, f"words of printable ASCII, {SHORTEST_TOKEN} characters or more each"),
+        "keys for signed feed URLs; the first one signs",
+        secret=True,
+    )
+    open: bool = _key(False, flag(), "true lets anyone in on a public address: an open proxy, rarely wanted")
+    client_requests_per_minute: int = _key(
+        0, whole(1, 1_000_000, zero="off"), "requests that one reader may make; 0 is off"
+    )
+    shutdown_grace_seconds: float = _key(
+        8, seconds(0, 600), "how long answers may take to finish on SIGTERM; Docker kills after 10 s"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """[store]: the one file that holds everything."""
+
+    path: str = _key(
+        "wholefeed.db", file_path(), "the SQLite database; made when it is not there, in a folder that is"
+    )
+    max_bytes: int = _key(
+        0,
+        whole(1 << 20, 1024 * _TIB, zero="off"),
+        "evict the feeds not asked for longest above this size; 0 is off",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchConfig:
+    """[fetch]: how the proxy asks publishers."""
+
+    user_agent: str = _key(
+        f"wholefeed/{__version__} (feed history proxy)",
+        visible("printable ASCII, not empty", spaces=True),
+        "how the proxy introduces itself to publishers; adding a way to reach you is good manners",
+    )
+    connect_timeout_seconds: float = _key(
+        10, seconds(0.01, 600), "for the connection, its name lookup included"
+    )
+    read_timeout_seconds: float = _key(15, seconds(0.01, 600), "for silence in the middle of an answer")
+    document_timeout_seconds: float = _key(60, seconds(0.01, 3600), "for one document, redirects included")
+    max_redirects: int = _key(5, whole(0, 20), "redirects to follow for one document")
+    concurrency: int = _key(32, whole(1, 1000), "requests at once, to all publishers together")
+    concurrency_per_host: int = _key(
+        4, whole(1, 100), "requests at once to one host; what a browser might do"
+    )
+    min_interval_per_host_seconds: float = _key(
+        0, seconds(0, 3600), "pause between two requests to one host, for fragile publishers"
+    )
+    retries: int = _key(2, whole(0, 10), "further tries of a request that failed on the way")
+    ports: tuple[int | str, ...] = _key(
+        (80, 443, "1024-65535"),
+        listed(port_item, 'ports and ranges, e.g. [80, 443, "1024-65535"]'),
+        "ports that may be asked: not those of mail and other services",
+    )
+    allow_networks: tuple[str, ...] = _key(
+        (),
+        listed(network_item, _NETWORKS),
+        "private networks that may be asked all the same; empty guards them all",
+    )
+    allow_hosts: tuple[str, ...] = _key(
+        (), listed(host_pattern_item, _HOSTS), "when not empty, only these hosts may be asked"
+    )
+    deny_hosts: tuple[str, ...] = _key((), listed(host_pattern_item, _HOSTS), "hosts that are never asked")
+    allow_downgrade: bool = _key(False, flag(), "follow redirects from https to http")
+    proxy: str = _key(
+        "",
+        web_url(
+            'an http or https URL such as "http://proxy.example.org:3128", or ""', userinfo=True, path=False
+        ),
+        "an HTTP proxy to ask publishers through; guarding private addresses is then its job",
+        secret=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsConfig:
+    """[limits]: where a walk ends as partial, and an answer early."""
+
+    document_bytes: int = _key(32 << 20, whole(1024, 1 << 30), "one feed document, after decoding")
+    documents_per_feed: int = _key(5000, whole(1, 1_000_000), "documents of one feed")
+    feed_bytes: int = _key(1 << 30, whole(1024, _TIB), "bytes of one feed, all its documents together")
+    entries_per_feed: int = _key(1_000_000, whole(1, 100_000_000), "entries of one feed")
+    xml_depth: int = _key(256, whole(16, 10_000), "nesting of XML elements")
+    answer_bytes: int = _key(
+        0,
+        whole(1024, _TIB, zero="off"),
+        "cut answers, newest entries first, for readers with a cap; 0 is off",
+    )
+    respond_within_seconds: float = _key(
+        8, seconds(0.1, 120), "an answer leaves within this time, finished or not: some readers wait 10 s"
+    )
+    walk_seconds: float = _key(3600, seconds(1, 7 * _DAY), "one walk through a feed's archive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshnessConfig:
+    """[freshness]: how often publishers are asked again."""
+
+    minimum_seconds: float = _key(
+        300, seconds(0, _YEAR), "a subscription document is not asked for again sooner"
+    )
+    default_seconds: float = _key(900, seconds(0, _YEAR), "when the publisher says nothing of freshness")
+    maximum_seconds: float = _key(
+        _DAY, seconds(1, _YEAR), "and asked for again after this time at the latest"
+    )
+    retry_missing_seconds: float = _key(
+        3600, seconds(1, _DAY), "a missing archive document is tried again after this time"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig:
+    """[history]: what counts as a feed's history."""
+
+    paged: bool = _key(True, flag(), "follow paged feeds (RFC 5005, 3) to their end")
+    remember: bool = _key(True, flag(), "keep entries that leave a feed document")
+    warn_entry: bool = _key(True, flag(), "show one entry that says what is missing, while something is")
+    look_ahead: bool = _key(True, flag(), "guess numbered and dated archive URLs and ask for several at once")
+    poll_seconds: float = _key(
+        0, seconds(60, _YEAR, zero="off"), "refresh known feeds unasked, so that nothing is missed; 0 is off"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """[log]: what the process says."""
+
+    format: str = _key(
+        "auto", choice("auto", "console", "json"), "auto: console on a terminal, JSON otherwise"
+    )
+    level: str = _key(
+        "info", choice("debug", "info", "warning", "error", "critical"), "the least level that is shown"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole configuration, checked when it comes from `load_config`."""
+
+    server: ServerConfig = field(default_factory=ServerConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    freshness: FreshnessConfig = field(default_factory=FreshnessConfig)
+    history: HistoryConfig = field(default_factory=HistoryConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+SECTIONS: Final[Mapping[str, type[Any]]] = {
+    "server": ServerConfig,
+    "store": StoreConfig,
+    "fetch": FetchConfig,
+    "limits": LimitsConfig,
+    "freshness": FreshnessConfig,
+    "history": HistoryConfig,
+    "log": LogConfig,
+}
+
+KEYS: Final[tuple[Key, ...]] = tuple(
+    Key(section, one.name, one.default, one.metadata["rule"], one.metadata["why"], one.metadata["secret"])
+    for section, table in SECTIONS.items()
+    for one in fields(table)
+)
+"""Every key, in the order of the tables."""
+
+
+def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
+    """Read the configuration: the file, then the environment, then the flags; later wins.
+
+    Args:
+        path: The TOML file that was asked for; None: `$WHOLEFEED_CONFIG`, else `./config.toml` if there.
+        environ: The environment: `WHOLEFEED_<SECTION>_<KEY>`, lists with commas or as a TOML array.
+        overrides: What flags set, by dotted key, e.g. `{"server.port": 9000}`.
+
+    Raises:
+        ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
+            allowed; the message names the key, the value, where it stands and what is allowed.
+    """
+    values = read_values(KEYS, path, environ, overrides)
+    config = Config(**{name: table(**values[name]) for name, table in SECTIONS.items()})
+    _check_order(config.freshness)
+    return config
+
+
+def _check_order(freshness: FreshnessConfig) -> None:
+    names = ("minimum_seconds", "default_seconds", "maximum_seconds")
+    for lower, upper in pairwise(names):
+        low, high = getattr(freshness, lower), getattr(freshness, upper)
+        if low > high:
+            raise ConfigError(
+                f"freshness.{lower} = {low:g} is above freshness.{upper} = {high:g}: "
+                "expected minimum_seconds <= default_seconds <= maximum_seconds"
+            )

@@ -1,0 +1,93 @@
+"""Self-contained entries -> a minimal feed document of their family, which parses back to the same ones.
+
+Remembered copies are kept so. What is to be sent of a document comes from `fragments_of`:
+
+    fragments = fragments_of(document)
+    text = synthesize(document.family, document.version, [fragments.entry(0)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
+from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.parse.json.jsonfeed import EXTENSION
+from wholefeed.core.terms import IDENTITIES_TARGET, RDF_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
+from wholefeed.core.verbatim.json_fragments import JsonFragments
+from wholefeed.core.verbatim.start_tags import Attribute, attribute
+
+_DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def fragments_of(document: FeedDocument, namespace: str | None = None) -> Fragments | JsonFragments:
+    """Return the self-contained slices of a document.
+
+    Args:
+        document: The document.
+        namespace: The default namespace around them in the output; the family's usual one when None.
+    """
+    if document.family is Family.JSON:
+        return JsonFragments(document)
+    return Fragments(document, namespace)
+
+
+def synthesize(
+    family: Family,
+    version: str,
+    fragments: Sequence[bytes],
+    identities: Sequence[EntryId] = (),
+    *,
+    namespace: str | None = None,
+) -> bytes:
+    """Return a minimal feed document of self-contained entries, which parses back to the same ones.
+
+    Args:
+        family: Of the entries.
+        version: Of RSS and JSON Feed. Atom and RDF are always 1.0: older entries say their namespace.
+        fragments: From `fragments_of(document).entry`, without a context.
+        identities: Of the entries, in their order. Needed where entries have no id of their own: whether a
+            link identifies one depends on the document that it stood in first (R9).
+        namespace: The default one that they were made for; the family's usual one when None.
+    """
+    assert not identities or len(identities) == len(fragments), "every entry has an identity"
+    listed = " ".join(identity.hex() for identity in identities)
+    entries = SEPARATOR[family].join(fragments) + (segment_end(family) if fragments else b"")
+    if family is Family.JSON:
+        return _json(version, entries, listed)
+    beginning = _DECLARATION + (f"<?{IDENTITIES_TARGET} {listed}?>\n".encode() if listed else b"")
+    return beginning + _xml(family, version, namespace, _namespaces(fragments), entries)
+
+
+def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
+    default = attribute("xmlns", default_namespace(family) if namespace is None else namespace).written
+    if family is Family.ATOM:
+        return b"<feed%s%s>\n%s</feed>\n" % (default, declared, entries)
+    if family is Family.RDF:
+        rdf = attribute("xmlns:rdf", RDF_NS).written if b" xmlns:rdf=" not in declared else b""
+        return b"<rdf:RDF%s%s%s>\n<channel/>\n%s</rdf:RDF>\n" % (default, rdf, declared, entries)
+    root = attribute("version", version).written + declared
+    return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
+
+
+def _json(version: str, entries: bytes, listed: str) -> bytes:
+    own = f'"{EXTENSION}":{{"identities":"{listed}"}},' if listed else ""
+    head = f'{{"version":"https://jsonfeed.org/version/{version}",{own}"items":[\n'
+    return head.encode() + entries + b"\n]}\n"
+
+
+def _namespaces(fragments: Sequence[bytes]) -> bytes:
+    used = 0
+    for fragment in fragments:
+        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
+    return _written(
+        attribute(f"xmlns:{prefix}", uri)
+        for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
+        if used & 1 << bit
+    )
+
+
+def _written(attributes: Iterable[Attribute]) -> bytes:
+    return b"".join(each.written for each in attributes)

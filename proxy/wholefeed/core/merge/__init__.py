@@ -1,0 +1,1 @@
+"""Which copy stays (R8, R10, R19)."""

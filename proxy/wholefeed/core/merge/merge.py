@@ -1,0 +1,91 @@
+"""Which copy of an entry is live (rules R8 to R10, R19).
+
+The same entry can stand in many documents of a chain, and as a remembered copy of an earlier
+subscription document. Each copy is judged by itself, so the outcome depends on what the copies are
+and never on the order in which their documents arrived.
+
+    live = choose([Copy(...), Copy(...)], subscription_updated_at=feed_updated_at, settled=False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from wholefeed.core.merge.tombstones import Burial, is_buried, place_of
+from wholefeed.core.terms import Role
+
+DAY_SECONDS: Final = 86400.0
+
+
+class Copy(NamedTuple):
+    """One copy of an entry, and what is known of the document it stands in."""
+
+    key: int
+    """What the caller knows it by."""
+    updated_at: float | None
+    role: Role
+    position: int
+    """Rank of its document among those of its role; lower is nearer the subscription document."""
+    ordinal: int
+    """Place in its document, counted from the top."""
+    document_updated_at: float | None
+    """Of a remembered copy: that of the subscription document it stood in."""
+    fetched_at: float
+
+
+def choose(
+    copies: Iterable[Copy],
+    *,
+    subscription_updated_at: float | None,
+    settled: bool,
+    burials: Sequence[Burial] = (),
+) -> Copy | None:
+    """Return the copy that stays (R10; RFC 5005, 4.2), or None when none does (R8, R19).
+
+    Args:
+        copies: The copies of one identity in attached documents.
+        subscription_updated_at: Update instant of the subscription document; the date of an archive or a
+            page counts as at most this, because some generators date every document "now".
+        settled: Whether the identity was ever seen in an archive document. When no attached archive
+            holds it any more, its remembered copies leave with it (R8).
+        burials: The tombstones of the identity (R19).
+    """
+    held = list(copies)
+    if settled and all(copy.role is Role.MEMORY for copy in held):
+        return None
+    if burials:
+        held = [copy for copy in held if not _is_buried(copy, burials)]
+    return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
+
+
+def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    return is_buried(instant, place_of(copy.role, copy.position), burials)
+
+
+def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
+    """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
+    return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
+
+
+_CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
+"""Documents whose date counts as at most their subscription document's (R10)."""
+
+_UNDATED: Final = float("-inf")
+_NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
+
+
+def _precedence(
+    copy: Copy, subscription_updated_at: float | None
+) -> tuple[float, float, int, int, int, bool]:
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    if instant is None:
+        instant = _UNDATED
+    document = copy.document_updated_at
+    if document is None:
+        document = _UNDATED
+    elif copy.role in _CLAMPED and subscription_updated_at is not None:
+        document = min(document, subscription_updated_at)
+    is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
+    return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)

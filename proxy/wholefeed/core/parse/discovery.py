@@ -1,0 +1,94 @@
+"""Which feed an HTML page announces: `<link rel="alternate">` (WHATWG HTML, 4.6.7.1).
+
+found = discover(body, "https://example.org/", "text/html; charset=utf-8")
+best = preferred(found)
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from html.parser import HTMLParser
+from typing import Final, NamedTuple
+
+from wholefeed.core.text.urls import is_http, resolve
+
+FEED_TYPES: Final = {
+    "application/atom+xml": 0,
+    "application/rss+xml": 1,
+    "application/rdf+xml": 2,
+    "application/feed+json": 3,
+}
+"""Media types of feeds and their order of preference."""
+
+_SEARCHED_BYTES: Final = 512 * 1024
+
+
+class Alternate(NamedTuple):
+    """A feed that a page announces."""
+
+    media_type: str
+    url: str
+
+
+def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
+    """Return the feeds that a page announces, as listed. Reads the first 512 KiB; never raises.
+
+    Args:
+        body: The page.
+        url: Its URL after redirects; `<base href>` is minded.
+        media_type: Its Content-Type, for the charset.
+    """
+    finder = _LinkFinder(url)
+    with suppress(AssertionError):  # html.parser gives up on broken marked sections; what came before counts
+        finder.feed(body[:_SEARCHED_BYTES].decode(_charset(media_type), "replace"))
+    return finder.found
+
+
+def preferred(found: Sequence[Alternate]) -> Alternate | None:
+    """Return the one to take: by `FEED_TYPES`, the first listed of its type; None when there is none."""
+    return min(found, key=lambda alternate: FEED_TYPES[alternate.media_type], default=None)
+
+
+def is_html(body: bytes, media_type: str) -> bool:
+    """Whether an answer that is no feed is a page to look for feeds in."""
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence in ("text/html", "application/xhtml+xml") or b"<html" in body[:4096].lower()
+
+
+def _charset(media_type: str) -> str:
+    match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
+    try:
+        found = codecs.lookup(match[1]) if match else None
+    except LookupError:
+        return "utf-8"
+    return found.name if found is not None and found._is_text_encoding else "utf-8"  # noqa: SLF001
+
+
+class _LinkFinder(HTMLParser):
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.found: list[Alternate] = []
+        self._base = url
+        self._has_base = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "base" and not self._has_base and given.get("href"):
+            self._has_base = True
+            self._base = self._resolved(given["href"]) or self._base
+        if tag != "link" or "alternate" not in given.get("rel", "").lower().split():
+            return
+        media_type = given.get("type", "").partition(";")[0].strip().lower()
+        target = self._resolved(given.get("href", ""))
+        if media_type in FEED_TYPES and target:
+            self.found.append(Alternate(media_type, target))
+
+    def _resolved(self, reference: str) -> str:
+        try:
+            target = resolve(self._base, reference) if reference.strip() else ""
+        except ValueError:
+            return ""
+        return target if is_http(target) else ""

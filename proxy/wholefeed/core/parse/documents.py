@@ -1,0 +1,238 @@
+"""Bytes -> `FeedDocument`: the one entry to parsing (design, section 5).
+
+    document = parse(body, "http://example.org/feed", "application/atom+xml; charset=utf-8")
+    document.text[document.entries[0].start : document.entries[0].end]      # as the publisher wrote it
+
+A document whose entries have all that entries should have is read once. Where one lacks its id (or in Atom
+its update instant), it is read once more from the start, with all that can stand in for them. One that is
+not well-formed goes through the repair pass (docs/repair.md) and is read again, as strictly as before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from wholefeed.core.compose.synthesize import fragments_of
+from wholefeed.core.formats import ATOM_03
+from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.notes import Note
+from wholefeed.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.identities import FieldsNeededError, listed
+from wholefeed.core.parse.json.json_text import json_text
+from wholefeed.core.parse.json.jsonfeed import read_json_feed
+from wholefeed.core.parse.repair.mender import mend
+from wholefeed.core.parse.repair.prolog import late_declaration
+from wholefeed.core.parse.xml.atom import AtomReader
+from wholefeed.core.parse.xml.frames import Options
+from wholefeed.core.parse.xml.guard import MAX_DEPTH, UNLIMITED, Guard
+from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfReader
+from wholefeed.core.parse.xml.reader import FeedReader
+from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssReader
+from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET, MEMORY_URL
+
+MAX_GAIN_FACTOR: Final = 4
+MAX_GAIN_BYTES: Final = 1 << 20
+"""All that entries and head gain may come to so many times their document's size, and so much more."""
+
+_SHOWN_CHARACTERS: Final = 60
+_SNIFF_BYTES: Final = 4096
+_HTML: Final = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:[^-]|-(?!->))*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_DEPTH) -> FeedDocument:
+    """Return the feed document that the bytes are.
+
+    Args:
+        body: Without content coding.
+        url: Of the document, after redirects.
+        media_type: The whole Content-Type value; may be empty.
+        max_depth: Levels of elements that are accepted. From `UNLIMITED` on no other limit holds either: the
+            document is stored, or made of entries of stored ones.
+
+    Raises:
+        ParseError: It is no feed, or not readable as one. Never anything else.
+    """
+    try:
+        return _parse(body, url, media_type, max_depth)
+    except ParseError:
+        raise
+    except (RecursionError, MemoryError) as exc:
+        raise ParseError(
+            "expected a document that fits in memory, got a larger one", slug="xml-limit"
+        ) from exc
+    except (ValueError, LookupError) as exc:
+        raise ParseError(f"expected well-formed XML, got an error: {exc}", slug="malformed-xml") from exc
+
+
+def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocument:
+    json = json_text(body)
+    if json is not None:
+        return _checked(read_json_feed(json, url, max_depth), max_depth)
+    decoded = to_utf8(body, media_type)
+    refuse_other_formats(decoded.text)
+    try:
+        return _read(decoded, url, max_depth)
+    except ParseError as exc:
+        if exc.slug != "malformed-xml" and not (exc.slug == "not-a-feed" and late_declaration(decoded.text)):
+            raise
+        failure = exc
+    is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
+    if is_mislabelled and not is_utf8(decoded.text):
+        decoded = mended(body, decoded.encoding)
+        try:
+            return _read(decoded, url, max_depth)
+        except ParseError as exc:
+            if exc.slug != "malformed-xml":
+                raise
+    return _read_repaired(_redeclared(body, decoded, media_type), url, max_depth, failure)
+
+
+def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
+    """Read the document as its declaration says, where something stands before that."""
+    start = 0 if decoded.encoding.declared else late_declaration(body)
+    if not start:
+        return decoded
+    again = to_utf8(body[start:], media_type)
+    if again.encoding.codec == decoded.encoding.codec:
+        return decoded
+    return again._replace(text=body[:start].decode("ascii", "replace").encode() + again.text)
+
+
+def _read_repaired(decoded: Decoded, url: str, max_depth: int, failure: ParseError) -> FeedDocument:
+    """Read a document that is not well-formed, after the repair pass (FAULTS rows 45 and 49).
+
+    Raises:
+        ParseError: `failure` where that does not help; another where it comes to light what the document is.
+    """
+    repaired = mend(decoded.text)
+    if repaired is None:
+        raise failure
+    notes: list[Note] = [DocumentRepaired(url, repaired.repairs)] if repaired.repairs else []
+    if repaired.breaks_off or repaired.goes_on:
+        notes.append(DocumentTruncated(url, repaired.breaks_off))
+    try:
+        return _read(decoded._replace(text=repaired.text), url, max_depth, notes)
+    except ParseError as exc:
+        if exc.slug == "malformed-xml":
+            raise failure from exc
+        raise
+
+
+def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = ()) -> FeedDocument:
+    notes: tuple[Note, ...] = tuple(repairs)
+    if decoded.used:
+        retried = EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used)
+        notes = (retried, *notes)
+    try:
+        reader = _run(decoded.text, url, max_depth, is_full=False)
+    except FieldsNeededError:
+        reader = _run(decoded.text, url, max_depth, is_full=True)
+    return _checked(reader.document(decoded.text, notes), max_depth)
+
+
+def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
+    """See to it that what every entry would repeat does not make much out of little.
+
+    Raises:
+        ParseError: `xml-limit`.
+    """
+    limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
+    if max_depth < UNLIMITED and not fragments_of(document).gain_at_most(limit_bytes):
+        raise ParseError(
+            f"expected at most {limit_bytes} bytes of what the entries inherit (namespaces, language, base, "
+            "authors, rights), got more",
+            slug="xml-limit",
+        )
+    return document
+
+
+def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FeedReader:
+    guard = Guard(max_depth=max_depth)
+    opening = Opening(guard, url, Options(is_full=is_full))
+    try:
+        guard.read(text)
+        reader = opening.reader
+        assert reader is not None, "expat reports a document without a root as malformed"
+        if not is_full:
+            reader.check_listed()
+    finally:
+        guard.close()
+    return reader
+
+
+class Opening:
+    """Waits for the root of a document and hands over to the reader of its family.
+
+    Args:
+        guard: The document's parser.
+        url: Of the document, after redirects.
+        options: What is wanted of the reading.
+    """
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        self.reader: FeedReader | None = None
+        self._guard = guard
+        self._url = url
+        self._options = options
+        self._identities: tuple[EntryId, ...] = ()
+        guard.parser.ProcessingInstructionHandler = self._instruction
+        guard.parser.StartElementHandler = self._root_began
+
+    def _instruction(self, target: str, data: str) -> None:
+        if target == IDENTITIES_TARGET and self._url.startswith(MEMORY_URL):
+            self._identities = listed(data)
+
+    def _root_began(self, name: str, attributes: list[str]) -> None:
+        self._guard.parser.ProcessingInstructionHandler = None
+        namespace, _, local = name.rpartition("}")
+        options = self._options._replace(identities=self._identities)
+        reader: FeedReader
+        if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
+            reader = RssReader(self._guard, self._url, options, namespace)
+        elif local == "feed" and namespace in ATOM_NAMESPACES:
+            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
+            reader = AtomReader(self._guard, self._url, options, version)
+        elif name == RDF_ROOT:
+            reader = RdfReader(self._guard, self._url, options)
+        else:
+            self._refuse(namespace, local)
+        self.reader = reader
+        reader.take_over(attributes)
+
+    def _refuse(self, namespace: str, local: str) -> NoReturn:
+        if local == "feed":
+            found = f"a feed element in namespace {namespace!r}"
+            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "rss":
+            found = f"an rss element with a prefix, in namespace {namespace!r}"
+            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "entry" and namespace == ATOM_NS:
+            self._guard.stop("not-a-feed", "a feed", "a single Atom entry")
+        found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
+        self._guard.stop("not-a-feed", "a feed", found)
+
+
+def refuse_other_formats(text: bytes) -> None:
+    """Recognise what is no feed in XML from its first bytes.
+
+    Raises:
+        ParseError: `not-a-feed`.
+    """
+    beginning = text[:_SNIFF_BYTES]
+    if _HTML.match(beginning):
+        raise ParseError("expected a feed, got HTML", slug="not-a-feed")
+    visible = beginning.lstrip()
+    if not visible:
+        raise ParseError(
+            "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",
+            slug="not-a-feed",
+        )
+    if not visible.startswith(b"<") and not late_declaration(beginning):
+        raise ParseError("expected a feed, got neither XML nor JSON Feed", slug="not-a-feed")

@@ -1,0 +1,97 @@
+"""The head of a document whose entries still arrive: what the older link is predicted from (R0).
+
+early = EarlyHead(url, "application/atom+xml")
+for chunk in chunks:
+if (document := early.feed(chunk)) is not None:
+...     # once, when the first entry begins
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.documents import Opening, refuse_other_formats
+from wholefeed.core.parse.encodings import SNIFF_BYTES, encoding_of
+from wholefeed.core.parse.xml.frames import Options
+from wholefeed.core.parse.xml.guard import MAX_DEPTH, Guard
+
+MAX_HEAD_BYTES: Final = 256 * 1024
+
+
+class EarlyHead:
+    """Reads a document as far as its first entry. Never raises: on any trouble it never answers.
+
+    Args:
+        url: Of the document, after redirects.
+        media_type: The whole Content-Type value; may be empty.
+        max_depth: Levels of elements that are accepted.
+    """
+
+    def __init__(self, url: str, media_type: str, *, max_depth: int = MAX_DEPTH) -> None:
+        self._media_type = media_type
+        self._guard = Guard(max_depth=max_depth)
+        self._opening = Opening(self._guard, url, Options(is_early=True))
+        self._text = bytearray()
+        self._guard.text = self._text
+        self._waiting = bytearray()
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._is_utf8 = False
+        self._taken_bytes = 0
+        self._is_done = False
+
+    def feed(self, chunk: bytes) -> FeedDocument | None:
+        """Take the next piece of the body, without content coding.
+
+        Returns:
+            The document so far, without entries, once: when its first entry has begun.
+        """
+        if self._is_done:
+            return None
+        try:
+            self._read(chunk)
+            document = self._document()
+        except (ValueError, LookupError, RecursionError, MemoryError):
+            document = None
+            self._stop()
+        if document is not None or self._taken_bytes > MAX_HEAD_BYTES:
+            self._stop()
+        return document
+
+    def _read(self, chunk: bytes) -> None:
+        if not self._is_utf8 and self._decoder is None:
+            self._waiting += chunk
+            if len(self._waiting) < SNIFF_BYTES:
+                return
+            chunk = self._begin()
+        chunk = chunk[: MAX_HEAD_BYTES + 1]
+        self._taken_bytes += len(chunk)
+        text = self._decoder.decode(chunk).encode() if self._decoder is not None else chunk
+        self._text += text
+        self._guard.feed(text)
+
+    def _begin(self) -> bytes:
+        """Settle the encoding, and return what has waited for that."""
+        body = bytes(self._waiting)
+        self._waiting.clear()
+        encoding = encoding_of(body, self._media_type)
+        body = body[encoding.mark_bytes :]
+        self._is_utf8 = encoding.codec == "utf-8"
+        if not self._is_utf8:
+            self._decoder = codecs.getincrementaldecoder(encoding.codec)()
+        else:
+            refuse_other_formats(body)
+        return body
+
+    def _document(self) -> FeedDocument | None:
+        reader = self._opening.reader
+        if reader is None or not reader.has_entered:
+            return None
+        return reader.document(bytes(self._text[: reader.start_at]))
+
+    def _stop(self) -> None:
+        self._is_done = True
+        self._guard.close()
+        self._text = self._waiting = bytearray()
+        self._decoder = None

@@ -1,0 +1,1 @@
+"""JSON Feed, and the places of its values in the text."""

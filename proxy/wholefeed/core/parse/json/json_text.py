@@ -1,0 +1,219 @@
+"""JSON text: its encoding, its limits, and where the members of its top-level object stand (RFC 8259).
+
+text = json_text(body)                        # None: no JSON object
+members = scan(text, items="items", read=len, max_depth=256)
+text.encode()[members["title"].start : members["title"].end]      # '"title": "A feed"'
+"""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, NoReturn
+
+from wholefeed.core.parse.errors import ParseError
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
+_SNIFFED_BYTES: Final = 1024
+
+MAX_VALUES: Final = 2_000_000
+"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
+_MAX_QUOTES: Final = 2 * MAX_VALUES
+
+
+class Number(str):
+    """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
+
+    __slots__ = ()
+
+
+class Element(NamedTuple):
+    """An element of the array of items; offsets in characters."""
+
+    value: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the top-level object; offsets in characters, from its name on."""
+
+    value: Any
+    start: int
+    end: int
+    elements: tuple[Element, ...] | None = None
+    """Of the array of items; `value` is empty then."""
+
+
+def json_text(body: bytes) -> str | None:
+    """Return the text of a document that is a JSON object, or of one in UTF-16 with a byte order mark.
+
+    Raises:
+        ParseError: It begins as one and is no UTF-8 (RFC 8259, section 8.1).
+    """
+    mark, codec = b"", "utf-8"
+    for known, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if body.startswith(known):
+            mark, codec = known, name
+    beginning = body[len(mark) : len(mark) + _SNIFFED_BYTES].decode(codec, "ignore")
+    if not beginning.lstrip(" \t\r\n").startswith("{"):
+        return None
+    try:
+        return body[len(mark) :].decode(codec)
+    except UnicodeDecodeError as exc:
+        raise ParseError(
+            f"expected JSON in UTF-8, got another byte at {exc.start}", slug="malformed-json"
+        ) from exc
+
+
+def scan(
+    text: str, *, items: str, read: Callable[[Any], Any], max_depth: int, max_items: int | None
+) -> Mapping[str, Member]:
+    """Return the members of the top-level object; of those with the same name the last one counts.
+
+    Args:
+        text: A JSON object.
+        items: The member whose array is taken apart.
+        read: Makes of each of its elements what is kept of it.
+        max_depth: Levels of arrays and objects that are accepted.
+        max_items: Elements of that array that are accepted; None: no limit holds but the depth.
+
+    Raises:
+        ParseError: `malformed-json` or `xml-limit`.
+    """
+    if max_items is not None:
+        _check_values(text)
+    _check_depth(text, max_depth)
+    try:
+        return _Scanner(text, read, max_items).members(items)
+    except ParseError:
+        raise
+    except ValueError as exc:
+        raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
+
+
+def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
+    """Turn ascending offsets in characters into those of the text in UTF-8."""
+    if text.isascii():
+        yield from offsets
+        return
+    place = length = 0
+    for offset in offsets:
+        length += len(text[place:offset].encode())
+        place = offset
+        yield length
+
+
+def _check_values(text: str) -> None:
+    """Count before anything is made of them: a digit and a comma become a hundred bytes."""
+    if _values(text) <= MAX_VALUES:
+        return
+    if text.count('"') > _MAX_QUOTES or _values(_STRING.sub("", text)) > MAX_VALUES:
+        raise ParseError(f"expected at most {MAX_VALUES} JSON values, got more", slug="xml-limit")
+
+
+def _values(text: str) -> int:
+    """Return how many values begin, or may seem to, behind a comma or an opening bracket."""
+    return sum(map(text.count, ",[{"))
+
+
+def _check_depth(text: str, max_depth: int) -> None:
+    """Count before anything recurses. Strings are cut out as JSON itself reads them, from the front."""
+    if text.count("[") + text.count("{") <= max_depth:
+        return
+    depth = 0
+    for bracket in _NO_BRACKET.sub("", _STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > max_depth:
+            raise ParseError(f"expected at most {max_depth} levels of JSON, got more", slug="xml-limit")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+
+
+class _Scanner:
+    """Walks through the top level; what lies deeper is read by the standard library."""
+
+    def __init__(self, text: str, read: Callable[[Any], Any], max_items: int | None) -> None:
+        self._text = text
+        self._at = 0
+        self._read = read
+        self._max_items = max_items
+        self._decode = _DECODER.raw_decode
+
+    def members(self, items: str) -> dict[str, Member]:
+        found: dict[str, Member] = {}
+        self._expect("{")
+        if self._follows("}"):
+            return self._ended(found)
+        while True:
+            start = self._skip()
+            name = self._value()
+            if not isinstance(name, str) or isinstance(name, Number):
+                raise self._error("a member's name")
+            self._expect(":")
+            if name == items and self._text[self._skip() : self._at + 1] == "[":
+                found[name] = Member((), start, elements=tuple(self._elements()), end=self._at)
+            else:
+                found[name] = Member(self._value(), start, self._at)
+            if not self._follows(","):
+                self._expect("}")
+                return self._ended(found)
+
+    def _elements(self) -> Iterator[Element]:
+        self._expect("[")
+        if self._follows("]"):
+            return
+        for number in itertools.count():
+            if number == self._max_items:
+                raise ParseError(f"expected at most {number} entries, got more", slug="xml-limit")
+            start = self._skip()
+            yield Element(self._read(self._value()), start, self._at)
+            if not self._follows(","):
+                self._expect("]")
+                return
+
+    def _value(self) -> Any:
+        value, self._at = self._decode(self._text, self._skip())
+        return value
+
+    def _skip(self) -> int:
+        match = _SPACE.match(self._text, self._at)
+        assert match is not None, "no space is space enough"
+        self._at = match.end()
+        return self._at
+
+    def _follows(self, character: str) -> bool:
+        if self._text[self._skip() : self._at + 1] != character:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, character: str) -> None:
+        if not self._follows(character):
+            raise self._error(repr(character))
+
+    def _ended(self, found: dict[str, Member]) -> dict[str, Member]:
+        if self._skip() != len(self._text):
+            raise self._error("the end")
+        return found
+
+    def _error(self, expected: str) -> ValueError:
+        line = self._text.count("\n", 0, self._at) + 1
+        column = self._at - (self._text.rfind("\n", 0, self._at) + 1) + 1
+        return ValueError(f"no {expected} (line {line}, column {column})")

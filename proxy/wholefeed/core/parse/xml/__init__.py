@@ -1,0 +1,1 @@
+"""Atom, RSS and RDF: the families that are XML."""

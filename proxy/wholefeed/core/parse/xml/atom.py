@@ -1,0 +1,104 @@
+"""Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
+
+Entries of either may stand in a document of the other, each in its own namespace: that is how documents of
+both come to be one feed (rule R23).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from wholefeed.core.model import Entry, Head
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, site_id
+from wholefeed.core.parse.xml.attributes import attribute
+from wholefeed.core.parse.xml.frames import Frame, Options, nothing
+from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.reader import FeedReader
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
+from wholefeed.core.text.dates import parse_rfc3339
+
+# Atom 0.3's names for what RFC 4287 calls otherwise.
+_OLD_NAMES: Final = {
+    "updated": ("modified",),
+    "published": ("issued", "created"),
+    "rights": ("copyright",),
+}
+
+
+def _named(*names: str) -> dict[str, str]:
+    """Return Atom's elements of these names as expat reports them, of both versions."""
+    new = {f"{ATOM_NS}}}{name}": name for name in names}
+    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _OLD_NAMES.get(name, (name,))}
+    return new | old
+
+
+_ENTRIES: Final = frozenset(_named("entry"))
+_PERSON_AND_RIGHTS: Final = _named("author", "rights")
+_HEAD: Final = _named("id", "title", "updated")
+_FIELDS: Final = _named("author", "rights", "id", "updated", "source")
+_FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
+
+
+class AtomReader(FeedReader):
+    """Reads atom:feed, in either namespace."""
+
+    family: ClassVar[Family] = Family.ATOM
+
+    def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
+        super().__init__(guard, url, options)
+        self.version = version
+        self.fields = _FULL_FIELDS if self.is_full else _FIELDS
+        self.marks = frozenset({"author", "rights", "source", "link"})
+
+    def begin(self, attributes: list[str]) -> None:
+        self.enter(Frame(2, self._child_began, 1, nothing), attributes)
+
+    def _child_began(self, name: str, attributes: list[str]) -> None:
+        if name in _ENTRIES:
+            self.entry_began()
+        else:
+            self.head_child(name, attributes)
+
+    def head_slot(self, name: str) -> str:
+        return _HEAD.get(name, "")
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        if slot == "source":
+            self.descend(self._source_child)
+        elif slot == "link":
+            if (attribute(attributes, "rel") or "alternate") == "alternate":
+                self.values.setdefault("link", attribute(attributes, "href") or "")
+        else:
+            super().mark(slot, attributes)
+
+    def _source_child(self, name: str, _attributes: list[str]) -> None:
+        """The author and rights of atom:source count for its entry (RFC 4287, 4.2.1 and 4.2.11)."""
+        slot = _PERSON_AND_RIGHTS.get(name)
+        if slot:
+            self.values[slot] = ""
+
+    def entry(self, start: int, end: int) -> Entry:
+        values = self.values
+        updated = values.get("updated")
+        updated_at = parse_rfc3339(updated) if updated else None
+        order_at = updated_at
+        if updated_at is None:
+            if not self.is_full:
+                raise FieldsNeededError
+            order_at = parse_rfc3339(values.get("published", ""))
+        return Entry(
+            self.identity(), updated_at, order_at, start, end, "author" in values, "rights" in values
+        )
+
+    def head(self) -> Head:
+        values = self.head_values
+        return Head(
+            site_id=site_id(values.get("id", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=parse_rfc3339(values.get("updated", "")),
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )

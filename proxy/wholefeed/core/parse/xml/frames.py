@@ -1,0 +1,36 @@
+"""What a reader waits for at a time, and what is wanted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from wholefeed.core.model import EntryId
+
+
+class Frame(NamedTuple):
+    """What the reader waits for; depths count the root as 1."""
+
+    watch: int
+    on_child: Callable[[str, list[str]], None]
+    until: int
+    on_end: Callable[[], None]
+
+
+class Options(NamedTuple):
+    """What is wanted of one reading."""
+
+    identities: Sequence[EntryId] = ()
+    """Those that the document itself lists for its entries (`synthesize`)."""
+    is_full: bool = False
+    """Also collect what stands in for an entry's id or update instant."""
+    is_early: bool = False
+    """Stop where the first entry begins."""
+
+
+def nothing() -> None:
+    """An end that means nothing."""
+
+
+def ignore(_name: str, _attributes: list[str]) -> None:
+    """A beginning that means nothing."""

@@ -1,0 +1,251 @@
+"""expat under limits (FAULTS, section D): the only place that a document's bytes meet the XML parser.
+
+A `Guard` takes one document in pieces and hands its elements on to whoever set the handlers of its
+`parser`. It watches over what the handlers do not see by themselves: document types, namespace
+declarations, the version of XML, tokens without end.
+
+    guard = Guard(max_depth=256)
+    guard.parser.StartElementHandler = ...
+    guard.read(text)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NoReturn
+from xml.parsers.expat import ExpatError, XMLParserType
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
+
+from wholefeed.core.parse.errors import ParseError
+
+MAX_DEPTH: Final = 256
+MAX_ATTRIBUTES: Final = 256
+"""Of one element; its namespace declarations are counted apart, up to the same number."""
+MAX_ELEMENTS: Final = 2_000_000
+MAX_NAMESPACE_CHARACTERS: Final = 1024
+MAX_TOKEN_CHARACTERS: Final = 1 << 20
+"""Of one name or one attribute value."""
+
+MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS
+UNLIMITED: Final = MAX_ELEMENTS
+"""A `max_depth` that nothing within the limits reaches: no limit of size or number holds then.
+
+It is for documents that are stored, or made of entries of stored ones: these were within the limits when
+they were fetched, and what has been added to them since must not take them away.
+"""
+
+_CHUNK_BYTES: Final = 1 << 18
+_MAX_INTERNED: Final = 1 << 12
+
+_NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
+_TAG_BEGINS: Final = re.compile(rb"<[^!?]")
+_START_TAG: Final = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
+# An entity that is not predefined, outside of what XML does not read references in.
+_UNDECLARED: Final = re.compile(
+    rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>|&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;\s]*)",
+    re.DOTALL,
+)
+
+
+class Guard:
+    """One document on its way through expat.
+
+    Handlers get names as `URI}name` and attributes as a flat list of names and values.
+    """
+
+    def __init__(self, *, max_depth: int = MAX_DEPTH) -> None:
+        self.is_limited = max_depth < UNLIMITED
+        self.max_depth = max_depth
+        self.text: bytes | bytearray = b""
+        """What was read so far, at least."""
+        self.must_measure = False
+        """Whether names and values must be measured: the text has room for one that is too long."""
+        self.parser: XMLParserType = DefusedXMLParser(encoding="utf-8").parser
+        self._doctype = False
+        self._declared: dict[str, str] = {}
+        self._declared_at = -1
+        parser = self.parser
+        # Set by ElementTree for its tree; the default handler would also make expat report every character.
+        parser.DefaultHandlerExpand = None
+        parser.CommentHandler = None
+        parser.ProcessingInstructionHandler = None
+        parser.CharacterDataHandler = None
+        parser.StartElementHandler = None
+        parser.EndElementHandler = None
+        parser.ordered_attributes = True
+        parser.buffer_text = True
+        parser.XmlDeclHandler = self._xml_declared
+        parser.StartDoctypeDeclHandler = self._doctype_began
+        parser.StartNamespaceDeclHandler = self._namespace_declared
+
+    def read(self, text: bytes) -> None:
+        """Read a whole document in UTF-8.
+
+        In chunks, so that a limit stops it soon (expat goes on to the end of what it was given); they grow
+        while a token does not end in one, so that it is not scanned over and over (FAULTS, finding 13).
+
+        Raises:
+            ParseError: The document is malformed or breaks a limit.
+        """
+        self.text = text
+        self.must_measure = self.is_limited and _has_long_run(text)
+        view = memoryview(text)
+        position, size = 0, _CHUNK_BYTES
+        while position < len(text):
+            self.feed(view[position : position + size])
+            position += size
+            size = max(_CHUNK_BYTES, self._pending_bytes(position))
+        self.feed(b"", is_final=True)
+        if self._doctype:
+            self._check_entities()
+
+    def feed(self, chunk: bytes | memoryview, *, is_final: bool = False) -> None:
+        """Read on. The caller sees to it that `text` holds the chunk.
+
+        Raises:
+            ParseError: The document is malformed or breaks a limit.
+        """
+        try:
+            self.parser.Parse(chunk, is_final)
+        except ExpatError as exc:
+            raise ParseError(
+                f"expected well-formed XML, got an error: {_reason(exc)}", slug="malformed-xml"
+            ) from exc
+        except DefusedXmlException as exc:
+            raise self._error(
+                "dtd-forbidden", "expected a document without entity declarations, got one"
+            ) from exc
+        if len(self.parser.intern) > _MAX_INTERNED:
+            self.parser.intern.clear()
+
+    def close(self) -> None:
+        """Let go of the handlers: they form cycles that would keep the text alive."""
+        parser = self.parser
+        for name in dir(parser):
+            if name.endswith(("Handler", "HandlerExpand")):
+                setattr(parser, name, None)
+        self.text = b""
+
+    def declarations(self) -> Mapping[str, str]:
+        """Return the namespaces that the element which begins now declares, by prefix ('' the default)."""
+        return self._declared if self._declared_at == self.parser.CurrentByteIndex else {}
+
+    def end_of(self, start: int) -> int:
+        """Return where the element ends that began at `start` and whose end expat reports now.
+
+        The reported index lies before an end tag, but behind an empty-element tag.
+        """
+        tag = _START_TAG.match(self.text, start)
+        if tag is not None and tag[0].endswith(b"/>"):
+            return tag.end()
+        return self.text.find(b">", self.parser.CurrentByteIndex) + 1
+
+    def is_written(self, name: str) -> bool:
+        """Whether the element that begins now is written so: without a prefix, say."""
+        start = self.parser.CurrentByteIndex + 1
+        end = start + len(name)
+        return self.text[start:end] == name.encode() and self.text[end : end + 1] in _NAME_ENDS
+
+    def end_of_tag(self, start: int) -> int:
+        """Return where the start tag ends that begins at `start`."""
+        tag = _START_TAG.match(self.text, start)
+        assert tag is not None, "expat has reported it"
+        return tag.end()
+
+    def check_element(self, name: str, attributes: list[str]) -> None:
+        """Measure what a start tag holds.
+
+        Raises:
+            ParseError: Too many attributes, or one name or value is too long.
+        """
+        if len(attributes) > 2 * MAX_ATTRIBUTES:
+            self.limit(f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
+        longest = max(len(name), max(map(len, attributes), default=0))
+        if longest > MAX_TOKEN_CHARACTERS:
+            self._limit_token(longest)
+
+    def _limit_token(self, length: int) -> None:
+        self.limit(f"names and attributes of at most {MAX_TOKEN_CHARACTERS} characters", f"one of {length}")
+
+    def limit(self, expected: str, found: str) -> None:
+        """End the reading at a limit, if limits hold for this document.
+
+        Raises:
+            ParseError: `xml-limit`.
+        """
+        if self.is_limited:
+            self.stop("xml-limit", expected, found)
+
+    def stop(self, slug: str, expected: str, found: str) -> NoReturn:
+        """End the reading here.
+
+        Raises:
+            ParseError: Always.
+        """
+        raise self._error(slug, f"expected {expected}, got {found}")
+
+    def _error(self, slug: str, message: str) -> ParseError:
+        line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+        return ParseError(f"{message} (line {line}, column {column})", slug=slug)
+
+    def _pending_bytes(self, position: int) -> int:
+        """Return how long the token is that expat waits for the end of."""
+        start = self.parser.CurrentByteIndex
+        pending = position - start
+        if pending > MAX_TAG_BYTES and _TAG_BEGINS.match(self.text, start):
+            self.limit(f"start tags of at most {MAX_TAG_BYTES} bytes", "a longer one")
+        return pending
+
+    def _xml_declared(self, version: str, _encoding: str | None, _standalone: int) -> None:
+        if version != "1.0":
+            self.stop("unsupported-format", "XML 1.0", f"XML {version[:8]}")
+
+    def _doctype_began(self, name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
+        """A document type without an internal subset is let pass: RSS 0.91 has one. It is never fetched."""
+        if has_subset:
+            self.stop("dtd-forbidden", "a DOCTYPE without an internal subset", "one with")
+        if name.lower() == "html":
+            self.stop("not-a-feed", "a feed", "HTML")
+        self._doctype = True
+
+    def _namespace_declared(self, prefix: str | None, uri: str | None) -> None:
+        if len(uri or "") > MAX_NAMESPACE_CHARACTERS:
+            self.limit(
+                f"a namespace URI of at most {MAX_NAMESPACE_CHARACTERS} characters", f"{len(uri or '')}"
+            )
+        if len(prefix or "") > MAX_TOKEN_CHARACTERS:
+            self._limit_token(len(prefix or ""))
+        index = self.parser.CurrentByteIndex
+        if index != self._declared_at:
+            self._declared, self._declared_at = {}, index
+        self._declared[prefix or ""] = uri or ""
+        if len(self._declared) > MAX_ATTRIBUTES:
+            self.limit(f"at most {MAX_ATTRIBUTES} namespace declarations", "more")
+
+    def _check_entities(self) -> None:
+        """Under an external DOCTYPE expat passes over undeclared entities in silence; the output has none."""
+        for match in _UNDECLARED.finditer(self.text):
+            if match[1] is not None:
+                line = self.text.count(b"\n", 0, match.start()) + 1
+                entity = match[1][:20].decode("utf-8", "replace")
+                raise ParseError(
+                    f"expected declared entities, got &{entity}; (line {line})", slug="malformed-xml"
+                )
+
+
+def _reason(exc: ExpatError) -> str:
+    return f"{str(exc).partition(':')[0]} (line {exc.lineno}, column {exc.offset + 1})"
+
+
+def _has_long_run(text: bytes) -> bool:
+    """Whether so many bytes stand without a "<" that one start tag might be longer than a token may be."""
+    position = 0
+    while len(text) - position > MAX_TOKEN_CHARACTERS:
+        found = text.rfind(b"<", position + 1, position + MAX_TOKEN_CHARACTERS)
+        if found < 0:
+            return True
+        position = found
+    return False

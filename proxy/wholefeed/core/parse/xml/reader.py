@@ -1,0 +1,300 @@
+"""What Atom and RSS have in common: an element that holds the head's children and the entries.
+
+A `FeedReader` takes the elements of one document from expat. At any time it waits for two things only:
+elements that begin at one depth (`Frame.watch`), and the end of the element at another (`Frame.until`);
+everything else costs a comparison. Nothing is built from what lies deeper; entries are byte ranges.
+
+    container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
+    container --another child begins--> head child --ends--> container
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from wholefeed.core.model import (
+    Entry,
+    EntryId,
+    FeedDocument,
+    Head,
+    HeadChild,
+    HistoryElement,
+    Link,
+    Scope,
+    Tombstone,
+    entry_id,
+)
+from wholefeed.core.notes import Note
+from wholefeed.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
+from wholefeed.core.parse.xml.attributes import DELETED, LINKS, head_link, inner_scope, tombstone, too_much
+from wholefeed.core.parse.xml.frames import Frame, Options, ignore, nothing
+from wholefeed.core.parse.xml.guard import MAX_ATTRIBUTES, MAX_ELEMENTS, Guard
+from wholefeed.core.terms import FH_NS, Family
+
+MAX_ENTRIES: Final = 250_000
+MAX_HEAD_CHILDREN: Final = 100_000
+MAX_HEAD_BYTES: Final = 2 << 20
+"""Of the elements beside the entries together: they go out with every answer."""
+MAX_SCOPES: Final = 16
+"""Different surroundings that the entries of one document can have."""
+
+_MAX_FLAT: Final = 2 * MAX_ATTRIBUTES
+
+
+class FeedReader(ABC):
+    """Reads one document of one family, from the start of its root on.
+
+    Args:
+        guard: Its parser; the reader takes over the element handlers.
+        url: Of the document, after redirects.
+        options: What is wanted.
+    """
+
+    family: ClassVar[Family]
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        self.guard = guard
+        self.parser = guard.parser
+        self.url = url
+        self.version = ""
+        self.has_entered = False
+        """Whether the first entry began."""
+        self._options = options
+        self.is_full = options.is_full
+        self.fields: Mapping[str, str] = {}
+        """Children of entries that are read, and what each is kept as."""
+        self.marks: frozenset[str] = frozenset()
+        """Those among them whose text is not wanted: `mark` looks at them."""
+        self.entries: list[Entry] = []
+        self._alternatives: list[Alternative] = []
+        self.values: dict[str, str] = {}
+        """Of the entry that is being read."""
+        self.head_values: dict[str, str] = {}
+        self.children: list[HeadChild] = []
+        self.links: list[Link] = []
+        self.history: list[HistoryElement] = []
+        self.tombstones: list[Tombstone] = []
+        self.scope = Scope({}, "", url)
+        """The head's."""
+        self.further_scopes: list[Scope] = []
+        self.start_at = 0
+        """Of the entry or head child that is being read."""
+        self._head_bytes = 0
+        self._child = ("", "", "")
+        self._slot = ""
+        self._pieces: list[str] = []
+        self._add = self._pieces.append
+        self._field_end = self._field_ended
+        self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
+        self._wait(self._container)
+
+    # -- what a family adds -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self, attributes: list[str]) -> None:
+        """Take the root's start tag."""
+
+    @abstractmethod
+    def head_slot(self, name: str) -> str:
+        """Return what the text of a head child is kept as; empty when it is not wanted."""
+
+    @abstractmethod
+    def entry(self, start: int, end: int) -> Entry:
+        """Make the entry from `values`; one without an id is identified afterwards."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Make the head from what was read so far."""
+
+    # -- expat's handlers ---------------------------------------------------------------------------------
+
+    def take_over(self, attributes: list[str]) -> None:
+        """Begin with the root, whose start tag expat reports now."""
+        self.guard.check_element("", attributes)
+        self.begin(attributes)
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers()
+
+    def _handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
+        """Make what runs for every element: closures, because they are the fastest."""
+        guard, measured = self.guard, self.guard.must_measure
+        depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth, left
+            depth += 1
+            left -= 1
+            if measured or (attributes and len(attributes) > _MAX_FLAT):
+                guard.check_element(name, attributes)
+            if depth == self._watch:
+                self._on_child(name, attributes)
+            elif depth > max_depth:
+                guard.limit(f"at most {max_depth} levels of elements", "more")
+            if left < 0:
+                guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
+
+        def end(_name: str) -> None:
+            nonlocal depth
+            if depth == self._until:
+                self._on_end()
+            depth -= 1
+
+        return start, end
+
+    def _wait(self, frame: Frame) -> None:
+        self._watch, self._on_child, self._until, self._on_end = frame
+
+    # -- the container ------------------------------------------------------------------------------------
+
+    def enter(self, container: Frame, attributes: Sequence[str]) -> None:
+        """Go into the element that holds head and entries: what it declares holds for them."""
+        self.scope = self.inner(self.scope, attributes)
+        self.contain(container)
+
+    def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
+        """Return what holds inside of the element that begins now."""
+        scope = inner_scope(outer, self.guard.declarations(), attributes)
+        if expected := too_much(scope.prefixes):
+            self.guard.limit(expected, "more")
+        return scope
+
+    def numbered(self, scope: Scope) -> int:
+        """Return the `Entry.scope` of entries that do not stand beside the head's children."""
+        if scope not in self.further_scopes:
+            if len(self.further_scopes) == MAX_SCOPES:
+                self.guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
+            self.further_scopes.append(scope)
+        return self.further_scopes.index(scope) + 1
+
+    def contain(self, container: Frame) -> None:
+        """Wait for the children of an element that holds entries."""
+        self._container = container
+        depth = container.watch
+        self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
+        self._wait(container)
+
+    # -- the head -----------------------------------------------------------------------------------------
+
+    def head_child(self, name: str, attributes: list[str]) -> None:
+        """A child of the container that is no entry began."""
+        self.start_at = self.parser.CurrentByteIndex
+        namespace, _, local = name.rpartition("}")
+        relation = ""
+        if name in LINKS:
+            self.links.append(head_link(attributes, self.scope))
+            relation = self.links[-1].relation
+        elif name == DELETED and (deleted := tombstone(attributes)):
+            self.tombstones.append(deleted)
+        self._child = (namespace, local, relation)
+        self._slot = local if namespace == FH_NS else self.head_slot(name)
+        if self._slot:
+            self.parser.CharacterDataHandler = self._add
+        self._until, self._on_end = self._watch, self._head_child_ended
+
+    def _head_child_ended(self) -> None:
+        namespace, local, relation = self._child
+        end = self.guard.end_of(self.start_at)
+        self.children.append(HeadChild(namespace, local, self.start_at, end, relation))
+        self._head_bytes += end - self.start_at
+        if len(self.children) > MAX_HEAD_CHILDREN:
+            self.guard.limit(f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.guard.limit(f"at most {MAX_HEAD_BYTES} bytes of elements beside the entries", "more")
+        if self._slot:
+            text = self._captured().strip(SPACES)
+            if namespace == FH_NS:
+                self.history.append(HistoryElement(local, text))
+            else:
+                self.head_values.setdefault(self._slot, text)
+        self._wait(self._container)
+
+    # -- entries ------------------------------------------------------------------------------------------
+
+    def entry_began(self) -> None:
+        """A child of the container that is an entry began."""
+        self.has_entered = True
+        self.start_at = self.parser.CurrentByteIndex
+        if self._options.is_early:
+            self.parser.StartElementHandler = self.parser.EndElementHandler = None
+            return
+        self.values = {}
+        self._wait(self._entry_frame)
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        """A field whose text is not wanted began: it is noted."""
+        self.values[slot] = ""
+
+    def _field_began(self, name: str, attributes: list[str]) -> None:
+        slot = self.fields.get(name)
+        if slot is None:
+            return
+        if slot in self.marks:
+            self.mark(slot, attributes)
+        elif slot not in self.values:
+            self._slot = slot
+            self._until, self._on_end = self._watch, self._field_end
+            self.parser.CharacterDataHandler = self._add
+
+    def _field_ended(self) -> None:
+        self.values[self._slot] = self._captured()
+        _, _, self._until, self._on_end = self._entry_frame
+
+    def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
+        """Look at the children of the field that begins now."""
+        self._wait(Frame(self._watch + 1, on_child, self._watch, self._descended))
+
+    def _descended(self) -> None:
+        self._wait(self._entry_frame)
+
+    def _captured(self) -> str:
+        self.parser.CharacterDataHandler = None
+        pieces = self._pieces
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        pieces.clear()
+        return text
+
+    def _entry_ended(self) -> None:
+        if self.values:  # it has children: there is an end tag
+            end = self.guard.text.find(b">", self.parser.CurrentByteIndex) + 1
+        else:
+            end = self.guard.end_of(self.start_at)
+        entry = self.entry(self.start_at, end)
+        if len(self.entries) >= MAX_ENTRIES:
+            self.guard.limit(f"at most {MAX_ENTRIES} entries", "more")
+        self.entries.append(entry)
+        if self.is_full:
+            self._alternatives.append(alternative(self.values))
+        self._wait(self._container)
+
+    def identity(self) -> EntryId:
+        """Return the identity that the entry's own id makes (R9).
+
+        Raises:
+            FieldsNeededError: It has none, and what else identifies it was not collected.
+        """
+        text = self.values.get("id", "").strip(SPACES)
+        if not text and not self.is_full and not self._options.identities:
+            raise FieldsNeededError
+        return entry_id(text)
+
+    def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
+        """Return what was read."""
+        entries, listed = self.entries, self._options.identities
+        if listed and len(listed) == len(entries):
+            entries = [e._replace(identity=i) for e, i in zip(entries, listed, strict=True)]
+        elif self.is_full:
+            entries = identified(entries, self._alternatives)
+        further = tuple(self.further_scopes)
+        return FeedDocument(
+            self.url, self.family, self.version, text, self.head(), tuple(entries), notes, further
+        )
+
+    def check_listed(self) -> None:
+        """See to it that the identities which the document lists are as many as its entries.
+
+        Raises:
+            FieldsNeededError: They are not; they mean nothing then.
+        """
+        if self._options.identities and len(self._options.identities) != len(self.entries):
+            raise FieldsNeededError

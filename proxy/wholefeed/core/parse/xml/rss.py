@@ -1,0 +1,169 @@
+"""RSS 2.0 and its forebears 0.9x, but for those in RDF.
+
+All have an `rss` root. Some documents put it in a default namespace of their own making; then its elements
+are those of that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a
+further one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import ClassVar, Final
+
+from wholefeed.core.model import Entry, Head
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
+from wholefeed.core.parse.xml.attributes import attribute
+from wholefeed.core.parse.xml.frames import Frame, Options, nothing
+from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.reader import FeedReader
+from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, Family
+from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+
+_CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
+
+RSS_NAMESPACES: Final = frozenset(
+    {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
+    | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
+)
+"""Of RSS's own people: items in these are known in every document, with a prefix too."""
+
+_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
+_PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}
+_PLAIN_FULL: Final = {**_PLAIN, "link": "link", "title": "title", "description": "summary"}
+_FOREIGN: Final = {
+    f"{ATOM_NS}}}updated": "updated",
+    f"{DCTERMS_NS}}}modified": "modified",
+    f"{ATOM_NS}}}published": "published",
+    f"{DC_NS}}}date": "date",
+}
+_FOREIGN_FULL: Final = {**_FOREIGN, f"{_CONTENT_NS}}}encoded": "content"}
+_MAX_VERSION_CHARACTERS: Final = 16
+
+
+def plain_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
+    """Return RSS's own element names as expat reports them in any of these namespaces."""
+    return {
+        f"{namespace}}}{name}" if namespace else name: slot
+        for namespace in namespaces
+        for name, slot in names.items()
+    }
+
+
+class RssReader(FeedReader):
+    """Reads rss, in whatever namespace it is."""
+
+    family: ClassVar[Family] = Family.RSS
+
+    def __init__(self, guard: Guard, url: str, options: Options, namespace: str) -> None:
+        super().__init__(guard, url, options)
+        self._namespaces: set[str] = set()
+        self._head_slots: dict[str, str] = {}
+        self._has_channel = False
+        self._place = 0
+        """`Entry.scope` of the items that come."""
+        self._around = self.scope
+        """What is in force for items that are not in the first channel, which is the feed."""
+        self._root_scope = self.scope
+        self._accept({namespace, *RSS_NAMESPACES})
+
+    def _accept(self, namespaces: set[str]) -> None:
+        """Take RSS's own elements from these namespaces too."""
+        self._namespaces |= namespaces
+        plain, foreign = (_PLAIN_FULL, _FOREIGN_FULL) if self.is_full else (_PLAIN, _FOREIGN)
+        self.fields = {**plain_names(plain, self._namespaces), **foreign}
+        self._head_slots = {
+            **plain_names(_HEAD, self._namespaces - {ATOM_NS}),
+            f"{ATOM_NS}}}updated": "updated",
+        }
+
+    def begin(self, attributes: list[str]) -> None:
+        self.version = (attribute(attributes, "version") or "").strip(SPACES)[
+            :_MAX_VERSION_CHARACTERS
+        ] or "2.0"
+        self.enter(self._root_frame(), attributes)
+        self._root_scope = self._around = self.scope
+
+    def _root_frame(self) -> Frame:
+        return Frame(2, self._root_child, 1, nothing)
+
+    def _root_child(self, name: str, attributes: list[str]) -> None:
+        namespace, _, local = name.rpartition("}")
+        if local == "channel" and namespace in self._namespaces:
+            self._place = 0
+            if self._has_channel:
+                self._around = self.inner(self._root_scope, attributes)
+                self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
+            else:
+                self._has_channel = True
+                self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
+        else:
+            self._beside_child(name, attributes)
+
+    def _channel_ended(self) -> None:
+        self._place = 0
+        self._around = self._root_scope
+        self.contain(self._root_frame())
+
+    def _beside_child(self, name: str, attributes: list[str]) -> None:
+        """Beside the first channel and in further ones only items count."""
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self._place = self._place or self.numbered(self._around)
+            self.item_began(attributes)
+
+    def _channel_child(self, name: str, attributes: list[str]) -> None:
+        if name == "item":
+            self.item_began(attributes)
+            return
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self.item_began(attributes)
+        else:
+            self.head_child(name, attributes)
+
+    def item_began(self, attributes: list[str]) -> None:
+        """An item began."""
+        self.entry_began()
+
+    def _is_plain(self, namespace: str) -> bool:
+        """An item without a prefix is one, whatever default namespace was put around it.
+
+        With a prefix only where every reader knows its namespace: the output's rss element is in none.
+        """
+        if namespace in RSS_NAMESPACES:
+            return True
+        if not self.guard.is_written("item"):
+            return False
+        if namespace not in self._namespaces:
+            self._accept({namespace})
+        return True
+
+    def head_slot(self, name: str) -> str:
+        return self._head_slots.get(name, "")
+
+    def entry(self, start: int, end: int) -> Entry:
+        values = self.values
+        updated_at = None
+        if "updated" in values:
+            updated_at = parse_rfc3339(values["updated"])
+        if updated_at is None and "modified" in values:
+            updated_at = parse_rfc3339(values["modified"])
+        order_at = updated_at
+        for slot in ("published", "pubDate", "date"):
+            if order_at is None and slot in values:
+                order_at = parse_rfc822(values[slot])
+        return Entry(self.identity(), updated_at, order_at, start, end, scope=self._place)
+
+    def head(self) -> Head:
+        values = self.head_values
+        dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
+        return Head(
+            site_id=site_id(values.get("link", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=next((date for date in dates if date is not None), None),
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )

@@ -1,0 +1,1 @@
+"""When anything is asked again (R13, R14, RFC 9111, moves, polls)."""

@@ -1,0 +1,1 @@
+"""URLs, dates, and URLs as they may be shown."""

@@ -1,0 +1,261 @@
+"""URLs: resolving references, and the one spelling that a feed is known by.
+
+Only the syntax of URLs lives here. Which addresses may be connected to is decided at the socket, which
+site a host belongs to in `wholefeed.fetch.sites`.
+
+    target = resolve("http://example.org/feed/", "../2003/11.atom")
+    key = canonical_url("HTTP://Example.org:80/feed#top")      # http://example.org/feed
+    same_document(key, "http://example.org/./feed")            # True
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
+
+import idna
+
+from wholefeed.core.text.uri import (
+    PATH_CHARACTERS,
+    QUERY_CHARACTERS,
+    Parts,
+    joined,
+    merged,
+    requoted,
+    split,
+    without_dot_segments,
+)
+
+MAX_URL_CHARACTERS: Final = 2048
+"""Longest URL that a feed or a document of a chain can have (FAULTS row 20)."""
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+_HIGHEST_PORT: Final = 65535
+_HIGHEST_HOST_CHARACTERS: Final = 253
+_SHOWN_CHARACTERS: Final = 200
+
+
+class UrlError(ValueError):
+    """A URL that no feed can have; the message says what was expected and what came.
+
+    Args:
+        message: For people. Never holds a user name or password.
+        slug: One of invalid-url, ambiguous-host, userinfo-not-allowed (FAULTS rows 8, 17, 20).
+    """
+
+    def __init__(self, message: str, slug: str = "invalid-url") -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+# RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
+_AUTHORITY: Final = re.compile(r"(?:(.*)@)?(\[[^\]\[]*\]|[^\[\]:@]*)(?::([0-9]*))?", re.DOTALL)
+# What no text should hold (Unicode, 23.7), some of which XML forbids.
+_NONCHARACTERS: Final = "\ufdd0-\ufdef" + "".join(
+    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+)
+_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_NONCHARACTERS}]")
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+# https://url.spec.whatwg.org/#ends-in-a-number-checker
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_DOTTED_QUAD: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
+
+
+def resolve(base: str, reference: str) -> str:
+    """Return the absolute URL that a reference means (RFC 3986, section 5.2; rule R11).
+
+    White space around the reference is stripped, line breaks and tabs in it are dropped and blanks become
+    `%20`, as clients do with what people write into documents. A fragment stays. A reference that repeats
+    the base's http(s) scheme without an authority counts as relative (section 5.2.2, not strict).
+
+    Raises:
+        ValueError: The result is no absolute URL, or is an http(s) one that cannot be parsed.
+    """
+    cleaned = reference.strip(" \t\r\n\f").translate({9: None, 10: None, 13: None}).replace(" ", "%20")
+    if _CONTROLS.search(cleaned):
+        raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
+    there = split(cleaned)
+    if there.scheme is None or _repeats_scheme(there, base):
+        there = merged(split(base.strip(" \t\r\n\f")), there)
+    if there.scheme is None:
+        raise ValueError(f"expected an absolute URL, got {_shown(cleaned)} without a usable base")
+    if there.scheme.lower() in DEFAULT_PORTS:
+        _split_authority(there.authority, cleaned)
+    return joined(there._replace(path=without_dot_segments(there.path)))
+
+
+def is_http(url: str) -> bool:
+    """Return whether the URL is an absolute http or https one with a host."""
+    parts = split(url)
+    if parts.scheme is None or parts.scheme.lower() not in DEFAULT_PORTS:
+        return False
+    try:
+        _split_authority(parts.authority, url)
+    except ValueError:
+        return False
+    return True
+
+
+def canonical_url(text: str) -> str:
+    """Return the one spelling of an http(s) URL that its document is known by (FAULTS row 27).
+
+    Scheme and host are lower case, the host in its ASCII form (IDNA, UTS 46), the default port, the fragment
+    and dot segments are gone, an empty path is "/", percent-encoding is the least possible with capital
+    digits (RFC 3986, section 6.2.2). Canonical URLs are their own canonical form.
+
+    Raises:
+        UrlError: The URL is none that can be fetched; its `slug` says how (FAULTS rows 8, 10, 16, 17, 20).
+    """
+    _check_characters(text)
+    parts = split(text)
+    scheme = (parts.scheme or "").lower()
+    if scheme not in DEFAULT_PORTS:
+        raise UrlError(f"expected an http(s) URL, got {_shown(text)}")
+    userinfo, host, port = _split_authority(parts.authority, text)
+    if userinfo is not None:
+        raise UrlError(
+            "expected a URL without user name and password, got one with them", "userinfo-not-allowed"
+        )
+    authority = _canonical_host(host)
+    if port is not None and port != DEFAULT_PORTS[scheme]:
+        authority = f"{authority}:{port}"
+    path = without_dot_segments(requoted(parts.path, PATH_CHARACTERS)) or "/"
+    query = None if parts.query is None else requoted(parts.query, QUERY_CHARACTERS)
+    url = joined(Parts(scheme, authority, path, query, None))
+    if len(url) > MAX_URL_CHARACTERS:
+        raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(url)}")
+    return url
+
+
+@lru_cache(maxsize=4096)  # a walk asks again and again for the few URLs around its tip
+def document_key(url: str) -> str:
+    """Return what two spellings of one document's URL have in common. Never raises.
+
+    That is the canonical form, or where there is none the URL without its fragment.
+    """
+    try:
+        return canonical_url(url.partition("#")[0])
+    except UrlError:
+        return url.partition("#")[0]
+
+
+def same_document(a: str, b: str) -> bool:
+    """Return whether two URLs name one document: equal after normalisation, whatever their fragments."""
+    return a == b or document_key(a) == document_key(b)
+
+
+def is_fetchable(url: str) -> bool:
+    """Return whether a document can have this URL: an http(s) one that has a canonical form."""
+    try:
+        canonical_url(url.partition("#")[0])
+    except UrlError:
+        return False
+    return True
+
+
+def redacted(text: str) -> str:
+    """Return a URL or a would-be one for people to read: not too long, without user name and password."""
+    cleaned = re.sub("//.*@", "//", text, flags=re.DOTALL)
+    return cleaned if len(cleaned) <= _SHOWN_CHARACTERS else f"{cleaned[:_SHOWN_CHARACTERS]}…"
+
+
+def host_of(url: str) -> str:
+    """Return the host of an http(s) URL in its canonical form, an IPv6 one without its brackets.
+
+    Raises:
+        UrlError: As `canonical_url`.
+    """
+    authority = split(canonical_url(url)).authority
+    return _split_authority(authority, url)[1].strip("[]")
+
+
+def _repeats_scheme(reference: Parts, base: str) -> bool:
+    scheme = (reference.scheme or "").lower()
+    return (
+        scheme in DEFAULT_PORTS
+        and reference.authority is None
+        and (split(base.strip()).scheme or "").lower() == scheme
+    )
+
+
+def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, int | None]:
+    """Return user name and password as written, the host as written, the port."""
+    match = _AUTHORITY.fullmatch(authority or "")
+    if match is None or "\\" in match[0]:
+        raise UrlError(f"expected a host and perhaps a port, got {_shown(url)}")
+    userinfo, host, port_text = match.groups()
+    if not host:
+        raise UrlError(f"expected a URL with a host, got {_shown(url)}")
+    if not port_text:
+        return userinfo, host, None
+    port = int(port_text.lstrip("0")[:6] or "0")
+    if not 0 < port <= _HIGHEST_PORT:
+        raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_shown(port_text)}")
+    return userinfo, host, port
+
+
+def _check_characters(text: str) -> None:
+    if len(text) > MAX_URL_CHARACTERS:
+        raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(text)}")
+    if " " in text or "\\" in text or _CONTROLS.search(text):
+        raise UrlError(
+            f"expected a URL without white space, control characters and backslashes, got {_shown(text)}"
+        )
+
+
+def _canonical_host(written: str) -> str:
+    if written.startswith("["):
+        return _canonical_ipv6(written)
+    host = _ascii_host(written)
+    labels = host.split(".")
+    if _NUMBER.fullmatch(labels[-1] or (labels[-2] if len(labels) > 1 else "")):
+        return _canonical_ipv4(host)
+    if labels[-1] == "" and len(labels) > 1:
+        del labels[-1]
+    host = ".".join(labels)
+    if len(host) > _HIGHEST_HOST_CHARACTERS or not all(map(_LABEL.fullmatch, labels)):
+        raise UrlError(f"expected a host name, got {_shown(written)}")
+    return host
+
+
+def _ascii_host(written: str) -> str:
+    """Names in ASCII are taken as they are: real ones hold underscores, which IDNA forbids."""
+    try:
+        host = unquote(written, errors="strict")
+        return host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
+    except (UnicodeError, ValueError) as exc:  # IDNAError is a UnicodeError
+        raise UrlError(f"expected a host name, got {_shown(written)}") from exc
+
+
+def _canonical_ipv4(host: str) -> str:
+    """Clients and resolvers disagree on every other spelling of an address: none is taken (FAULTS row 8)."""
+    try:
+        if _DOTTED_QUAD.fullmatch(host):
+            return str(ipaddress.IPv4Address(host))
+    except ValueError:
+        pass
+    raise UrlError(
+        f"expected a host name or an IPv4 address as four decimal numbers, got {_shown(host)}",
+        "ambiguous-host",
+    )
+
+
+def _canonical_ipv6(written: str) -> str:
+    literal = written[1:-1]
+    try:
+        if "%" in literal:
+            raise ValueError("a zone id means nothing to anybody else (RFC 6874)")
+        address = ipaddress.IPv6Address(literal)
+    except ValueError as exc:
+        raise UrlError(f"expected an IPv6 address without a zone, got {_shown(written)}") from exc
+    if address.ipv4_mapped is not None:  # its text differs between versions of Python
+        return f"[::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}]"
+    return f"[{address}]"
+
+
+def _shown(text: str) -> str:
+    return repr(redacted(text))

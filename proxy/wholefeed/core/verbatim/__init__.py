@@ -1,0 +1,1 @@
+"""An entry cut out so that it means the same elsewhere (R22)."""

@@ -1,0 +1,239 @@
+"""Slices of a document that mean the same in another one (rule R22; design, section 5).
+
+An entry is sent as its publisher wrote it, in a document of ours. What it takes from its surroundings is
+added to its start tag: namespaces, xml:lang, xml:base; an Atom entry without an author takes along its
+feed's. Nothing else is touched, and what is self-contained already is left as it is.
+
+    fragments = Fragments(document)
+    bodies = [fragments.entry(n, context) for n in range(len(document.entries))]
+    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)      # for the output root to declare
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Final
+
+from wholefeed.core.context import HeadContext
+from wholefeed.core.formats import default_namespace
+from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
+from wholefeed.core.verbatim.references import has_relative_reference
+from wholefeed.core.verbatim.start_tags import attribute, extended, is_simple, with_children
+from wholefeed.core.verbatim.surroundings import Surroundings, binding
+
+ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
+MAX_CONTEXT_BYTES: Final = 4096
+"""Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
+
+_BITS: Final = tuple((b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES))
+
+# Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
+_WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
+_PERHAPS_REFERENCE: Final = frozenset(
+    {"title", "subtitle", "rights", "author", "contributor", "id", "icon", "logo", "tagline", "copyright"}
+)
+_WITHOUT_LANGUAGE: Final = frozenset(
+    {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
+    | {"skipHours", "skipDays", "modified"}
+)
+_INHERITED: Final = (
+    frozenset({f"{ATOM_NS}}}author", f"{ATOM_03_NS}}}author"}),
+    frozenset({f"{ATOM_NS}}}rights", f"{ATOM_03_NS}}}copyright"}),
+)
+"""What entries take from their feed: authors, and rights."""
+
+
+class Fragments:
+    """The self-contained slices of one document in XML.
+
+    Args:
+        document: The document.
+        namespace: The default namespace around them in the output; the family's usual one when None.
+    """
+
+    def __init__(self, document: FeedDocument, namespace: str | None = None) -> None:
+        self.document = document
+        self._text = document.text
+        self._is_atom = document.family is Family.ATOM
+        expected = default_namespace(document.family) if namespace is None else namespace
+        entries_at = min((entry.start for entry in document.entries), default=len(document.text))
+        self._around = [
+            Surroundings(scope, document.family, expected, document.text, entries_at)
+            for scope in document.scopes
+        ]
+        self._tag = b"<entry" if self._is_atom else b"<item"
+        self._bare = self._tag + b">"
+
+    @cached_property
+    def prefixes(self) -> int:
+        """Mask of the well-known prefixes that the document binds as usual: no fragment uses others."""
+        mask = 0
+        for around in self._around:
+            mask |= around.prefixes
+        return mask
+
+    @cached_property
+    def needs_context(self) -> bool:
+        """Whether any entry takes something from its feed, so that `entry` depends on its context."""
+        authors, rights = self._context.authors, self._context.rights
+        entries = self.document.entries
+        return bool(
+            (authors and not all(entry.has_author for entry in entries))
+            or (rights and not all(entry.has_rights for entry in entries))
+        )
+
+    def context(self) -> HeadContext:
+        """Return what entries of this document take from it."""
+        return self._context
+
+    def entry(self, index: int, context: HeadContext | None = None) -> bytes:
+        """Return an entry that can stand in the output, or in a synthesized document.
+
+        Args:
+            index: Of the entry in the document.
+            context: The subscription document's; None where it is not known. Authors and rights that are
+                the same there are not repeated.
+        """
+        entry = self.document.entries[index]
+        start, end, text, around = entry.start, entry.end, self._text, self._around[entry.scope]
+        added = around.used.wanted(text, start, end)
+        if not self._is_atom and has_relative_reference(text, start, end):
+            added.append(around.base)
+        is_bare = text.startswith(self._bare, start)
+        if is_bare:
+            written = b"".join([each.written for each in added]) if added else b""
+            behind = text[start + len(self._bare) : end]
+            fragment = b"".join((self._tag, written, around.rest_of_tag, behind))
+        else:
+            rebase = partial(_absolute, around.scope.base)
+            fragment = extended(text[start:end], [*added, *around.always], rebase)
+        if self.needs_context and not (entry.has_author and entry.has_rights):
+            inherited = self._inherited(entry, context, is_bare=is_bare)
+            return with_children(fragment, inherited) if inherited else fragment
+        return fragment
+
+    def head_child(self, child: HeadChild) -> bytes:
+        """Return an element of the head that can stand in the head of the output.
+
+        A simple extension of Atom gains neither language nor base: it has no attributes, and neither
+        counts in it (RFC 4287, 6.4.1).
+        """
+        text, start, end, around = self._text, child.start, child.end, self._around[0]
+        rebase = partial(_absolute, around.scope.base)
+        wanted = around.foreign.wanted(text, start, end) + around.default
+        if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(text[start:end]):
+            return extended(text[start:end], wanted, rebase)
+        is_rss_link = child.name == "link" and child.namespace not in ATOM_NAMESPACES
+        if not is_rss_link and child.name not in _WITHOUT_LANGUAGE:
+            wanted += around.lang
+        if self._needs_base(child):
+            wanted.append(around.base)
+        return extended(text[start:end], wanted, rebase)
+
+    def channel(self, channel: Channel) -> bytes:
+        """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
+        text, (start, end), around = self._text, channel.tag, self._around[0]
+        wanted = around.foreign.wanted(text, start, channel.end) + around.default + around.lang
+        if has_relative_reference(text, start, channel.end):
+            wanted.append(around.base)
+        tag = extended(text[start:end], wanted, partial(_absolute, around.scope.base))
+        return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
+
+    def gain_at_most(self, limit_bytes: int) -> bool:
+        """Return whether all that is added to entries and head together is no more than that.
+
+        An estimate answers for nearly every document; only where it is above the limit is all of it made.
+        """
+        entries, children = self.document.entries, self.document.head.children
+        most = max(around.most_bytes for around in self._around) * (len(entries) + len(children))
+        if self.needs_context:
+            whole = self._explicit_context
+            inherited = sum(map(len, (*whole.authors, *whole.rights)))
+            most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
+        if most <= limit_bytes:
+            return True
+        left = limit_bytes
+        for number, entry in enumerate(entries):
+            left -= len(self.entry(number)) - (entry.end - entry.start)
+            if left < 0:
+                return False
+        for child in children:
+            left -= len(self.head_child(child)) - (child.end - child.start)
+            if left < 0:
+                return False
+        return True
+
+    def _needs_base(self, child: HeadChild) -> bool:
+        is_atom = self._is_atom and child.namespace in ATOM_NAMESPACES
+        if is_atom and child.name in _WITHOUT_REFERENCE:
+            return False
+        if self._is_atom and not (is_atom and child.name in _PERHAPS_REFERENCE):
+            return True
+        return has_relative_reference(self._text, child.start, child.end, is_atom=is_atom)
+
+    # -- what Atom entries inherit ------------------------------------------------------------------------
+
+    @cached_property
+    def _context(self) -> HeadContext:
+        return self._made_context(self.head_child)
+
+    @cached_property
+    def _explicit_context(self) -> HeadContext:
+        return self._made_context(self._explicit)
+
+    def _made_context(self, made: Callable[[HeadChild], bytes]) -> HeadContext:
+        if not self._is_atom:
+            return HeadContext()
+        authors, rights = (tuple(map(made, self._inheritable(names))) for names in _INHERITED)
+        return HeadContext(authors, rights)
+
+    def _inheritable(self, names: frozenset[str]) -> list[HeadChild]:
+        children = self.document.head.children
+        named = [child for child in children if f"{child.namespace}}}{child.name}" in names]
+        return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else []
+
+    def _explicit(self, child: HeadChild) -> bytes:
+        """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
+        scope, slice_ = self.document.head.scope, self._text[child.start : child.end]
+        bindings = [binding(prefix, uri) for prefix, uri in scope.prefixes.items() if prefix]
+        wanted = [each.declaration for each in bindings if each.needle in slice_]
+        wanted += [attribute("xmlns", scope.prefixes.get("", "")), attribute("xml:lang", scope.lang)]
+        if self._needs_base(child):
+            wanted.append(self._around[0].base)
+        return extended(slice_, wanted, partial(_absolute, scope.base))
+
+    def _inherited(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
+        own = self._context
+        whole = own if is_bare else self._explicit_context
+        added: list[bytes] = []
+        if not entry.has_author and (context is None or context.authors != own.authors):
+            added.extend(whole.authors)
+        if not entry.has_rights and (context is None or context.rights != own.rights):
+            added.extend(whole.rights)
+        return b"".join(added)
+
+
+def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
+    """Return the mask of the well-known prefixes that occur as `prefix:` in the text.
+
+    Args:
+        text: Fragments, or any text with names in it.
+        among: The prefixes to look for. `Fragments.prefixes` saves looking for what cannot be there.
+    """
+    mask = 0
+    for needle, bit in _BITS:
+        if among & bit and needle in text:
+            mask |= bit
+    return mask
+
+
+def _absolute(base: str, reference: str) -> str:
+    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    try:
+        made = resolve(base, reference)
+    except ValueError:
+        return base
+    return made if len(made) <= MAX_URL_CHARACTERS else base

@@ -1,0 +1,97 @@
+"""Items of a JSON Feed that mean the same in another one; `fragments` does it for XML.
+
+An item without an author, or without a language, has its feed's (JSON Feed 1.1, "Items"). Under another head
+it says so itself, in members that are put in front of its own. Nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cached_property
+from typing import Any, Final
+
+from wholefeed.core.context import HeadContext
+from wholefeed.core.model import FeedDocument, HeadChild
+
+MAX_CONTEXT_BYTES: Final = 4096
+"""Of a feed's authors: larger ones are not repeated in its items."""
+
+_EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
+_AUTHORS: Final = ("author", "authors")
+_LANGUAGE: Final = "language"
+
+
+class JsonFragments:
+    """The self-contained slices of one JSON Feed."""
+
+    prefixes: Final = 0
+    """JSON has no namespaces."""
+
+    def __init__(self, document: FeedDocument) -> None:
+        self.document = document
+        self._text = document.text
+
+    @cached_property
+    def needs_context(self) -> bool:
+        """Whether any item takes something from its feed, so that `entry` depends on its context."""
+        own = self._context
+        lacks_author = not all(entry.has_author for entry in self.document.entries)
+        return bool(own.language or (own.authors and lacks_author))
+
+    def context(self) -> HeadContext:
+        """Return what items of this document take from it."""
+        return self._context
+
+    def entry(self, index: int, context: HeadContext | None = None) -> bytes:
+        """Return an item that can stand in the output, or in a synthesized document.
+
+        Args:
+            index: Of the item in the document.
+            context: The subscription document's; None where it is not known. What is the same there is not
+                repeated.
+        """
+        entry = self.document.entries[index]
+        slice_ = self._text[entry.start : entry.end]
+        own = self._context
+        added: list[bytes] = []
+        if not entry.has_author and (context is None or context.authors != own.authors):
+            added.extend(own.authors)
+        if own.language and (context is None or context.language != own.language):
+            item = json.loads(slice_, parse_int=str, parse_float=str)
+            if _LANGUAGE not in item:
+                added.append(own.language)
+        return _with_members(slice_, added)
+
+    def head_child(self, child: HeadChild) -> bytes:
+        """Return a member of the head as it was written."""
+        return self._text[child.start : child.end]
+
+    def gain_at_most(self, limit_bytes: int) -> bool:
+        """Return whether all that is added to the items together is no more than that."""
+        own, entries = self._context, self.document.entries
+        authors = sum(len(member) + 1 for member in own.authors)
+        gained = authors * sum(not entry.has_author for entry in entries)
+        return gained + (len(own.language) + 1) * len(entries) <= limit_bytes
+
+    @cached_property
+    def _context(self) -> HeadContext:
+        members = {child.name: self.head_child(child) for child in self.document.head.children}
+        authors = tuple(members[name] for name in _AUTHORS if name in members and _is_said(members[name]))
+        if sum(map(len, authors)) > MAX_CONTEXT_BYTES:
+            authors = ()
+        language = members.get(_LANGUAGE, b"") if self.document.head.scope.lang else b""
+        return HeadContext(authors=authors, language=language)
+
+
+def _is_said(member: bytes) -> bool:
+    """Whether a member has a value that says anything."""
+    value: dict[str, Any] = json.loads(b"{%s}" % member)
+    return any(value.values())
+
+
+def _with_members(slice_: bytes, members: list[bytes]) -> bytes:
+    if not members:
+        return slice_
+    end = b"" if _EMPTY.fullmatch(slice_) else b","
+    return b"{" + b",".join(members) + end + slice_[1:]

@@ -1,0 +1,1 @@
+"""One bounded GET: target, guard, host, exchange, decoding, failure."""

@@ -1,0 +1,293 @@
+"""One request and its answer, within the limits for a body; redirects and politeness are the fetcher's.
+
+An answer's body is only ever read in chunks, each counted on the wire and again decoded: never the whole of
+what a publisher chooses to send (FAULTS finding 4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.resolver import DefaultResolver
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from wholefeed.config.tables import FetchConfig
+from wholefeed.fetch.body import chunks
+from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
+from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
+from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
+from wholefeed.fetch.room import LARGE_BYTES
+from wholefeed.fetch.targets import Target
+from wholefeed.fetch.trip import Traffic
+
+MAX_WIRE_BYTES: Final = 16 << 20
+"""A body before decoding (FAULTS, limits)."""
+
+MIN_BYTES_PER_SECOND: Final = 1024
+RATE_GRACE_SECONDS: Final = 10.0
+"""A body may be slower than the minimum rate for this long (FAULTS row 30)."""
+
+HEADER_FIELD_BYTES: Final = 32768
+"""One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
+
+VIA: Final = "1.1 wholefeed"
+"""Sent with every request, so that one that comes back is known as our own (FAULTS row 19)."""
+
+ACCEPT: Final = (
+    "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, "
+    "application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, text/html;q=0.5, */*;q=0.1"
+)
+
+DOCUMENT_STATUSES: Final = frozenset({200, 203})
+KEPT_HEADERS: Final = (
+    "age",
+    "cache-control",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "retry-after",
+    "transfer-encoding",
+    "vary",
+)
+_LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
+
+_DRAINED_BYTES: Final = 65536
+_DRAIN_SECONDS: Final = 1.0
+_YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
+_STATUSES: Final = range(100, 600)
+_KEEPALIVE_SECONDS: Final = 15.0
+_LOOKUP_SHARE: Final = 0.9
+"""A look-up is given up a little before the whole connection is, so that it is told as what it is."""
+
+
+@contextlib.asynccontextmanager
+async def open_session(
+    fetch: FetchConfig,
+    policy: AddressPolicy,
+    *,
+    resolver: AbstractResolver | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """Open the HTTP client: guarded, with one fixed set of request header fields (FAULTS findings 1, 3, 14).
+
+    Args:
+        fetch: The [fetch] table.
+        policy: Judges each address that is connected to.
+        resolver: Looks names up; closed with the session. The default is aiodns, where it is installed.
+        ssl_context: For https; the default trusts the system's certificates.
+        make_socket: Makes a socket for an address that has passed the guard.
+    """
+    if fetch.proxy:
+        policy = policy.behind_proxy()
+    connector = aiohttp.TCPConnector(
+        resolver=GuardedResolver(
+            resolver or DefaultResolver(),
+            policy,
+            timeout_seconds=fetch.connect_timeout_seconds * _LOOKUP_SHARE,
+        ),
+        socket_factory=guarded_socket_factory(policy, make_socket),
+        ssl=ssl_context or True,
+        limit=0,  # the gate in front of it limits
+        keepalive_timeout=_KEEPALIVE_SECONDS,
+    )
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(
+            total=None, connect=fetch.connect_timeout_seconds, sock_read=fetch.read_timeout_seconds
+        ),
+        headers={
+            "User-Agent": fetch.user_agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": ACCEPT_ENCODING,
+            "Via": VIA,
+        },
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        max_line_size=HEADER_FIELD_BYTES,
+        max_field_size=HEADER_FIELD_BYTES,
+    ) as session:
+        yield session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One HTTP answer. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
+
+    target: Target
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    def field(self, name: str) -> str | None:
+        """Return a header field's first value as text that can be stored and shown, or None."""
+        values = self.fields(name)
+        return values[0] if values else None
+
+    def fields(self, name: str) -> tuple[str, ...]:
+        """Return all values of a header field; octets that are no UTF-8 are replaced."""
+        return tuple(map(_as_text, self.headers.getall(name, ())))
+
+    def kept_headers(self) -> dict[str, str]:
+        """Return the header fields that the proxy uses; those that are lists as one value."""
+        kept = {}
+        for name in KEPT_HEADERS:
+            values = self.fields(name)
+            if values:
+                kept[name] = ", ".join(values) if name in _LIST_HEADERS else values[0]
+        return kept
+
+
+class _RateFloor:
+    """The slowest that a body may come (FAULTS row 30)."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+
+    def check(self, received_bytes: int) -> None:
+        """Raise TimeoutError when fewer bytes came than the minimum rate asks for."""
+        elapsed_seconds = self._clock() - self._started
+        if elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds:
+            raise TimeoutError("the body comes too slowly")
+
+
+class Exchange:
+    """Asks with one HTTP client.
+
+    Args:
+        session: Without cookies, automatic decoding and redirects.
+        body_limit_bytes: For a body, decoded.
+        proxy: URL of an HTTP proxy; "" for none.
+        clock: Monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        body_limit_bytes: int,
+        proxy: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._body_limit_bytes = body_limit_bytes
+        self._proxy = proxy or None
+        self._clock = clock
+
+    async def get(
+        self,
+        target: Target,
+        headers: Mapping[str, str],
+        traffic: Traffic,
+        on_chunk: Callable[[bytes], None] | None,
+    ) -> Answer:
+        """Return the answer to one GET.
+
+        Args:
+            target: What to ask for.
+            headers: Beside those of the session.
+            traffic: Counts what arrives.
+            on_chunk: Given the decoded body of a 200 as it arrives.
+
+        Raises:
+            DocumentError: No answer, or a broken one.
+        """
+        in_body = False
+        try:
+            async with self._session.get(
+                URL(target.url, encoded=True), headers=headers, allow_redirects=False, proxy=self._proxy
+            ) as response:
+                in_body = True
+                traffic.heads += 1
+                traffic.status = response.status
+                if response.status not in _STATUSES:
+                    raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
+                if response.status in DOCUMENT_STATUSES:
+                    body = await self._read_body(response, traffic, on_chunk)
+                else:
+                    body = b""
+                    await _drain(response)
+                return Answer(target=target, status=response.status, headers=response.headers, body=body)
+        except TRANSPORT_ERRORS as exc:
+            raise failure_of(exc, target.url, in_body=in_body) from exc
+
+    async def _read_body(
+        self,
+        response: aiohttp.ClientResponse,
+        traffic: Traffic,
+        on_chunk: Callable[[bytes], None] | None,
+    ) -> bytes:
+        if (response.content_length or 0) > MAX_WIRE_BYTES:
+            raise _too_large()
+        decoder = Decoder(
+            coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
+        )
+        body = bytearray()
+        floor = _RateFloor(self._clock)
+        unyielded = 0
+        async with contextlib.aclosing(chunks(response)) as wire:
+            async for chunk in wire:
+                traffic.wire_bytes += len(chunk)
+                floor.check(decoder.wire_bytes + len(chunk))
+                if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
+                    raise _too_large()
+                for piece in decoder.feed(chunk):
+                    if len(body) + len(piece) > LARGE_BYTES:
+                        await traffic.share.take(self._most_bytes(response))
+                    body += piece
+                    traffic.body_bytes += len(piece)
+                    if on_chunk is not None and response.status == HTTPStatus.OK:
+                        on_chunk(piece)
+                    unyielded += len(piece)
+                    if unyielded >= _YIELD_BYTES:
+                        unyielded = 0
+                        await asyncio.sleep(0)
+        decoder.finish()
+        traffic.share.shrink(len(body))
+        return bytes(body)
+
+    def _most_bytes(self, response: aiohttp.ClientResponse) -> int:
+        """Return how large the body may become."""
+        if "Content-Encoding" in response.headers or response.content_length is None:
+            return self._body_limit_bytes
+        return min(response.content_length, self._body_limit_bytes)
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    """Read a small body that nobody wants, so that the connection can be used again; else give it up."""
+    received = 0
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for chunk in response.content.iter_any():
+                received += len(chunk)
+                if received > _DRAINED_BYTES:
+                    break
+            else:
+                return
+    except TRANSPORT_ERRORS:
+        pass
+    response.close()
+
+
+def _too_large() -> DecodeError:
+    return DecodeError(f"expected at most {MAX_WIRE_BYTES} bytes on the wire", slug="too-large")
+
+
+def _as_text(value: str) -> str:
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,138 @@
+"""What went wrong on the way, as the errors of `wholefeed.errors` (FAULTS part C).
+
+Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
+text gets into a message.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+
+from wholefeed.errors import (
+    DocumentError,
+    ForbiddenTargetError,
+    LoopDetectedError,
+    PublisherError,
+    PublisherStatusError,
+    PublisherTimeoutError,
+)
+from wholefeed.fetch.decode import DecodeError
+from wholefeed.fetch.guard.addresses import NameTimeoutError, OwnAddressError, TargetRefusedError
+
+TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
+"""What `failure_of` knows; TimeoutError is an OSError."""
+
+_NOT_HTTP: Final = (aiohttp.ClientResponseError, HttpProcessingError)
+_IN_CHUNK: Final = re.compile(r"\bchunk\b", re.IGNORECASE)
+"""In the parser's own words, where a broken chunk came together with the head, so that neither is given."""
+_BUSY_STATUSES: Final = frozenset({502, 503, 504})
+_FORBIDDEN_STATUSES: Final = frozenset({401, 403})
+
+
+_Row = tuple[type[Exception] | tuple[type[Exception], ...], type[PublisherError], str, str]
+_ANYWHERE: Final[tuple[_Row, ...]] = (
+    (aiohttp.ConnectionTimeoutError, PublisherTimeoutError, "timeout", "no connection in the time allowed"),
+    (TimeoutError, PublisherTimeoutError, "timeout", "the publisher fell silent"),
+    (aiohttp.ClientHttpProxyError, PublisherError, "connection-failed", "fetch.proxy refused the connection"),
+    (_NOT_HTTP, PublisherError, "protocol-error", "the answer is not valid HTTP"),
+    (aiohttp.ClientPayloadError, PublisherError, "incomplete", "the answer stopped before its end"),
+)
+_IN_BODY: Final[tuple[_Row, ...]] = (
+    *_ANYWHERE,
+    (TRANSPORT_ERRORS, PublisherError, "incomplete", "the connection broke before the answer's end"),
+)
+_BEFORE_BODY: Final[tuple[_Row, ...]] = (
+    (
+        aiohttp.ClientConnectorCertificateError,
+        PublisherError,
+        "tls-certificate",
+        "the certificate is not valid for this host",
+    ),
+    (
+        aiohttp.ClientConnectorSSLError,
+        PublisherError,
+        "connection-failed",
+        "no TLS connection could be agreed on",
+    ),
+    (aiohttp.ClientConnectorDNSError, PublisherError, "dns-error", "the name of the host has no address"),
+    (aiohttp.ClientConnectorError, PublisherError, "connection-failed", "no connection to the host"),
+    *_ANYWHERE,
+    (
+        aiohttp.ServerDisconnectedError,
+        PublisherError,
+        "connection-failed",
+        "the connection was closed without an answer",
+    ),
+    (TRANSPORT_ERRORS, PublisherError, "connection-failed", "the connection failed"),
+)
+
+
+def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> DocumentError:
+    """Return the error that a failed request becomes.
+
+    Args:
+        exc: One of `TRANSPORT_ERRORS`.
+        url: What was asked for.
+        in_body: Whether the answer's head had arrived.
+    """
+    cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
+    if isinstance(cause, DecodeError):
+        return PublisherError(str(cause), url=url, slug=cause.slug)
+    if isinstance(cause, TargetRefusedError):
+        # The same whichever rule refused it: the answer must not map a network (FAULTS part A).
+        return ForbiddenTargetError("the target is not one that this proxy may ask", url=url)
+    if isinstance(cause, OwnAddressError):
+        return LoopDetectedError("the target is this proxy itself", url=url)
+    if isinstance(cause, NameTimeoutError):
+        return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
+    if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
+        return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
+    for kinds, error, slug, message in _IN_BODY if in_body else _BEFORE_BODY:
+        if isinstance(exc, kinds):
+            return error(message, url=url, slug=slug)
+    raise AssertionError("every transport error is in the tables") from exc
+
+
+def is_transient(error: DocumentError) -> bool:
+    """Return whether the same request may well work a moment later.
+
+    A connection that broke is not among these: aiohttp has already tried a fresh one (FAULTS row 29).
+    """
+    if isinstance(error, PublisherStatusError):
+        return error.publisher_status in _BUSY_STATUSES and error.retry_after_seconds is None
+    cause = error.__cause__
+    if error.slug == "timeout":
+        return isinstance(cause, aiohttp.ConnectionTimeoutError)
+    return (
+        error.slug == "connection-failed"
+        and isinstance(cause, aiohttp.ClientConnectorError)
+        and not isinstance(cause, ssl.SSLError)
+    )
+
+
+def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
+    """Return the error for a status that brings no document (FAULTS rows 39, 54 to 56).
+
+    Args:
+        status: What the publisher sent.
+        url: What was asked for.
+        retry_after_seconds: What it asked for besides, clamped.
+    """
+    slug = ""
+    if status in _FORBIDDEN_STATUSES:
+        slug = "origin-forbidden"
+    elif status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.NOT_MODIFIED:
+        slug = "unexpected-status"
+    return PublisherStatusError(
+        f"expected a document, got status {status}",
+        url=url,
+        slug=slug,
+        publisher_status=status,
+        retry_after_seconds=retry_after_seconds,
+    )

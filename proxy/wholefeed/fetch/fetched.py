@@ -1,0 +1,34 @@
+"""A document as it came over the network, before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Fetched:
+    """A document as its publisher sent it, or the word that it has not changed."""
+
+    url: str
+    """As asked for."""
+    final_url: str
+    hops: tuple[str, ...]
+    """Every URL between the one asked for and the final one."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent (301, 308); None where there were none, or others."""
+    not_modified: bool
+    body: bytes
+    """Decoded; empty when not modified."""
+    media_type: str
+    """Content-Type as sent."""
+    headers: Mapping[str, str]
+    """Those of `wholefeed.fetch.exchange.KEPT_HEADERS` that the publisher sent; lower-case names."""
+    links: tuple[str, ...]
+    """Values of the Link fields (RFC 8288)."""
+    wire_bytes: int
+    """Of the body as it came, before decoding."""
+    fetched_at: float
+    duration_seconds: float
+    """Of the requests; without waiting for a place."""
+    status: int

@@ -1,0 +1,264 @@
+"""One document from its publisher: a bounded GET (design, sections 2 and 4; FAULTS parts A and C).
+
+Redirects are followed by a loop of our own, so that each hop passes the same checks as the first
+(FAULTS finding 14). Whatever goes wrong is a `DocumentError` with a stable slug.
+
+    async with Fetcher.open(config.fetch, config.limits) as fetcher:
+        fetched = await fetcher.fetch("https://example.org/feed.atom")
+        validators = Validators(etag=fetched.headers.get("etag"))
+        assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp.abc import AbstractResolver
+
+from wholefeed.config.tables import FetchConfig, LimitsConfig
+from wholefeed.core.schedule.backoff import backoff_seconds
+from wholefeed.core.schedule.freshness import retry_after_seconds
+from wholefeed.core.text.redact import without_credentials
+from wholefeed.core.text.urls import UrlError
+from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
+from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Answer, Exchange, open_session
+from wholefeed.fetch.failures import failure_of, is_transient, status_failure
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
+from wholefeed.fetch.hosts.gate import HostGate, Visit
+from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
+from wholefeed.fetch.room import BodyRoom
+from wholefeed.fetch.targets import Target, parse_target, redirect_target
+from wholefeed.fetch.trip import Traffic, Trip
+from wholefeed.fetch.validators import Validators
+
+log = structlog.get_logger()
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_PERMANENT: Final = frozenset({301, 308})
+_Tell = Callable[[bytes], None] | None
+_USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
+
+
+class Fetcher:
+    """Fetches documents, many at once; belongs to one event loop. Made by `open`."""
+
+    def __init__(
+        self,
+        fetch: FetchConfig,
+        *,
+        exchange: Exchange,
+        policy: AddressPolicy,
+        gate: HostGate,
+        room: BodyRoom,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._config = fetch
+        self._exchange = exchange
+        self._policy = policy
+        self._gate = gate
+        self._room = room
+        self._sleep = sleep
+        self._jitter = jitter
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(
+        cls,
+        fetch: FetchConfig,
+        limits: LimitsConfig,
+        *,
+        resolver: AbstractResolver | None = None,
+        own_addresses: OwnAddresses | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+    ) -> AsyncIterator[Fetcher]:
+        """Open the HTTP client, and close it at the end.
+
+        `own_addresses` says of an IP address and a port whether the proxy itself listens there (FAULTS
+        row 19); for the rest see `open_session`.
+        """
+        policy = AddressPolicy.from_config(fetch, own_addresses)
+        gate = HostGate(
+            concurrency=fetch.concurrency,
+            per_host=fetch.concurrency_per_host,
+            min_interval_seconds=fetch.min_interval_per_host_seconds,
+        )
+        async with open_session(
+            fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
+        ) as session:
+            exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
+            yield cls(fetch, exchange=exchange, policy=policy, gate=gate, room=BodyRoom())
+
+    def blocked_seconds(self, host: str) -> float:
+        """Return for how long a host wants to be left alone; 0 when it does not."""
+        return self._gate.blocked_seconds(host)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_chunk: Callable[[str, bytes], None] | None = None,
+        is_ahead: bool = False,
+    ) -> Fetched:
+        """Return the document at a URL: `fetching` for who has nothing to object to what came."""
+        async with self.fetching(url, validators=validators, on_chunk=on_chunk, is_ahead=is_ahead) as fetched:
+            pass
+        return fetched
+
+    @contextlib.asynccontextmanager
+    async def fetching(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_chunk: Callable[[str, bytes], None] | None = None,
+        is_ahead: bool = False,
+    ) -> AsyncIterator[Fetched]:
+        """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
+
+        A DocumentError that is raised in the block (what came is no feed) is the outcome of the fetch.
+
+        Args:
+            url: Absolute http(s) URL.
+            validators: Make the request conditional; the answer may then be `not_modified`.
+            on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
+            is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
+
+        Raises:
+            DocumentError: No document; the slug says why.
+        """
+        share = self._room.share(without_credentials(url), is_ahead=is_ahead)
+        trip = Trip(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
+        try:
+            try:
+                fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+            except BaseException:
+                share.give_back()
+                raise
+            share.keep_for(fetched)
+            yield fetched
+        except ForbiddenTargetError as exc:
+            log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
+            raise
+        except DocumentError as exc:
+            if is_ahead:  # a guess that leads nowhere is no loss
+                log.info("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            else:
+                log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+            raise
+        outcome = "not-modified" if fetched.not_modified else "fetched"
+        log.info("document.fetched", outcome=outcome, **trip.facts())
+
+    async def _travel(
+        self, trip: Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
+    ) -> Fetched:
+        try:
+            target = parse_target(url)
+        except UrlError as exc:
+            raise PublisherError(str(exc), url=trip.url, slug="bad-link") from exc
+        while True:
+            conditions = validators.header_fields(target.url)
+            trip.seen.append(target.url)
+            try:
+                self._policy.check_target(target.host, target.port)
+            except OSError as exc:
+                raise failure_of(exc, target.url) from exc
+            tell = partial(on_chunk, target.url) if on_chunk is not None else None
+            answer = await self._ask(trip, target, conditions, tell)
+            if answer.status not in _REDIRECTS:
+                return self._concluded(trip, answer, is_conditional=bool(conditions))
+            trip.is_permanent = trip.is_permanent and answer.status in _PERMANENT
+            target = self._redirected(trip, answer)
+
+    async def _ask(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+        """Ask for one hop, again after a moment where that may help."""
+        attempt = 0
+        while True:
+            try:
+                async with self._gate.slot(target.host, target.port, url=target.url) as visit:
+                    return await self._ask_once(trip, visit, target, conditions, tell)
+            except DocumentError as exc:
+                pause_seconds = backoff_seconds(attempt, self._jitter())
+                attempt += 1
+                if (
+                    attempt > self._config.retries
+                    or not is_transient(exc)
+                    or pause_seconds >= trip.left_seconds
+                ):
+                    raise
+            trip.spend(pause_seconds)
+            await self._sleep(pause_seconds)
+
+    async def _ask_once(
+        self, trip: Trip, visit: Visit, target: Target, conditions: Mapping[str, str], tell: _Tell
+    ) -> Answer:
+        """Ask once, and tell the gate what that says of the host."""
+        heads = trip.traffic.heads
+        try:
+            answer = await self._get(trip, target, conditions, tell)
+        except DocumentError as exc:
+            visit.failed(exc.slug, is_heard=trip.traffic.heads > heads)
+            raise
+        is_strained = answer.status in BACKOFF_STATUSES
+        asks = answer.field("retry-after") if is_strained else None
+        wait_seconds = retry_after_seconds(asks or "", now=time.time())
+        visit.answered(is_strained=is_strained, rest_seconds=wait_seconds)
+        if answer.status not in _USABLE:
+            raise status_failure(answer.status, target.url, wait_seconds)
+        return answer
+
+    async def _get(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+        """Ask once, within the time that is left for the document."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(trip.left_seconds):
+                return await self._exchange.get(target, conditions, trip.traffic, tell)
+        except TimeoutError as exc:
+            raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
+        finally:
+            trip.spend(time.monotonic() - started)
+
+    def _redirected(self, trip: Trip, answer: Answer) -> Target:
+        """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
+        base, location = answer.target, answer.headers.get("Location", "")
+        target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
+        if target.url in trip.seen or len(trip.seen) > self._config.max_redirects:
+            message = f"expected at most {self._config.max_redirects} redirects and no circle"
+            raise PublisherError(message, url=base.url, slug="redirect-loop")
+        return target
+
+    def _concluded(self, trip: Trip, answer: Answer, *, is_conditional: bool) -> Fetched:
+        not_modified, url = answer.status == HTTPStatus.NOT_MODIFIED, answer.target.url
+        if not_modified and not is_conditional:
+            raise status_failure(answer.status, url, None)
+        if not not_modified and not answer.body:
+            message = "expected a document, got an empty body"
+            raise PublisherError(message, url=url, slug="empty", publisher_status=answer.status)
+        return Fetched(
+            url=trip.url,
+            final_url=url,
+            hops=tuple(trip.seen[1:-1]),
+            permanent_url=url if len(trip.seen) > 1 and trip.is_permanent else None,
+            not_modified=not_modified,
+            body=answer.body,
+            media_type=answer.field("content-type") or "",
+            headers=answer.kept_headers(),
+            links=answer.fields("link"),
+            wire_bytes=trip.traffic.wire_bytes,
+            fetched_at=time.time(),
+            duration_seconds=trip.spent_seconds,
+            status=answer.status,
+        )

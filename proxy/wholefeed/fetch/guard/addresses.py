@@ -1,0 +1,235 @@
+"""Which targets may be connected to (FAULTS findings 1 and 2, part A).
+
+The guard stands at the socket: whatever named the target (a literal, a name, a redirect, one leg of
+several addresses), the address that is about to be connected to passes `AddressPolicy.check_address`.
+Names, literals and ports are checked before as well, so that a refused target costs no look-up.
+
+    policy = AddressPolicy.from_config(config.fetch)
+    policy.check_target("feeds.example.org", 443)
+    connector = TCPConnector(
+        resolver=GuardedResolver(resolver, policy, timeout_seconds=10),
+        socket_factory=guarded_socket_factory(policy),
+    )
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiodns
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from wholefeed.config.tables import FetchConfig
+from wholefeed.fetch.guard.networks import IpAddress, IpNetwork, is_forbidden, unmapped
+
+OwnAddresses = Callable[[str, int], bool]
+"""Whether an IP address (as text) and a port are where this proxy itself listens."""
+AddressInfo = tuple[Any, ...]
+"""family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
+
+_LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
+
+
+class TargetRefusedError(OSError):
+    """The target is refused. The same text whatever the reason: the answer must not map a network."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is not allowed")
+
+
+class OwnAddressError(OSError):
+    """The target is this proxy."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is the proxy's own")
+
+
+class NameTimeoutError(OSError):
+    """The look-up of a name took too long."""
+
+    def __init__(self) -> None:
+        super().__init__("the look-up of the name took too long")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressPolicy:
+    """What `[fetch]` says of targets, ready to be asked."""
+
+    exempt: tuple[IpNetwork, ...] = ()
+    ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
+    allow_hosts: tuple[str, ...] = ()
+    deny_hosts: tuple[str, ...] = ()
+    own_addresses: OwnAddresses | None = None
+
+    @classmethod
+    def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
+        """Read ports, networks and host patterns of a configuration that was checked.
+
+        Raises:
+            ValueError: A network or port is none.
+        """
+        return cls(
+            exempt=tuple(ipaddress.ip_network(network) for network in fetch.allow_networks),
+            ports=tuple(map(_port_range, fetch.ports)),
+            allow_hosts=tuple(map(_host_pattern, fetch.allow_hosts)),
+            deny_hosts=tuple(map(_host_pattern, fetch.deny_hosts)),
+            own_addresses=own_addresses,
+        )
+
+    def behind_proxy(self) -> AddressPolicy:
+        """Return the policy for connections to `fetch.proxy`, which the operator named: any address will do.
+
+        What lies behind it is then the proxy's to guard; literals in URLs are still judged by this policy.
+        """
+        everything = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+        return AddressPolicy(exempt=everything, own_addresses=self.own_addresses)
+
+    def check_target(self, host: str, port: int) -> None:
+        """Judge a URL's host and port before anything is looked up or opened.
+
+        Args:
+            host: In canonical form: lower case, ASCII; an IPv6 address without brackets.
+            port: The port, the scheme's where the URL has none.
+
+        Raises:
+            OwnAddressError: A literal or localhost, and the proxy listens there.
+            TargetRefusedError: A refused port, host or literal.
+        """
+        literal = _literal(host)
+        name = host if literal is None else str(unmapped(literal))
+        is_local_name = host == "localhost" or host.endswith(".localhost")
+        candidates = _LOOPBACK if is_local_name else () if literal is None else (literal,)
+        if any(self._is_own(address, port) for address in candidates):
+            raise OwnAddressError
+        if (
+            not any(port in ports for ports in self.ports)
+            or any(_matches(name, pattern) for pattern in self.deny_hosts)
+            or (self.allow_hosts and not any(_matches(name, pattern) for pattern in self.allow_hosts))
+            or (candidates and all(is_forbidden(address, self.exempt) for address in candidates))
+        ):
+            raise TargetRefusedError
+
+    def check_address(self, address: str, port: int) -> None:
+        """Judge an address that is about to be connected to.
+
+        Raises:
+            OwnAddressError: The proxy listens there.
+            TargetRefusedError: The address is refused, or is none.
+        """
+        literal = _literal(address)
+        if literal is None:
+            raise TargetRefusedError
+        if self._is_own(literal, port):
+            raise OwnAddressError
+        if is_forbidden(literal, self.exempt) or str(unmapped(literal)) in self.deny_hosts:
+            raise TargetRefusedError
+
+    def _is_own(self, address: IpAddress, port: int) -> bool:
+        return self.own_addresses is not None and self.own_addresses(str(unmapped(address)), port)
+
+
+class GuardedResolver(AbstractResolver):
+    """Looks names up in bounded time and keeps only the addresses that may be connected to (FAULTS 12, 21).
+
+    Args:
+        inner: Who does the look-up. Closing this closes it.
+        policy: Judges each address.
+        timeout_seconds: For one look-up.
+    """
+
+    def __init__(self, inner: AbstractResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
+        self._inner = inner
+        self._policy = policy
+        self._timeout_seconds = timeout_seconds
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return the addresses of a name that may be connected to.
+
+        Raises:
+            NameTimeoutError: No answer in time.
+            OwnAddressError: None is left, and one was the proxy's own.
+            TargetRefusedError: None is left.
+            OSError: The name has no address, or no server knows it.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                found = await self._inner.resolve(host, port, family)
+        except TimeoutError as exc:
+            raise NameTimeoutError from exc
+        except OSError as exc:
+            if _is_dns_timeout(exc.__cause__):
+                raise NameTimeoutError from exc
+            raise
+        usable: list[ResolveResult] = []
+        refusal: OSError = OSError("the name has no address")
+        for result in found:
+            try:
+                self._policy.check_address(result["host"], port)
+            except (OwnAddressError, TargetRefusedError) as exc:
+                refusal = refusal if isinstance(refusal, OwnAddressError) else exc
+            else:
+                usable.append(result)
+        if not usable:
+            raise refusal
+        return usable
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def guarded_socket_factory(
+    policy: AddressPolicy, make_socket: Callable[[int, int, int], socket.socket] = socket.socket
+) -> Callable[[AddressInfo], socket.socket]:
+    """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
+
+    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
+    """
+
+    def factory(info: AddressInfo) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if family not in (socket.AF_INET, socket.AF_INET6):
+            raise TargetRefusedError
+        policy.check_address(address[0], address[1])
+        return make_socket(family, kind, protocol)
+
+    return factory
+
+
+def _is_dns_timeout(cause: BaseException | None) -> bool:
+    return (
+        isinstance(cause, aiodns.error.DNSError)
+        and bool(cause.args)
+        and cause.args[0] == aiodns.error.ARES_ETIMEOUT
+    )
+
+
+def _literal(host: str) -> IpAddress | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _port_range(value: int | str) -> range:
+    first, _, last = str(value).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _host_pattern(pattern: str) -> str:
+    """An address can be written in many ways; it is compared in one."""
+    text = pattern.strip().lower().rstrip(".")
+    literal = _literal(text)
+    return text if literal is None else str(unmapped(literal))
+
+
+def _matches(host: str, pattern: str) -> bool:
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return host == pattern

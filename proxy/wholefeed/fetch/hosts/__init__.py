@@ -1,0 +1,1 @@
+"""How politely one host is asked."""

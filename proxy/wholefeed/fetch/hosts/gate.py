@@ -1,0 +1,290 @@
+"""Politeness: how many requests run at once, at one host and in all, and when a host is left alone.
+
+Requests queue at their host. A place in all that becomes free goes to the host that holds the fewest, so a
+host with a long queue, or a slow one, delays itself and nobody else; within a host it is first come, first
+served. What a request found out is told to its visit:
+
+    gate = HostGate(concurrency=32, per_host=4)
+    async with gate.slot("example.org", 443, url=url) as visit:
+        ...
+        visit.answered(is_strained=True, rest_seconds=120)   # or visit.failed("timeout", is_heard=False)
+
+A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
+spacing, Retry-After (FAULTS rows 24, 55). Whether it can be reached at all is known for each port by itself:
+a closed one says nothing about the others, and no link to it stops a feed at another.
+
+State is kept of a host that is busy or known for something, of `MAX_HOSTS` at most; beyond that the
+one that was asked least recently is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import structlog
+
+from wholefeed.errors import QueueFullError
+from wholefeed.fetch.hosts.breaker import UNHEARD
+from wholefeed.fetch.hosts.host import TIMEOUTS, Host, Waiter
+from wholefeed.fetch.hosts.pace import Pace
+
+log = structlog.get_logger()
+
+MAX_HOSTS: Final = 4096
+MAX_WAITING: Final = 1024
+"""Requests that wait for a place, in all."""
+MAX_WAITING_PER_HOST: Final = 256
+RETRY_AFTER_SECONDS: Final = 10.0
+"""What is said to whom the queue has no room for."""
+
+
+class Timer(Protocol):
+    """What `asyncio.AbstractEventLoop.call_later` returns."""
+
+    def cancel(self) -> None:
+        """Do not call any more."""
+
+
+class Visit:
+    """A request that has its place. Not told anything, it says nothing about the host."""
+
+    def __init__(self, gate: HostGate, host: Host, port: int) -> None:
+        self._gate = gate
+        self.host = host
+        self._port = port
+        self._started_at = gate.now()
+        breaker = host.breakers.get(port)
+        self._is_probe = breaker is not None and breaker.begun()
+
+    def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
+        """A whole answer came.
+
+        Args:
+            is_strained: Whether its status is one of `BACKOFF_STATUSES`.
+            rest_seconds: For how long it asks that the host be left alone (Retry-After).
+        """
+        self._heard()
+        if is_strained:
+            self._strained()
+        else:
+            self.host.pace.answered()
+        if rest_seconds is not None:
+            self._gate.penalize(self.host.name, self._gate.now() + rest_seconds)
+
+    def failed(self, slug: str, *, is_heard: bool) -> None:
+        """No whole answer came; whether its head did."""
+        if is_heard or slug not in UNHEARD:
+            self._heard()
+        else:
+            self._is_probe = False
+            self._gate.note_unheard(self.host, self._port, slug)
+        if slug in TIMEOUTS:
+            self._strained()
+
+    def end(self) -> None:
+        """The request is over."""
+        breaker = self.host.breakers.get(self._port)
+        if self._is_probe and breaker is not None:
+            breaker.given_up()
+
+    def _heard(self) -> None:
+        self._is_probe = False
+        self._gate.note_heard(self.host, self._port)
+
+    def _strained(self) -> None:
+        self.host.pace.strained(started_at=self._started_at, now=self._gate.now())
+
+
+class HostGate:
+    """Hands out the places; belongs to one event loop.
+
+    Args:
+        concurrency: Requests at once in all.
+        per_host: Requests at once at one host, at most.
+        min_interval_seconds: Between the starts of two requests at one host.
+        clock: Monotonic, in seconds.
+        call_later: Calls back after seconds; the default is the running loop's.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        per_host: int,
+        min_interval_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+        call_later: Callable[[float, Callable[[], None]], Timer] | None = None,
+    ) -> None:
+        self._concurrency = concurrency
+        self._per_host = per_host
+        self._min_interval_seconds = min_interval_seconds
+        self._clock = clock
+        self._call_later = call_later
+        self._running = 0
+        self._waiting = 0
+        self._hosts: dict[str, Host] = {}
+        """The one that was asked least recently first."""
+        self._queued: dict[Host, None] = {}
+        """Those with a queue; the one that was served least recently first."""
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        """Return how many hosts are remembered."""
+        return len(self._hosts)
+
+    def now(self) -> float:
+        """Return the present instant of the gate's clock."""
+        return self._clock()
+
+    @asynccontextmanager
+    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Visit]:
+        """Hold a place at a host, waiting for one if need be.
+
+        Raises:
+            PublisherError: The host is left alone, also from a moment on while this request waits:
+                `host-backoff`, because it asked for that; else the slug of how it failed. With the seconds
+                that remain.
+            QueueFullError: Too many wait already.
+        """
+        state = self._host(host)
+        try:
+            visit = await self._turn(state, port, url)
+            try:
+                yield visit
+            finally:
+                self._leave(visit)
+        finally:
+            if state.is_unremarkable(self._clock()) and self._hosts.get(host) is state:
+                del self._hosts[host]
+
+    def penalize(self, host: str, until: float) -> None:
+        """Refuse requests to a host until an instant of the gate's clock. The latest instant counts."""
+        state = self._host(host)
+        state.blocked_until = max(state.blocked_until, until)
+        self._refuse_waiting(state)
+
+    def blocked_seconds(self, host: str) -> float:
+        """Return for how long a host has asked to be left alone; 0 when it has not."""
+        state = self._hosts.get(host)
+        return 0.0 if state is None else max(0.0, state.blocked_until - self._clock())
+
+    def note_heard(self, host: Host, port: int) -> None:
+        """Something was heard of a port: it is as good as any."""
+        breaker = host.breakers.pop(port, None)
+        if breaker is not None and not breaker.is_closed:
+            log.info("host.recovered", host=host.name, port=port)
+
+    def note_unheard(self, host: Host, port: int, slug: str) -> None:
+        """Nothing was heard of a port."""
+        now = self._clock()
+        breaker = host.breaker(port)
+        was_closed = breaker.is_closed
+        breaker.failed(slug, now=now)
+        if was_closed and not breaker.is_closed:
+            seconds = round(breaker.refused_seconds(now), 3)
+            log.warning("host.rested", host=host.name, port=port, slug=slug, seconds=seconds)
+        self._refuse_waiting(host)
+
+    # The queues
+
+    async def _turn(self, host: Host, port: int, url: str) -> Visit:
+        """Wait until a request may begin; it is counted as running then."""
+        refusal = host.refusal(port, url, self._clock())
+        if refusal is not None:
+            raise refusal
+        if self._waiting >= MAX_WAITING or len(host.waiting) >= MAX_WAITING_PER_HOST:
+            message = "too many requests wait for a publisher already"
+            raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
+        waiter = Waiter(port, url, asyncio.get_running_loop().create_future())
+        host.waiting.append(waiter)
+        self._waiting += 1
+        self._queued.setdefault(host)
+        self._dispatch()
+        try:
+            outcome = await waiter.turn
+        except asyncio.CancelledError:
+            self._take_from_queue(host, waiter)
+            if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Visit):
+                self._leave(waiter.turn.result())
+            raise
+        if isinstance(outcome, Visit):
+            return outcome
+        raise outcome
+
+    def _dispatch(self) -> None:
+        """Let requests begin, as many as may."""
+        now = self._clock()
+        while self._running < self._concurrency:
+            ready = (host for host in self._queued if host.may_start(now))
+            host = min(ready, key=lambda each: each.running, default=None)
+            if host is None:
+                break
+            self._begin(host, now)
+        self._wake_up_later(now)
+
+    def _begin(self, host: Host, now: float) -> None:
+        waiter = host.waiting[0]
+        self._take_from_queue(host, waiter)
+        if host in self._queued:  # the others are served first
+            self._queued[host] = self._queued.pop(host)
+        if waiter.turn.done():  # cancelled just now
+            return
+        refusal = host.refusal(waiter.port, waiter.url, now)
+        if refusal is not None:
+            waiter.turn.set_result(refusal)
+            return
+        host.running += 1
+        self._running += 1
+        host.next_start_at = now + self._min_interval_seconds
+        waiter.turn.set_result(Visit(self, host, waiter.port))
+
+    def _wake_up_later(self, now: float) -> None:
+        """See to it that a host whose requests are spaced out is served when it may be."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        starts_at = [host.next_start_at for host in self._queued if host.next_start_at > now]
+        if starts_at:
+            call_later = self._call_later or asyncio.get_running_loop().call_later
+            self._timer = call_later(min(starts_at) - now, self._dispatch)
+
+    def _refuse_waiting(self, host: Host) -> None:
+        """Tell those that wait for a host which is left alone from now on."""
+        now = self._clock()
+        for waiter in list(host.waiting):
+            refusal = host.refusal(waiter.port, waiter.url, now)
+            if refusal is not None:
+                self._take_from_queue(host, waiter)
+                if not waiter.turn.done():
+                    waiter.turn.set_result(refusal)
+
+    def _take_from_queue(self, host: Host, waiter: Waiter) -> None:
+        if waiter in host.waiting:
+            host.waiting.remove(waiter)
+            self._waiting -= 1
+        if not host.waiting:
+            self._queued.pop(host, None)
+
+    def _leave(self, visit: Visit) -> None:
+        visit.end()
+        visit.host.running -= 1
+        self._running -= 1
+        self._dispatch()
+
+    def _host(self, name: str) -> Host:
+        host = self._hosts.pop(name, None)
+        if host is None:
+            if len(self._hosts) >= MAX_HOSTS:
+                self._forget_one()
+            host = Host(name, Pace(self._per_host))
+        self._hosts[name] = host
+        return host
+
+    def _forget_one(self) -> None:
+        idle = next((name for name, host in self._hosts.items() if not host.is_busy), None)
+        if idle is not None:
+            del self._hosts[idle]

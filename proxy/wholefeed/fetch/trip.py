@@ -1,0 +1,60 @@
+"""What one fetch takes: its time, its share of the memory for bodies, and what is counted for the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from wholefeed.core.text.redact import safe_url
+from wholefeed.fetch.room import Share
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
+
+    share: Share
+    """The room for its body."""
+    wire_bytes: int = 0
+    """Of bodies, as they came."""
+    body_bytes: int = 0
+    """Decoded."""
+    heads: int = 0
+    """Answers that have begun."""
+    status: int | None = None
+    """The last one that came."""
+
+
+@dataclass(slots=True)
+class Trip:
+    """One fetch under way."""
+
+    url: str
+    limit_seconds: float
+    traffic: Traffic
+    spent_seconds: float = 0.0
+    """On requests and pauses; never more than the limit."""
+    seen: list[str] = field(default_factory=list)
+    """Each URL that was asked, in order."""
+    is_permanent: bool = True
+
+    @property
+    def left_seconds(self) -> float:
+        """What is left of the time for the document."""
+        return self.limit_seconds - self.spent_seconds
+
+    def spend(self, seconds: float) -> None:
+        """Count time that was spent."""
+        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def facts(self) -> dict[str, object]:
+        """What every event of a fetch tells (FAULTS, terms): never credentials, never a query string."""
+        return {
+            "url": safe_url(self.url),
+            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
+            "hops": max(0, len(self.seen) - 1),
+            "status": self.traffic.status,
+            "wire_bytes": self.traffic.wire_bytes,
+            "body_bytes": self.traffic.body_bytes,
+            "duration_s": round(self.spent_seconds, 6),
+        }

@@ -1,0 +1,251 @@
+"""Logging: one line per event, JSON or console. Configured once, by the command line and nobody else.
+
+Event names are `noun.past_participle`, fixed strings, never formatted; every variable part is a field, with
+its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
+
+Events
+    server.started      host, port, version
+    server.stopped
+    token.created       path: an access token was made (FAULTS 81); its value is never logged
+    token.tightened     path: others could read the token's file; now they cannot
+    migration.applied   name
+    store.failed        the database refused a write
+    store.unpurged      reason: what is old could not be deleted this time
+    store.full          the volume is full or cannot be written
+    store.damaged       error: the file is malformed; it is not written to any more until a restart
+    store.recovered     it can be written again
+    request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
+                        documents, entries; slug when it is an error; aborted when it was cut off
+    request.failed      an error of the proxy's own, with its traceback
+    request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
+    document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
+    document.failed     the same, and slug: it could not be had, or is not readable as a feed
+    target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
+                        feed, as both others, when it is for a known feed: its publisher leads there
+    document.unreadable feed, document, slug: a newer parser cannot read a stored body
+    walk.started        feed
+    walk.ended          feed, ending, documents, fetched, duration_s
+    refresh.failed      feed: an error of the proxy's own, with its traceback
+    feed.published      feed, state, documents, entries, notes
+    feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
+    feed.unkept         feed, slug: the store could not keep what a refresh brought
+    feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
+    feed.forgotten      feed
+    host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
+    host.recovered      host, port: it answers again
+    feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
+    background.failed   name: house-keeping or polling ended by an error of its own, with its traceback
+    polling.paused      reason: the store could not say which feeds are due
+    connections.reaped  connections: how many idle ones were closed
+    library.logged      logger, message: what a library says through the standard library's logging
+    log.lost            lines: how many could not be written before this one
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TextIO
+
+import structlog
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import RequestPayloadError
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from wholefeed.config.tables import LogConfig
+
+_LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
+
+
+def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
+    """Set structlog and the standard library's logging up for the process. Call once, before anything logs.
+
+    Args:
+        config: The format (`auto` is console on a terminal and JSON otherwise) and the least level.
+        stream: Where the lines go; None is standard output. One that cannot be written costs lines and
+            nothing else: they are counted, and `log.lost` tells of them when it can be written again.
+    """
+    stream = sys.stdout if stream is None else stream
+    level = logging.getLevelNamesMapping()[config.level.upper()]
+    is_terminal = stream is not None and stream.isatty()  # a closed standard output is None
+    is_console = config.format == "console" or (config.format == "auto" and is_terminal)
+    rendering = [structlog.processors.add_log_level, *(_console(is_terminal) if is_console else _json())]
+    lines = LineLogger(stream, lambda lost: _rendered(rendering, "warning", event="log.lost", lines=lost))
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_names: lines,
+        cache_logger_on_first_use=True,
+    )
+    _relay_standard_logging(level)
+
+
+def _rendered(rendering: Sequence[Processor], level: str, **event: object) -> str:
+    made: Any = event
+    for processor in rendering:
+        made = processor(None, level, made)
+    return str(made)
+
+
+class LineLogger:
+    """Writes rendered lines, and never raises: whoever logs has something else to do.
+
+    It writes past the stream's buffer where there is a descriptor. A buffer would keep what could not be
+    written, and with it the error, until the interpreter's end.
+
+    Args:
+        stream: Where the lines go; None is nowhere.
+        tell_lost: Makes the line that tells how many were lost.
+    """
+
+    def __init__(self, stream: TextIO | None, tell_lost: Callable[[int], str]) -> None:
+        self._stream = stream
+        self._tell_lost = tell_lost
+        self._lock = threading.Lock()
+        self._lost = 0
+        self._is_torn = False
+        try:
+            self._descriptor = -1 if stream is None else stream.fileno()
+        except (OSError, ValueError):
+            self._descriptor = -1
+
+    def msg(self, line: str) -> None:
+        """Write one line; when lines were lost before it, say so first."""
+        with self._lock:
+            if self._lost and self._write(self._tell_lost(self._lost)):
+                self._lost = 0
+            if self._lost or not self._write(line):
+                self._lost += 1
+
+    log = debug = info = warning = warn = error = critical = exception = fatal = msg
+
+    def _write(self, line: str) -> bool:
+        if self._stream is None:
+            return False
+        try:
+            if self._descriptor >= 0:
+                text = line.encode(self._stream.encoding or "utf-8", "backslashreplace")
+                self._write_bytes(b"\n" * self._is_torn + text + b"\n")
+            else:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _write_bytes(self, data: bytes) -> None:
+        """Write all of it, or remember that part of a line stands there, for the next not to continue it."""
+        sent = 0
+        try:
+            while sent < len(data):
+                sent += os.write(self._descriptor, data[sent:])
+        finally:
+            if sent:
+                self._is_torn = not data[:sent].endswith(b"\n")
+
+
+def _json() -> list[Processor]:
+    return [
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.ExceptionRenderer(
+            structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        ),
+        hide_credentials,
+        put_event_first,
+        structlog.processors.JSONRenderer(),
+    ]
+
+
+def _console(is_terminal: bool) -> list[Processor]:
+    return [
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.processors.format_exc_info,
+        hide_credentials,
+        escape_controls,
+        structlog.dev.ConsoleRenderer(
+            colors=is_terminal and "NO_COLOR" not in os.environ,
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+    ]
+
+
+def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take `user:password@` out of every URL in the event, however deep it stands."""
+    return {key: _each_text(value, lambda text: _USERINFO.sub("", text)) for key, value in event.items()}
+
+
+def put_event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Order the fields so that a line reads from its left: when, how grave, what, and then the facts."""
+    leading = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
+    return {**leading, **event}
+
+
+def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escape what would steer a terminal or break a line (FAULTS 15 and 79). A traceback keeps its lines."""
+    return {
+        key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
+        for key, value in event.items()
+    }
+
+
+def _escape(text: str) -> str:
+    return _LINE_BREAKING.sub(_escaped, text)
+
+
+def _escape_but_newline(text: str) -> str:
+    return _LINE_BREAKING_BUT_NEWLINE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _each_text(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [_each_text(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _each_text(item, change) for key, item in value.items()}
+    return value
+
+
+class _Relay(logging.Handler):
+    """Hands the records of libraries to structlog, so that every line has one form.
+
+    Of a request that is no HTTP only the kind of error is handed on: the message and the traceback quote the
+    request line, and with it the token and the publisher's query (FAULTS 15).
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if record.name == "aiohttp.server" and isinstance(error, HttpProcessingError | RequestPayloadError):
+            status = getattr(error, "code", 0) or None
+            structlog.get_logger().info("request.rejected", error=type(error).__name__, status=status)
+            return
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):
+            message = str(record.msg)
+        structlog.get_logger().log(
+            record.levelno, "library.logged", logger=record.name, message=message, exc_info=record.exc_info
+        )
+
+
+def _relay_standard_logging(level: int) -> None:
+    """Route aiohttp, asyncio and warnings through structlog; the access log is `request.answered`'s job."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Relay)]:
+        root.removeHandler(handler)
+    root.addHandler(_Relay())
+    root.setLevel(max(level, logging.INFO))
+    logging.captureWarnings(True)
+    logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)

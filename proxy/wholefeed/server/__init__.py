@@ -1,0 +1,1 @@
+"""The listening side: connections, clients, buckets, signatures, own addresses."""

@@ -1,0 +1,1 @@
+"""One feed: what is served now, and what goes on in the background."""

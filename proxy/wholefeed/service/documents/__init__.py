@@ -1,0 +1,1 @@
+"""One document: obtained, read, in its three shapes, remembered."""

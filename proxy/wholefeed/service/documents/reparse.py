@@ -1,0 +1,88 @@
+"""Read the stored bodies again when the parser has learnt something (design, section 6).
+
+No second fetch: the body is the source of truth. The old segments serve until the new ones are published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from wholefeed.core.compose.remember import CopyDates
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.reading_notes import BadLink, ExtraLink
+from wholefeed.core.terms import Role
+from wholefeed.service.documents.shapes import document_from
+from wholefeed.store.rows import DocumentRow, NewDocument, NewEntry, Told
+from wholefeed.store.store import Store
+
+log = structlog.get_logger()
+
+_BATCH: Final = 16
+_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
+
+
+async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
+    """Put the documents again that an older parser has read; return whether there were any.
+
+    One that the present parser cannot read stays as it is.
+    """
+    outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
+    for start in range(0, len(outdated), _BATCH):
+        documents = [await _read_again(store, row) for row in outdated[start : start + _BATCH]]
+        await store.put_documents(feed_id, [each for each in documents if each is not None], now=now)
+    return bool(outdated)
+
+
+async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
+    body = await store.body(row.id)
+    dates = await store.copy_dates(row.id) if row.role is Role.MEMORY else ()
+    try:
+        return await asyncio.to_thread(_document, row, body, dates)
+    except ParseError as exc:
+        log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
+        return None
+
+
+def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> NewDocument:
+    document = document_from(row, body)
+    own = tuple(CopyDates(entry.updated_at, None) for entry in document.entries)
+    dates = known if len(known) == len(document.entries) else own
+    return NewDocument(
+        url=row.url,
+        final_url=row.final_url,
+        role=row.role,
+        rank=row.rank,
+        family=document.family,
+        site_id=document.head.site_id,
+        links=row.links,
+        is_marked=row.is_marked,
+        is_settled=row.is_settled,
+        is_uncacheable=row.is_uncacheable,
+        brought_news=row.brought_news,
+        body=body,
+        media_type=row.media_type,
+        digest=row.digest,
+        etag=row.etag,
+        last_modified=row.last_modified,
+        fetched_at=row.fetched_at,
+        updated_at=document.head.updated_at,
+        parser_version=PARSER_VERSION,
+        entries=[
+            NewEntry(
+                entry.identity, at.updated_at, entry.order_at, entry.end - entry.start, at.document_updated_at
+            )
+            for entry, at in zip(document.entries, dates, strict=True)
+        ],
+        tombstones=document.head.tombstones,
+        notes=[replace(note, url=row.url).told() for note in document.notes] + _link_notes(row),
+    )
+
+
+def _link_notes(row: DocumentRow) -> list[Told]:
+    """What was remarked on its links, which are kept as they were read."""
+    return [note for note in row.notes if note["code"] in _ON_LINKS]

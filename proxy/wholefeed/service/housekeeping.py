@@ -1,0 +1,97 @@
+"""Keep the store in order: what is old is deleted, and what is above `store.max_bytes` is evicted.
+
+Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest fits.
+Never evicted are the one asked for last, those asked for just now, and those whose refresh is under way or
+that are being sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.service.walk.workshop import Workshop
+
+log = structlog.get_logger()
+
+PURGE_SECONDS: Final = 6 * 3600.0
+"""Between two clean-ups of the store."""
+
+_JUST_NOW_SECONDS: Final = 60.0
+"""Whoever asked for a feed so lately may be about to get it."""
+_AGAIN_SECONDS: Final = 60.0
+"""After feeds that may not be evicted yet have kept the store too large."""
+
+
+class Housekeeping:
+    """Belongs to one service.
+
+    Args:
+        workshop: What to work with.
+        is_refreshing: Whether a refresh of the feed is under way.
+    """
+
+    def __init__(self, workshop: Workshop, *, is_refreshing: Callable[[int], bool]) -> None:
+        self._shop = workshop
+        self._upkeep = workshop.store.upkeep
+        self._is_refreshing = is_refreshing
+        self._has_grown = asyncio.Event()
+
+    def note_growth(self) -> None:
+        """Have the size of the store looked at soon."""
+        self._has_grown.set()
+
+    async def run(self) -> None:
+        """Keep house until cancelled."""
+        purge_at = time.monotonic()
+        while True:
+            try:
+                if time.monotonic() >= purge_at:
+                    purge_at = time.monotonic() + PURGE_SECONDS
+                    await self._upkeep.purge(now=self._shop.now())
+                has_room = await self.make_room()
+            except (StoreError, OverloadedError) as exc:
+                log.warning("store.unpurged", reason=str(exc))
+                has_room = False
+            wait_seconds = purge_at - time.monotonic()
+            await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
+
+    async def make_room(self) -> bool:
+        """Evict feeds while the store is larger than it may be.
+
+        Returns:
+            Whether it is not any more, or nothing but the feed asked for last is left of it.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: The database stayed busy, or the store is being closed.
+        """
+        max_bytes = self._shop.config.store.max_bytes
+        if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
+            return True
+        is_all_gone = True
+        for feed_id, asked_at in (await self._upkeep.least_asked())[:-1]:
+            used_bytes = await self._upkeep.used_bytes()
+            if used_bytes <= max_bytes:
+                return True
+            is_wanted = abs(self._shop.now() - asked_at) < _JUST_NOW_SECONDS
+            if is_wanted or self._is_refreshing(feed_id) or self._upkeep.is_being_sent(feed_id):
+                is_all_gone = False
+                continue
+            await self._shop.store.forget(feed_id, now=self._shop.now())
+            log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
+        return is_all_gone
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until the store has grown, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._has_grown.wait()
+        except TimeoutError:
+            pass
+        self._has_grown.clear()

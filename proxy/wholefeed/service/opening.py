@@ -1,0 +1,82 @@
+"""How a URL becomes a feed: its subscription document is found, and its first refresh begins.
+
+feed_id, flight = await openings.join(url, may_walk=True)     # one opening a URL, however many ask
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.errors import DocumentError, OverloadedError
+from wholefeed.service.documents.subscription import Subscription, find_subscription
+from wholefeed.service.refresh.flights import Flights
+from wholefeed.service.refresh.refreshes import Refreshes
+from wholefeed.service.unopened import Unopened
+from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.store.rows import FeedRow
+
+MAX_WAITING_WALKS: Final = 64
+"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
+MAX_WAITING_PER_SITE: Final = 32
+"""Of them at one site; beyond that a feed there is refused, and others are not."""
+
+Opened = tuple[int, asyncio.Task[None]]
+"""A feed's id, and the refresh that has begun."""
+
+
+class Openings:
+    """Belongs to one service; ends with `close`."""
+
+    def __init__(self, workshop: Workshop, refreshes: Refreshes) -> None:
+        self._shop = workshop
+        self._store = workshop.store
+        self._refreshes = refreshes
+        self._flights: Flights[str, Opened] = Flights()
+        self._unopened = Unopened(workshop.now)
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    async def close(self) -> None:
+        """Stop what is under way."""
+        await self._flights.close()
+
+    def join(self, url: str, *, may_walk: bool) -> asyncio.Task[Opened]:
+        """Return the opening of a URL that is under way, else a new one.
+
+        Raises (from the task):
+            DocumentError: There is no feed to be had, or there was none a moment ago.
+            OverloadedError: Too many walks are waiting.
+        """
+        return self._flights.join(url, lambda: self._open(url, may_walk=may_walk))
+
+    async def _open(self, url: str, *, may_walk: bool) -> Opened:
+        """Find the subscription document behind a URL, and begin the feed's refresh."""
+        known = await self._store.feed_by_url(url)
+        if known is not None:
+            return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
+        self._unopened.check(url)
+        waiting_at_site = self._refreshes.waiting_at(self._shop.site_of(url))
+        if self._refreshes.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
+            raise OverloadedError("too many walks are waiting; try again later")
+        try:
+            found = await find_subscription(self._shop.source, url)
+        except DocumentError as exc:
+            self._unopened.remember(url, exc)
+            raise
+        key = canonical_url(found.url)
+        feed = await self._store.feed_by_url(key) or await self._create(key, found)
+        if url != key:
+            await self._store.add_alias(url, feed.id)
+        return feed.id, self._refreshes.join(feed, Wish(found=found, may_walk=may_walk))
+
+    async def _create(self, key: str, found: Subscription) -> FeedRow:
+        return await self._store.create_feed(
+            key,
+            fetch_url=key,
+            family=found.obtained.document.family,
+            kind=found.obtained.navigation.kind,
+            now=self._shop.now(),
+        )

@@ -1,0 +1,1 @@
+"""One refresh: refetch, walk, settle, publish; at most one a feed."""

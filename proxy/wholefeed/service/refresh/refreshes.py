@@ -1,0 +1,151 @@
+"""The refreshes under way, at most one a feed, and what can be told of them meanwhile.
+
+flight = refreshes.join(feed, Wish())     # joins the one under way, else begins one
+refreshes.state(feed)                     # loading while its walk may add documents
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from wholefeed.core.terms import State
+from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
+from wholefeed.service.refresh.flights import Flights
+from wholefeed.service.refresh.refresh import Refresh
+from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.store.rows import FeedRow
+
+log = structlog.get_logger()
+
+REST_SECONDS: Final = 60.0
+"""After the store could not keep what a refresh brought."""
+
+
+class Refreshes:
+    """Belongs to one service; ends with `close`."""
+
+    def __init__(self, workshop: Workshop, *, on_end: Callable[[], None]) -> None:
+        self._shop = workshop
+        self._on_end = on_end
+        self._flights: Flights[int, None] = Flights()
+        self._running: dict[int, Refresh] = {}
+        self._may_walk: dict[int, bool] = {}
+        self._wishes: dict[int, Wish] = {}
+        self._resting_until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    @property
+    def waiting(self) -> int:
+        """How many walks wait for their turn to use the network, those of polls not counted."""
+        return sum(refresh.is_waiting for refresh in self._running.values())
+
+    def waiting_at(self, site: str) -> int:
+        """Return how many of them do at one site."""
+        return sum(refresh.is_waiting and refresh.site == site for refresh in self._running.values())
+
+    async def close(self) -> None:
+        """Stop what is under way."""
+        await self._flights.close()
+
+    def join(self, feed: FeedRow, wish: Wish) -> asyncio.Task[None]:
+        """Return the refresh under way, else a new one.
+
+        A wish that the one under way does not fulfil is fulfilled right after it: to force or to be full, or
+        to walk where that one may not.
+        """
+        is_new = self._flights.running(feed.id) is None
+        if is_new:
+            self._may_walk[feed.id] = wish.may_walk
+        elif wish.is_forced or wish.is_full or (wish.may_walk and not self._may_walk[feed.id]):
+            self._wishes[feed.id] = wish
+        flight = self._flights.join(feed.id, lambda: self._run(feed, wish))
+        if is_new:
+            flight.add_done_callback(lambda _: self._on_end())
+        return flight
+
+    def running(self, feed_id: int) -> asyncio.Task[None] | None:
+        """Return the refresh under way, if there is one."""
+        return self._flights.running(feed_id)
+
+    async def cancel(self, feed_id: int) -> None:
+        """End the refresh of a feed that is being forgotten."""
+        while (running := self._flights.running(feed_id)) is not None:
+            self._wishes.pop(feed_id, None)
+            running.cancel()
+            await asyncio.wait({running})
+        self._may_walk.pop(feed_id, None)
+        self._resting_until.pop(feed_id, None)
+
+    def is_due(self, feed: FeedRow) -> bool:
+        """Whether freshness has run out, or something that is stored has not been published yet.
+
+        Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73). A
+        publisher that failed is left alone until its next attempt, whatever is unfinished.
+        """
+        if self.is_resting(feed.id):
+            return False
+        left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
+        is_fresh = 0 < left_seconds <= self._shop.longest_seconds
+        is_whole = feed.state is not State.LOADING and feed.revision == feed.published_revision
+        return not (is_fresh and (is_whole or feed.is_stale))
+
+    def is_resting(self, feed_id: int) -> bool:
+        """Whether the store could not keep what was fetched a moment ago."""
+        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
+
+    def is_confirmed(self, feed_id: int) -> bool:
+        """Whether the refresh under way has heard of the subscription document."""
+        running = self._running.get(feed_id)
+        return running is not None and running.is_confirmed
+
+    def walking(self, feed_id: int) -> Refresh | None:
+        """Return the refresh whose walk may still add documents to the feed."""
+        running = self._running.get(feed_id)
+        return running if running is not None and running.is_walking else None
+
+    def state(self, feed: FeedRow) -> State:
+        """Return what the feed is at this moment."""
+        return State.LOADING if self.walking(feed.id) is not None else feed.state
+
+    async def _run(self, feed: FeedRow, wish: Wish) -> None:
+        """Refresh, and once more for each wish that came meanwhile."""
+        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
+        while True:
+            self._may_walk[feed.id] = wish.may_walk
+            try:
+                await self._run_once(feed, wish)
+            except DocumentError:
+                if feed.id not in self._wishes:
+                    raise
+            latest = await self._shop.store.feed(feed.id)
+            again = self._wishes.pop(feed.id, None)  # last: while that was read, another may have come
+            if again is None or latest is None:
+                return
+            feed, wish = latest, again
+
+    async def _run_once(self, feed: FeedRow, wish: Wish) -> None:
+        refresh = Refresh(self._shop, feed, wish)
+        self._running[feed.id] = refresh
+        try:
+            await refresh.run()
+        except DocumentError as exc:
+            log.info("feed.stale", feed=feed.id, slug=exc.slug)
+            raise
+        except UnknownFeedError:  # forgotten meanwhile
+            raise
+        except (StoreError, OverloadedError) as exc:  # what is stored serves; the publisher is left alone
+            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
+            raise
+        except Exception:
+            log.exception("refresh.failed", feed=feed.id)
+            raise
+        finally:
+            del self._running[feed.id]

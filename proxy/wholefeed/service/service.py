@@ -1,0 +1,263 @@
+"""One feed: what to serve now, refresh, single flight, and the walks that go on in the background.
+
+    service = FeedService(workshop)
+    async with service.answer(url, wait_seconds=8.0) as reconstruction:
+        ...                       # its segments stay readable in here
+
+A request never runs a refresh itself: it joins the flight of its feed and waits for it as long as it may
+(FAULTS 63, 64). What a flight learns is in the store; the answer is made from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Final
+
+import structlog
+
+from wholefeed.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from wholefeed.service.account import ChainDocument, account_of
+from wholefeed.service.answers import Reconstruction, Status
+from wholefeed.service.housekeeping import Housekeeping
+from wholefeed.service.opening import Openings
+from wholefeed.service.polling import Polling
+from wholefeed.service.refresh.refetch import SUBSCRIPTION_ATTEMPT
+from wholefeed.service.refresh.refreshes import Refreshes
+from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.store.rows import Attempt, FeedRow
+
+log = structlog.get_logger()
+
+ASKED_PRECISION_SECONDS: Final = 3600.0
+"""How exactly the store knows when a feed was last asked for."""
+
+
+class FeedService:
+    """All feeds of one store."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._shop = workshop
+        self._store = workshop.store
+        self._house = Housekeeping(workshop, is_refreshing=self._is_refreshing)
+        self._refreshes = Refreshes(workshop, on_end=self._house.note_growth)
+        self._openings = Openings(workshop, self._refreshes)
+        self._stopping = asyncio.Event()
+
+    def now(self) -> float:
+        """Return the time that freshness is counted by, in epoch seconds."""
+        return self._shop.now()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being fetched or walked."""
+        return len(self._openings) + len(self._refreshes) > 0
+
+    async def resume(self) -> None:
+        """Take up the walks that an earlier run of the program did not finish."""
+        for feed in await self._store.unfinished_feeds():
+            _ = self._refreshes.join(feed, Wish())
+
+    async def keep_house(self) -> None:
+        """Delete what is old and evict what is too much; runs until it is cancelled."""
+        await self._house.run()
+
+    async def keep_polling(self) -> None:
+        """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
+        if self._shop.config.history.poll_seconds:
+            await Polling(self._shop, self._refreshes).run()
+
+    def stop_waiting(self) -> None:
+        """Let every request that waits for a publisher go on with what there is."""
+        self._stopping.set()
+
+    async def close(self) -> None:
+        """Stop what is under way; unfinished walks are taken up at the next start."""
+        self.stop_waiting()
+        await self._openings.close()
+        await self._refreshes.close()
+
+    # What is served
+
+    @asynccontextmanager
+    async def answer(
+        self, url: str, *, wait_seconds: float, is_head: bool = False
+    ) -> AsyncIterator[Reconstruction]:
+        """Give the feed of a URL as it is known within a time.
+
+        Args:
+            url: Canonical URL, as `canonical_url` makes it.
+            wait_seconds: How long to wait for the publisher.
+            is_head: Fetch no more than the subscription document, and of a known feed nothing.
+
+        Raises:
+            DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
+            OverloadedError: Nothing is stored and no walk can be begun now.
+        """
+        deadline = time.monotonic() + wait_seconds
+        async with AsyncExitStack() as stack:
+            while True:
+                feed, is_late = await self._ready(url, deadline, is_head=is_head)
+                try:
+                    snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+                except UnknownFeedError:  # forgotten just now: once more from the beginning
+                    if time.monotonic() >= deadline:
+                        raise
+                    continue
+                break
+            await self._note_asked(feed)
+            yield Reconstruction(
+                snapshot=snapshot,
+                state=self._refreshes.state(snapshot.feed),
+                is_stale=snapshot.feed.is_stale or is_late,
+                missing=await self._missing(feed.id),
+                via_url=snapshot.feed.fetch_url,
+            )
+
+    async def is_known(self, url: str) -> bool:
+        """Return whether anything is stored for a URL."""
+        return await self._store.feed_by_url(url) is not None
+
+    async def status(self, url: str) -> Status:
+        """Tell what is known of a feed.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        return await self._status(await self._known(url))
+
+    async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
+        """Tell what is known of a feed, document by document.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        feed = await self._known(url)
+        rows = await self._store.documents(feed.id)
+        superseded = await self._store.superseded(feed.id)
+        status = await self._status(feed)
+        return status, account_of(feed.kind, rows, status.missing, superseded)
+
+    async def _status(self, feed: FeedRow) -> Status:
+        attempts = await self._store.attempts(feed.id)
+        walking = self._refreshes.walking(feed.id)
+        progress = walking.progress if walking is not None else None
+        return Status(
+            feed=feed,
+            state=self._refreshes.state(feed),
+            is_refreshing=self._refreshes.running(feed.id) is not None,
+            is_walking=progress is not None,
+            missing=tuple(each for each in attempts if each.url != SUBSCRIPTION_ATTEMPT),
+            failure=next((each for each in attempts if each.url == SUBSCRIPTION_ATTEMPT), None),
+            progress_documents=progress.documents if progress else feed.documents,
+            progress_entries=progress.entries if progress else feed.entries,
+            progress_fetched=progress.fetched if progress else 0,
+            stored_bytes=await self._store.feed_bytes(feed.id),
+        )
+
+    async def refresh(self, url: str, *, is_full: bool = False) -> Status:
+        """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        feed = await self._known(url)
+        _ = self._refreshes.join(feed, Wish(is_forced=True, is_full=is_full))
+        return await self._status(feed)
+
+    async def forget(self, url: str) -> None:
+        """Delete a feed and everything stored of it.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        feed = await self._known(url)
+        await self._refreshes.cancel(feed.id)
+        await self._store.forget(feed.id, now=self.now())
+        log.info("feed.forgotten", feed=feed.id)
+
+    async def feeds(self) -> list[FeedRow]:
+        """Return the known feeds."""
+        return await self._store.feeds()
+
+    # How it gets there
+
+    async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
+        """Return a feed that can be served, and whether its publisher was not heard of in time."""
+        feed = await self._store.feed_by_url(url)
+        if feed is None or not feed.digest:
+            return await self._first(url, deadline, may_walk=not is_head), False
+        return feed, not is_head and await self._freshen(feed, deadline)
+
+    async def _first(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow:
+        """Have a feed that nothing can be served of yet."""
+        while not self._stopping.is_set():
+            try:
+                feed = await self._opened(url, deadline, may_walk=may_walk)
+            except UnknownFeedError:  # forgotten just now: once more from the beginning
+                if time.monotonic() >= deadline:
+                    raise
+                continue
+            if feed is not None and feed.digest:
+                return feed
+            break
+        if self._stopping.is_set():
+            raise OverloadedError("shutting down", slug="shutting-down")
+        raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
+
+    async def _opened(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow | None:
+        """Join the opening of a URL and the refresh that it begins; return what is known in time."""
+        opening = self._openings.join(url, may_walk=may_walk)
+        await self._wait(opening, deadline)
+        if not opening.done():
+            return None
+        feed_id, flight = opening.result()
+        feed = await self._store.feed(feed_id)
+        if feed is not None and may_walk and not flight.done():
+            _ = self._refreshes.join(feed, Wish())  # whoever opened it may have wanted the head alone
+        await self._wait(flight, deadline)
+        feed = await self._store.feed(feed_id)
+        if feed is None or flight.cancelled():
+            raise UnknownFeedError(f"forgotten meanwhile: {url}")
+        if not feed.digest and flight.done():
+            flight.result()
+        return feed
+
+    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
+        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
+        is_due = self._refreshes.is_due(feed)
+        if not is_due and self._refreshes.running(feed.id) is None:
+            return False
+        flight = self._refreshes.join(feed, Wish())
+        await self._wait(flight, deadline)
+        return is_due and not flight.done() and not self._refreshes.is_confirmed(feed.id)
+
+    async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
+        """Wait for a task until the deadline, or until the program stops; never cancel it."""
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        left_seconds = max(0.0, deadline - time.monotonic())
+        try:
+            await asyncio.wait({task, stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+
+    def _is_refreshing(self, feed_id: int) -> bool:
+        return self._refreshes.running(feed_id) is not None
+
+    async def _note_asked(self, feed: FeedRow) -> None:
+        """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""
+        if not 0 <= self.now() - feed.asked_at <= ASKED_PRECISION_SECONDS:
+            with suppress(StoreError, OverloadedError, UnknownFeedError):
+                await self._store.update_feed(feed.id, asked_at=self.now())
+
+    async def _missing(self, feed_id: int) -> tuple[Attempt, ...]:
+        attempts = await self._store.attempts(feed_id)
+        return tuple(attempt for attempt in attempts if attempt.url != SUBSCRIPTION_ATTEMPT)
+
+    async def _known(self, url: str) -> FeedRow:
+        feed = await self._store.feed_by_url(url)
+        if feed is None:
+            raise UnknownFeedError(f"nothing is stored for {url}")
+        return feed

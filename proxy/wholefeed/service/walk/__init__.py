@@ -1,0 +1,1 @@
+"""The drivers that fetch what the pure walk wants."""

@@ -1,0 +1,1 @@
+"""What is kept, by the names of what the service wants."""

@@ -1,0 +1,1 @@
+"""SQLite: migrations, connections, one writer, a few that read, what is broken."""

@@ -1,0 +1,114 @@
+"""A few connections that only read (FAULTS, findings 9 and 12).
+
+    row = await readers.run(lambda db: fetch_one(db, sql))
+
+A read that is cancelled is interrupted, so the next one does not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import aiosqlite
+import structlog
+
+from wholefeed.errors import OverloadedError
+from wholefeed.store.sqlite.condition import Condition
+from wholefeed.store.sqlite.connection import close, settle
+from wholefeed.store.sqlite.faults import translated
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger()
+
+
+class Readers:
+    """Owns the connections that read; `close` it."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self._connections: list[aiosqlite.Connection] = []
+        self._idle: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
+        self._reclaiming: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def add(self, connection: aiosqlite.Connection) -> None:
+        """Take over a connection."""
+        self._connections.append(connection)
+        self._idle.put_nowait(connection)
+
+    async def run(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
+        """Run `work` on a connection of its own for as long as it takes, and return its result.
+
+        Raises:
+            OverloadedError: The database is busy, or the store is being closed.
+            StoreError: SQLite failed otherwise.
+        """
+        if self._is_closing:
+            raise _closed()
+        connection = await self._idle.get()
+        if self._is_closing:
+            self._idle.put_nowait(connection)
+            raise _closed()
+        try:
+            result = await work(connection)
+        except BaseException as exc:
+            self._reclaim(connection)
+            if self._is_closing and isinstance(exc, (sqlite3.Error, ValueError)):
+                raise _closed() from exc
+            if isinstance(exc, sqlite3.Error):
+                error = translated(exc)
+                self._condition.judge(error)
+                raise error from exc
+            raise
+        self._idle.put_nowait(connection)
+        return result
+
+    async def transaction(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
+        """The same, within one read transaction: what `work` sees is of one moment.
+
+        Raises:
+            OverloadedError: The database is busy, or the store is being closed.
+            StoreError: SQLite failed otherwise.
+        """
+
+        async def within(db: aiosqlite.Connection) -> _T:
+            await db.execute("BEGIN")
+            result = await work(db)
+            await db.execute("COMMIT")
+            return result
+
+        return await self.run(within)
+
+    async def close(self) -> None:
+        """Stop the reads that run and close the connections."""
+        self._is_closing = True
+        if self._reclaiming:
+            await asyncio.wait(self._reclaiming)
+        results = await asyncio.gather(*map(close, self._connections), return_exceptions=True)
+        for error in results:
+            if isinstance(error, BaseException):
+                raise error
+
+    def _reclaim(self, connection: aiosqlite.Connection) -> None:
+        """Take the connection back when what was queued on it has ended, and its transaction too."""
+        if self._is_closing:
+            self._idle.put_nowait(connection)
+            return
+        task = asyncio.create_task(settle(connection), name="store-reclaim")
+        self._reclaiming.add(task)
+
+        def give_back(done: asyncio.Task[None]) -> None:
+            self._reclaiming.discard(done)
+            self._idle.put_nowait(connection)
+            if not done.cancelled() and (error := done.exception()) is not None:
+                _log.error("store.failed", error=str(error))
+
+        task.add_done_callback(give_back)
+
+
+def _closed() -> OverloadedError:
+    return OverloadedError("the store is being closed", slug="shutting-down")

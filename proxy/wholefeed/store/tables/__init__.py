@@ -1,0 +1,1 @@
+"""The SQL of each table, one file a subject."""

@@ -1,0 +1,219 @@
+"""The documents of a feed: put, found, touched, purged. One transaction a document that arrives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import aiosqlite
+
+from wholefeed.core.compose.remember import CopyDates
+from wholefeed.core.model import EntryId
+from wholefeed.core.terms import Role
+from wholefeed.errors import StoreError
+from wholefeed.store.rows import DocumentRow, NewDocument, document_row
+from wholefeed.store.sqlite.connection import fetch_all, fetch_made, fetch_one, json_ids, run
+from wholefeed.store.tables import tombstones
+from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.live import Change
+
+KEEP_DETACHED_SECONDS: Final = 90 * 86400.0
+"""Design, section 6: how long a detached document is kept."""
+
+_ORDER: Final = """
+    ORDER BY rank IS NULL, CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
+"""
+_LIST: Final = f"SELECT * FROM document WHERE feed = :feed {_ORDER}"  # noqa: S608
+_COPY_DATES: Final = """
+    SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
+"""
+_LIVE_ORDINALS: Final = """
+    SELECT document, ordinal FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    ORDER BY document, ordinal
+"""
+_SUPERSEDED: Final = """
+    SELECT document.id, count(*) FROM document
+    CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
+    WHERE document.feed = :feed GROUP BY document.id
+"""
+_ASKED_AT_ONCE: Final = 256
+_KNOWN: Final = f"""
+    SELECT identity, max(updated_at) AS updated_at FROM entry
+    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    GROUP BY identity
+"""  # noqa: S608 - question marks
+_PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
+_PUT: Final = """
+    INSERT INTO document (
+        feed, url, final_url, role, rank, detached_at, family, site_id, links, is_marked, is_settled,
+        is_uncacheable, brought_news, digest, etag, last_modified, media_type, fetched_at, checked_at,
+        updated_at, parser_version, body_bytes, entries, notes, is_dirty, live_bytes
+    ) VALUES (
+        :feed, :url, :final_url, :role, :rank, :detached_at, :family, :site_id, :links, :is_marked,
+        :is_settled, :is_uncacheable, :brought_news, :digest, :etag, :last_modified, :media_type,
+        :fetched_at, :fetched_at, :updated_at, :parser_version, :body_bytes, :entries, :notes, 0, 0
+    )
+    ON CONFLICT (feed, url, role) DO UPDATE SET
+        final_url = excluded.final_url, rank = excluded.rank,
+        detached_at = iif(excluded.rank IS NULL, coalesce(detached_at, excluded.detached_at), NULL),
+        family = excluded.family, site_id = excluded.site_id, links = excluded.links,
+        is_marked = excluded.is_marked, is_settled = excluded.is_settled,
+        is_uncacheable = excluded.is_uncacheable, brought_news = excluded.brought_news,
+        digest = excluded.digest, etag = excluded.etag, last_modified = excluded.last_modified,
+        media_type = excluded.media_type, fetched_at = excluded.fetched_at, checked_at = excluded.checked_at,
+        updated_at = excluded.updated_at, parser_version = excluded.parser_version,
+        body_bytes = excluded.body_bytes, entries = excluded.entries, notes = excluded.notes,
+        is_dirty = 0, live_bytes = 0
+    RETURNING id
+"""
+_PUT_BODY: Final = """
+    INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)
+    ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
+"""
+_DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
+_PUT_ENTRY: Final = """
+    INSERT INTO entry (
+        document, ordinal, feed, identity, updated_at, order_at, size, document_updated_at, is_live
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+# Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
+_SETTLE: Final = """
+    INSERT INTO settled SELECT DISTINCT feed, identity FROM entry WHERE document = :document
+    ON CONFLICT DO NOTHING
+"""
+_UNSETTLE: Final = """
+    DELETE FROM settled WHERE feed = :feed
+        AND identity IN (SELECT identity FROM entry WHERE document = :document)
+"""
+_UNLINK: Final = "UPDATE document SET segment = NULL WHERE id = :document"
+_SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segment AND id <> :document"
+_EXPIRED: Final = "SELECT id, role FROM document WHERE detached_at < :before"
+_DELETE: Final = "DELETE FROM document WHERE id = :document"
+
+
+async def list_all(db: aiosqlite.Connection, feed: int) -> list[DocumentRow]:
+    """Return the documents in output order (R20), the detached ones last."""
+    return await fetch_made(db, _LIST, {"feed": feed}, document_row)
+
+
+async def live_ordinals(db: aiosqlite.Connection, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
+    """Return which entries of each document are live, from the top."""
+    wanted = list(documents)
+    found: dict[int, list[int]] = {document: [] for document in wanted}
+    for document, ordinal in await fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
+        found[document].append(ordinal)
+    return {document: tuple(ordinals) for document, ordinals in found.items()}
+
+
+async def superseded(db: aiosqlite.Connection, feed: int) -> dict[int, int]:
+    """Return how many entries of each attached document are not live, where there are any."""
+    return {row[0]: row[1] for row in await fetch_all(db, _SUPERSEDED, {"feed": feed})}
+
+
+async def copy_dates(db: aiosqlite.Connection, document: int) -> tuple[CopyDates, ...]:
+    """Return the dates of a document's copies, from the top."""
+    return tuple(CopyDates(*row) for row in await fetch_all(db, _COPY_DATES, {"document": document}))
+
+
+async def known(
+    db: aiosqlite.Connection, feed: int, identities: Sequence[EntryId], but: int | None
+) -> dict[EntryId, float | None]:
+    """Return the latest update instant of each identity that stands in an attached document."""
+    found: dict[EntryId, float | None] = {}
+    for start in range(0, len(identities), _ASKED_AT_ONCE):
+        asked = identities[start : start + _ASKED_AT_ONCE]
+        padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
+        rows = await db.execute_fetchall(_KNOWN, (feed, but, *asked, *padding))
+        found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
+    return found
+
+
+async def put(
+    db: aiosqlite.Connection, feed: int, documents: Sequence[tuple[NewDocument, bytes]], now: float
+) -> list[int]:
+    """Insert or replace documents, each with its coded body, and choose the live copies again."""
+    await require(db, feed)
+    change = await Change.begin(db, feed)
+    ids = [await _put_one(db, change, feed, document, coded, now) for document, coded in documents]
+    await change.finish()
+    return ids
+
+
+async def touch(db: aiosqlite.Connection, document: int, changes: Mapping[str, Any]) -> None:
+    """Set columns of a document. The names are the program's own, never input."""
+    if changes:
+        columns = ", ".join(f"{name} = :{name}" for name in changes)
+        sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
+        if not await run(db, sql, {**changes, "document": document}):
+            raise StoreError(f"no document is stored under the number {document}")
+
+
+async def unlink(db: aiosqlite.Connection, document: int, segment: int | None) -> None:
+    """Take a document out of its segment; whoever shares it has to be sealed anew."""
+    if segment is not None:
+        await run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
+        await run(db, _UNLINK, {"document": document})
+
+
+async def purge(db: aiosqlite.Connection, before: float) -> int:
+    """Delete the documents detached before that instant. Returns how many."""
+    rows = await fetch_all(db, _EXPIRED, {"before": before})
+    for document, role in rows:
+        if role == Role.ARCHIVE:
+            await run(db, _SETTLE, {"document": document})
+        await run(db, _DELETE, {"document": document})
+    return len(rows)
+
+
+async def _put_one(
+    db: aiosqlite.Connection, change: Change, feed: int, document: NewDocument, coded: bytes, now: float
+) -> int:
+    place = await fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
+    if place is not None:
+        await _take_out(db, change, document, place["id"], place["segment"])
+    row = await fetch_one(db, _PUT, _columns(feed, document, now))
+    assert row is not None
+    number = int(row["id"])
+    await run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
+    is_live = None if document.rank is None else 1
+    rows = (  # read in the connection's thread: a document may hold very many
+        (number, ordinal, feed, e.identity, e.updated_at, e.order_at, e.size, e.document_updated_at, is_live)
+        for ordinal, e in enumerate(document.entries)
+    )
+    await db.executemany(_PUT_ENTRY, rows)
+    await tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
+    await change.concern(number)
+    if document.rank is not None:
+        await change.mark(number)
+    if place is not None and document.role is Role.ARCHIVE:
+        await run(db, _UNSETTLE, {"feed": feed, "document": number})
+    return number
+
+
+async def _take_out(
+    db: aiosqlite.Connection, change: Change, document: NewDocument, number: int, segment: int | None
+) -> None:
+    """Take the old entries of a document out, before its new ones come."""
+    await change.concern(number)
+    if document.role is Role.ARCHIVE:
+        await run(db, _SETTLE, {"document": number})
+    await run(db, _DELETE_ENTRIES, {"document": number})
+    if document.rank is None:
+        await unlink(db, number, segment)
+
+
+def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
+    names = (
+        "url final_url role rank family site_id is_marked is_settled is_uncacheable brought_news digest etag"
+        " last_modified media_type fetched_at updated_at parser_version"
+    )
+    return {name: getattr(document, name) for name in names.split()} | {
+        "feed": feed,
+        "detached_at": now if document.rank is None else None,
+        "links": json.dumps(dict(document.links)),
+        "notes": json.dumps([dict(note) for note in document.notes]),
+        "body_bytes": len(document.body),
+        "entries": len(document.entries),
+    }

@@ -1,0 +1,153 @@
+"""Feeds, their other names, and the attempts that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import aiosqlite
+
+from wholefeed.core.terms import Family, Kind, State
+from wholefeed.errors import UnknownFeedError
+from wholefeed.store.rows import Attempt, FeedRow, feed_row
+from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, run
+
+_BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
+_BY_URL: Final = """
+    SELECT feed.* FROM feed WHERE url = :url
+    UNION ALL
+    SELECT feed.* FROM alias JOIN feed ON feed.id = alias.feed WHERE alias.url = :url
+    LIMIT 1
+"""
+_LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
+_UNFINISHED: Final = """
+    SELECT * FROM feed
+    WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
+"""
+_CREATE: Final = """
+    INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at)
+    VALUES (:url, :fetch_url, :family, :kind, :state, :now, :now)
+"""
+_ADD_ALIAS: Final = """
+    INSERT INTO alias (url, feed) VALUES (:url, :feed)
+    ON CONFLICT (url) DO UPDATE SET feed = excluded.feed
+"""
+_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
+_RETIRE_ALL: Final = """
+    UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
+"""
+_FORGET: Final = "DELETE FROM feed WHERE id = :feed"
+
+_PUT_ATTEMPT: Final = """
+    INSERT INTO attempt (feed, url, reason, status, attempts, first_at, last_at, next_at)
+    VALUES (:feed, :url, :reason, :status, 1, :now, :now, :next_at)
+    ON CONFLICT (feed, url) DO UPDATE SET
+        reason = excluded.reason, status = excluded.status, attempts = attempts + 1,
+        last_at = excluded.last_at, next_at = excluded.next_at
+    RETURNING url, reason, status, attempts, first_at, last_at, next_at
+"""
+_ATTEMPTS: Final = """
+    SELECT url, reason, status, attempts, first_at, last_at, next_at
+    FROM attempt WHERE feed = :feed ORDER BY first_at, url
+"""
+_CLEAR_ATTEMPTS: Final = "DELETE FROM attempt WHERE feed = :feed AND (:url IS NULL OR url = :url)"
+
+
+async def find_by_url(db: aiosqlite.Connection, url: str) -> FeedRow | None:
+    """Return the feed of this key or alias; the key wins."""
+    row = await fetch_one(db, _BY_URL, {"url": url})
+    return None if row is None else feed_row(row)
+
+
+async def find(db: aiosqlite.Connection, feed: int) -> FeedRow | None:
+    """Return the feed, or None when it was forgotten."""
+    row = await fetch_one(db, _BY_ID, {"feed": feed})
+    return None if row is None else feed_row(row)
+
+
+async def require(db: aiosqlite.Connection, feed: int) -> FeedRow:
+    """Return the feed.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    found = await find(db, feed)
+    if found is None:
+        raise UnknownFeedError(f"no feed is stored under the number {feed}")
+    return found
+
+
+async def list_feeds(db: aiosqlite.Connection, limit: int, offset: int) -> list[FeedRow]:
+    """Return feeds by URL."""
+    return [feed_row(row) for row in await fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+
+
+async def list_unfinished(db: aiosqlite.Connection) -> list[FeedRow]:
+    """Return the feeds whose walk has not ended, oldest first."""
+    return [feed_row(row) for row in await fetch_all(db, _UNFINISHED)]
+
+
+async def create(
+    db: aiosqlite.Connection, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float
+) -> FeedRow:
+    """Return the feed of that key or alias, made if it was not there."""
+    found = await find_by_url(db, url)
+    if found is None:
+        values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
+        await run(db, _CREATE, {**values, "state": State.LOADING, "now": now})
+        found = await find_by_url(db, url)
+    assert found is not None
+    return found
+
+
+async def add_alias(db: aiosqlite.Connection, url: str, feed: int) -> None:
+    """Let the URL lead to the feed, whatever it led to before."""
+    await require(db, feed)
+    await run(db, _ADD_ALIAS, {"url": url, "feed": feed})
+
+
+async def update(db: aiosqlite.Connection, feed: int, changes: Mapping[str, Any]) -> FeedRow:
+    """Set columns of a feed. The names are the program's own, never input."""
+    if changes:
+        columns = ", ".join(f"{name} = :{name}" for name in changes)
+        await run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
+    return await require(db, feed)
+
+
+async def body_bytes(db: aiosqlite.Connection, feed: int) -> int:
+    """Return what the bodies of a feed's documents come to, decoded."""
+    return int(await fetch_value(db, _BYTES, {"feed": feed}))
+
+
+async def forget(db: aiosqlite.Connection, feed: int, now: float) -> bool:
+    """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
+    await run(db, _RETIRE_ALL, {"feed": feed, "now": now})
+    return await run(db, _FORGET, {"feed": feed}) > 0
+
+
+async def put_attempt(
+    db: aiosqlite.Connection,
+    feed: int,
+    url: str,
+    *,
+    reason: str,
+    status: int | None,
+    next_at: float,
+    now: float,
+) -> Attempt:
+    """Note a failure: it counts up, and the first one's time stays."""
+    await require(db, feed)
+    values = {"feed": feed, "url": url, "reason": reason, "status": status, "next_at": next_at, "now": now}
+    row = await fetch_one(db, _PUT_ATTEMPT, values)
+    assert row is not None
+    return Attempt(**dict(row))
+
+
+async def clear_attempts(db: aiosqlite.Connection, feed: int, url: str | None) -> None:
+    """Forget the failures of one URL, or of all of a feed."""
+    await run(db, _CLEAR_ATTEMPTS, {"feed": feed, "url": url})
+
+
+async def list_attempts(db: aiosqlite.Connection, feed: int) -> list[Attempt]:
+    """Return the failures of a feed, oldest first."""
+    return [Attempt(**dict(row)) for row in await fetch_all(db, _ATTEMPTS, {"feed": feed})]

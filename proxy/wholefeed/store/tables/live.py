@@ -1,0 +1,261 @@
+"""Which copies of the entries are live, kept true while documents come, go and trade places.
+
+`wholefeed.core.merge.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be
+asked. A change to the documents of a feed is made between `begin` and `finish`:
+
+    change = await Change.begin(db, feed)
+    await change.concern(document)      # before its entries go, and after new ones came
+    await change.mark(document)         # its entries are new to the feed: live until `finish`
+    await change.finish()
+
+**Cost.** The choice is a maximum, so a copy that lost to one that still stands need not be looked at
+again. Of the identities concerned only the contested ones are loaded, and of those only the copy that
+won so far and the new ones. All copies of an identity are compared when its winner is gone or when what
+the comparison rests on has moved: ranks, or the date of the subscription document (R10).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, Self
+
+import aiosqlite
+
+from wholefeed.core.merge.merge import Copy, choose
+from wholefeed.core.merge.tombstones import Burial
+from wholefeed.core.terms import Role
+from wholefeed.store.sqlite.connection import fetch_value, json_ids, run
+from wholefeed.store.tables import tombstones
+
+TEMPORARY_TABLES: Final = """
+    CREATE TEMP TABLE concerned (
+        identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TEMP TABLE changed (document INTEGER NOT NULL PRIMARY KEY) STRICT;
+    CREATE TEMP TABLE contested (
+        identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL, is_gone INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TEMP TABLE decided (
+        document INTEGER NOT NULL, ordinal INTEGER NOT NULL, is_live INTEGER NOT NULL,
+        PRIMARY KEY (document, ordinal)
+    ) STRICT, WITHOUT ROWID;
+"""
+"""What the writer's connection needs; created once, empty between transactions."""
+
+_CHUNK: Final = 512
+
+_CONCERN: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 0 FROM entry WHERE document = :document
+    ON CONFLICT DO NOTHING
+"""
+_CONCERN_BURIED: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+# An undated copy is deleted by a tombstone in its own or a newer document: the order of documents counts.
+_CONCERN_ALL_BURIED: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE feed = :feed
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+_CONCERN_MOVED: Final = """
+    INSERT INTO concerned
+    SELECT DISTINCT identity, 1 FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+# Superseded copies mark the contested identities: where nothing lost there was nothing to compare.
+_CONCERN_CLAMPED: Final = """
+    INSERT INTO concerned
+    SELECT DISTINCT loser.identity, 1
+    FROM document AS place
+    CROSS JOIN entry AS loser ON loser.document = place.id AND loser.is_live = 0
+    WHERE place.feed = :feed AND EXISTS (
+        SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+        WHERE e.feed = :feed AND e.identity = loser.identity AND e.is_live >= 0
+            AND d.role IN ('archive', 'page') AND d.updated_at > :instant
+    )
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+_SUBSCRIPTION_UPDATED_AT: Final = """
+    SELECT updated_at FROM document
+    WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
+    ORDER BY rank, id LIMIT 1
+"""
+# is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
+_CONTEST: Final = """
+    INSERT INTO contested
+    SELECT c.identity,
+        c.is_full OR EXISTS (
+            SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
+        ) OR NOT EXISTS (
+            SELECT 1 FROM entry AS e
+            WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live = 1
+                AND e.document NOT IN (SELECT document FROM changed)
+        ),
+        NOT EXISTS (
+            SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+            WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND d.role <> 'memory'
+        ) AND (
+            EXISTS (SELECT 1 FROM settled AS s WHERE s.feed = :feed AND s.identity = c.identity)
+            OR EXISTS (
+                SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+                WHERE e.feed = :feed AND e.identity = c.identity AND d.role = 'archive'
+            )
+        )
+    FROM concerned AS c
+    WHERE 1 < (
+        SELECT count(*) FROM (
+            SELECT 1 FROM entry AS e
+            WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 LIMIT 2
+        )
+    ) OR EXISTS (
+        SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+        WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0
+            AND (e.is_live = 0 OR d.role = 'memory')
+    ) OR EXISTS (
+        SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
+    )
+"""
+_COPIES: Final = """
+    SELECT c.identity, c.is_gone, e.document, e.ordinal, e.is_live, e.updated_at,
+        d.role, d.rank, d.fetched_at,
+        CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
+    FROM contested AS c
+    CROSS JOIN entry AS e ON e.feed = :feed AND e.identity = c.identity AND e.is_live >= 1 - c.is_full
+    CROSS JOIN document AS d ON d.id = e.document
+    ORDER BY c.identity, e.is_live, e.document, e.ordinal
+"""
+_DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
+# Not UPDATE ... FROM: its plan walked through all entries of the store, looking each up among the decided.
+_SET_LIVE: Final = """
+    UPDATE entry SET is_live = (
+        SELECT d.is_live FROM decided AS d WHERE d.document = entry.document AND d.ordinal = entry.ordinal
+    )
+    WHERE (document, ordinal) IN (SELECT document, ordinal FROM decided)
+"""
+_SET_DIRTY: Final = """
+    UPDATE document SET is_dirty = 1, live_bytes = (
+        SELECT coalesce(sum(size), 0) FROM entry WHERE entry.document = document.id AND is_live = 1
+    )
+    WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
+"""
+_COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
+
+
+class Change:
+    """One change to the documents of a feed, inside one transaction of the writer."""
+
+    def __init__(self, db: aiosqlite.Connection, feed: int, subscription_updated_at: float | None) -> None:
+        self._db = db
+        self._feed = feed
+        self._before = subscription_updated_at
+
+    @classmethod
+    async def begin(cls, db: aiosqlite.Connection, feed: int) -> Self:
+        """Call it before anything is changed."""
+        for table in ("concerned", "changed", "contested", "decided"):
+            await run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
+        return cls(db, feed, await fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed}))
+
+    async def concern(self, document: int) -> None:
+        """Choose again among the copies of each entry that stands in the document now."""
+        await run(self._db, _CONCERN, {"document": document})
+        await run(self._db, _CONCERN_BURIED, {"document": document})
+
+    async def concern_moved(self, documents: Iterable[int]) -> None:
+        """Choose again among the copies that lost in these documents: they have traded places."""
+        await run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
+        await run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
+
+    async def mark(self, document: int) -> None:
+        """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
+        await run(self._db, "INSERT INTO changed VALUES (:id) ON CONFLICT DO NOTHING", {"id": document})
+
+    async def finish(self) -> None:
+        """Decide, mark the documents whose live entries changed as dirty, and count the change."""
+        parameters = {"feed": self._feed}
+        after = await fetch_value(self._db, _SUBSCRIPTION_UPDATED_AT, parameters)
+        if after != self._before:
+            instant = min(at for at in (self._before, after) if at is not None)
+            await run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
+        await run(self._db, _CONTEST, parameters)
+        await self._decide(after)
+        await run(self._db, _SET_LIVE)
+        await run(self._db, _SET_DIRTY)
+        await run(self._db, _COUNT, parameters)
+
+    async def _decide(self, subscription_updated_at: float | None) -> None:
+        contest = _Contest(subscription_updated_at, await tombstones.burials(self._db, self._feed))
+        async with self._db.execute(_COPIES, {"feed": self._feed}) as cursor:
+            while rows := list(await cursor.fetchmany(_CHUNK)):
+                await self._db.executemany(_DECIDE, list(contest.take(rows)))
+        await self._db.executemany(_DECIDE, list(contest.end()))
+
+
+@dataclass(slots=True)
+class _Contest:
+    """Chooses among copies that arrive in chunks, sorted by identity."""
+
+    subscription_updated_at: float | None
+    burials: Mapping[bytes, Sequence[Burial]]
+    identity: bytes | None = None
+    best: Copy | None = None
+    place: tuple[int, int] = (0, 0)
+    """Document and ordinal of the best."""
+    was_live: bool = False
+    fallen: list[tuple[int, int]] = field(default_factory=list)
+    """Copies that were live and lost."""
+
+    def take(self, rows: Sequence[sqlite3.Row]) -> Iterator[tuple[int, int, int]]:
+        """Yield (document, ordinal, is_live) for what changes, of each identity that is through."""
+        for identity, group in groupby(rows, key=lambda row: row["identity"]):
+            if identity != self.identity:
+                yield from self.end()
+                self.identity = identity
+            self._compare(list(group))
+
+    def end(self) -> Iterator[tuple[int, int, int]]:
+        """Yield what changes of the last identity."""
+        for place in self.fallen:
+            yield (*place, 0)
+        if self.best is not None and not self.was_live:
+            yield (*self.place, 1)
+        self.best = None
+        self.fallen = []
+
+    def _compare(self, rows: Sequence[sqlite3.Row]) -> None:
+        copies = [_copy(key, row) for key, row in enumerate(rows)]
+        if self.best is not None:
+            copies.insert(0, self.best._replace(key=-1))
+        best = choose(
+            copies,
+            subscription_updated_at=self.subscription_updated_at,
+            settled=bool(rows[0]["is_gone"]),
+            burials=self.burials.get(rows[0]["identity"], ()),
+        )
+        key = -1 if best is None else best.key
+        self.fallen.extend(
+            (row["document"], row["ordinal"]) for at, row in enumerate(rows) if row["is_live"] and at != key
+        )
+        if key < 0:
+            return
+        if self.best is not None and self.was_live:
+            self.fallen.append(self.place)
+        self.best = best
+        self.place = (rows[key]["document"], rows[key]["ordinal"])
+        self.was_live = bool(rows[key]["is_live"])
+
+
+def _copy(key: int, row: sqlite3.Row) -> Copy:
+    return Copy(
+        key=key,
+        updated_at=row["updated_at"],
+        role=Role(row["role"]),
+        position=row["rank"],
+        ordinal=row["ordinal"],
+        document_updated_at=row["document_updated_at"],
+        fetched_at=row["fetched_at"],
+    )

@@ -1,0 +1,220 @@
+"""Segments: insert-only text, ready to be sent; and the publication of a feed made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import aiosqlite
+
+from wholefeed.core.compose.segmenting import Placed
+from wholefeed.errors import StoreError
+from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
+from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.pins import Pins
+
+_STRIDE: Final = 1 << 20
+"""Room between two positions, so that a segment that is put between moves no other."""
+
+_PLACED: Final = """
+    SELECT id, segment, NOT is_dirty, is_settled, live_bytes FROM document
+    WHERE feed = :feed AND rank IS NOT NULL
+    ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
+"""
+_OF_FEED: Final = """
+    SELECT id, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at, entries,
+        parser_version, context
+    FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
+"""
+_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed AND position IS NOT NULL"
+_BLOCK: Final = "SELECT deflated FROM block WHERE segment = :segment"
+_INSERT: Final = """
+    INSERT INTO segment (
+        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at,
+        entries, parser_version, context
+    ) VALUES (
+        :feed, :position, :length, :crc32, :crc_shift, :deflated_bytes, :digest, :prefixes, :newest_at,
+        :oldest_at, :entries, :parser_version, :context
+    )
+    RETURNING id
+"""
+_INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
+_MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
+_RETIRE: Final = """
+    UPDATE segment SET position = NULL, retired_at = :now
+    WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept))
+"""
+_LINK: Final = """
+    UPDATE document SET segment = :segment, is_dirty = 0
+    WHERE feed = :feed AND rank IS NOT NULL AND id IN (SELECT value FROM json_each(:documents))
+"""
+_UNLINK: Final = """
+    UPDATE document SET segment = NULL, is_dirty = 0
+    WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty)
+"""
+_MISPLACED: Final = """
+    SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty OR s.position IS NULL)
+"""
+_PUBLISH: Final = """
+    UPDATE feed SET
+        state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
+        documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
+        parser_version = :parser_version, version = :version, published_revision = revision,
+        modified_at = CASE
+            WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
+            WHEN digest IS NOT :digest THEN max(:now, modified_at + 1)
+            ELSE modified_at
+        END,
+        digest = :digest
+    WHERE id = :feed
+"""
+_SWEEP: Final = """
+    DELETE FROM segment
+    WHERE retired_at IS NOT NULL AND (:feed IS NULL OR feed = :feed)
+        AND id NOT IN (SELECT value FROM json_each(:pinned))
+        AND (feed IS NULL AND NOT :is_reading
+            OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
+"""
+
+
+async def placed(db: aiosqlite.Connection, feed: int) -> tuple[int, list[Placed]]:
+    """Return the revision of a feed and its attached documents in output order, for a plan."""
+    revision = (await require(db, feed)).revision
+    rows = await fetch_all(db, _PLACED, {"feed": feed})
+    return revision, [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
+
+
+async def snapshot(db: aiosqlite.Connection, feed: int) -> Snapshot:
+    """Return a feed with its segments."""
+    row = await require(db, feed)
+    rows = await fetch_all(db, _OF_FEED, {"feed": feed})
+    return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows))
+
+
+async def block(db: aiosqlite.Connection, segment: int) -> bytes:
+    """Return the deflated text of a segment.
+
+    Raises:
+        StoreError: There is no such segment.
+    """
+    row = await fetch_one(db, _BLOCK, {"segment": segment})
+    if row is None:
+        raise StoreError(f"no segment is stored under the number {segment}")
+    return bytes(row["deflated"])
+
+
+async def publish(
+    db: aiosqlite.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
+) -> FeedRow | None:
+    """Make the publication what the feed is, or return None when it was made from what is no longer so."""
+    before = await require(db, feed)
+    current = {row["id"]: row["position"] for row in await fetch_all(db, _POSITIONS, {"feed": feed})}
+    kept = [segment for segment in publication.segments if isinstance(segment, int)]
+    if before.revision != revision or not current.keys() >= set(kept):
+        return None
+    await sweep(db, pins, feed)
+    await run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
+    positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
+    moves = []
+    for segment, position in zip(publication.segments, positions, strict=True):
+        if isinstance(segment, NewSegment):
+            await _insert(db, feed, segment, position)
+        elif current[segment] != position:
+            moves.append((position, segment))
+    await db.executemany(_MOVE, moves)
+    await run(db, _UNLINK, {"feed": feed})
+    if misplaced := await fetch_value(db, _MISPLACED, {"feed": feed}):
+        raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
+    names = (
+        "state",
+        "head",
+        "head_prefixes",
+        "context",
+        "digest",
+        "documents",
+        "entries",
+        "text_bytes",
+        "notes",
+        "version",
+    )
+    values = {name: getattr(publication, name) for name in (*names, "parser_version")}
+    await run(db, _PUBLISH, {**values, "feed": feed, "now": now})
+    return await require(db, feed)
+
+
+async def sweep(db: aiosqlite.Connection, pins: Pins, feed: int | None = None) -> int:
+    """Remove the segments that earlier transactions retired and no answer uses. Returns how many."""
+    parameters = {
+        "feed": feed,
+        "pinned": json_ids(pins.segments),
+        "reading": json_ids(pins.feeds),
+        "is_reading": bool(pins.feeds),
+    }
+    return await run(db, _SWEEP, parameters)
+
+
+def spread(positions: Sequence[int | None]) -> list[int]:
+    """Return ascending positions, those given unchanged wherever that is possible.
+
+    Args:
+        positions: In output order; None for a segment that has none yet.
+    """
+    given = [position for position in positions if position is not None]
+    fresh = [index * _STRIDE for index in range(len(positions))]
+    if not given or any(a >= b for a, b in pairwise(given)):
+        return fresh
+    result: list[int] = []
+    gap = 0
+    for position in (*positions, None):
+        is_end = len(result) + gap == len(positions)
+        if position is None and not is_end:
+            gap += 1
+            continue
+        low = result[-1] if result else None
+        filled = _fill(low, position, gap)
+        if filled is None:
+            return fresh
+        result += filled
+        gap = 0
+        if position is not None:
+            result.append(position)
+    return result
+
+
+def _fill(low: int | None, high: int | None, count: int) -> list[int] | None:
+    """Return `count` positions between two, or None when there is no room. None: nothing on that side."""
+    if low is None:
+        assert high is not None
+        return [high - _STRIDE * (count - index) for index in range(count)]
+    step = _STRIDE if high is None else (high - low) // (count + 1)
+    return [low + step * (index + 1) for index in range(count)] if step or not count else None
+
+
+async def _insert(db: aiosqlite.Connection, feed: int, segment: NewSegment, position: int) -> None:
+    row = await fetch_one(
+        db,
+        _INSERT,
+        {
+            "feed": feed,
+            "position": position,
+            "length": segment.sealed.length,
+            "crc32": segment.sealed.crc32,
+            "crc_shift": segment.sealed.crc_shift,
+            "deflated_bytes": len(segment.sealed.block),
+            "digest": segment.sealed.digest,
+            "prefixes": segment.prefixes,
+            "newest_at": segment.newest_at,
+            "oldest_at": segment.oldest_at,
+            "entries": segment.entries,
+            "parser_version": segment.parser_version,
+            "context": segment.context,
+        },
+    )
+    assert row is not None
+    await run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": segment.sealed.block})
+    linked = {"segment": row["id"], "feed": feed, "documents": json_ids(segment.documents)}
+    if await run(db, _LINK, linked) != len(segment.documents):
+        raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")

@@ -1,0 +1,59 @@
+"""What is done to the store as a whole: deleting what is old, and telling how large it is.
+
+Pages that are freed are used again by what comes next; the file itself does not shrink.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aiosqlite
+
+from wholefeed.store.sqlite.connection import fetch_all, fetch_value
+from wholefeed.store.sqlite.read_pool import Readers
+from wholefeed.store.sqlite.writer import Writer
+from wholefeed.store.tables import documents, segments
+from wholefeed.store.tables.pins import Pins
+
+_RETIRED_BYTES: Final = "SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NOT NULL"
+_LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
+
+
+class Upkeep:
+    """Belongs to one store."""
+
+    def __init__(self, writer: Writer, readers: Readers, pins: Pins) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._pins = pins
+
+    async def purge(self, *, now: float) -> int:
+        """Delete documents detached for 90 days and retired segments. Returns how many documents."""
+        before = now - documents.KEEP_DETACHED_SECONDS
+        deleted = await self._writer.run(lambda db: documents.purge(db, before))
+        await self.sweep()
+        return deleted
+
+    async def sweep(self) -> None:
+        """Delete the retired segments that no answer uses."""
+        await self._writer.run(lambda db: segments.sweep(db, self._pins))
+
+    async def used_bytes(self) -> int:
+        """Return what the database's pages in use come to, without segments that wait to be deleted."""
+        return await self._readers.transaction(_used_bytes)
+
+    async def least_asked(self) -> list[tuple[int, float]]:
+        """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
+        rows = await self._readers.run(lambda db: fetch_all(db, _LEAST_ASKED))
+        return [(row["id"], row["asked_at"]) for row in rows]
+
+    def is_being_sent(self, feed_id: int) -> bool:
+        """Whether an answer with this feed is under way."""
+        return feed_id in self._pins.feeds or feed_id in self._pins.sent
+
+
+async def _used_bytes(db: aiosqlite.Connection) -> int:
+    pages = await fetch_value(db, "PRAGMA page_count")
+    free = await fetch_value(db, "PRAGMA freelist_count")
+    page_bytes = await fetch_value(db, "PRAGMA page_size")
+    return int((pages - free) * page_bytes - await fetch_value(db, _RETIRED_BYTES))

@@ -1,0 +1,1 @@
+"""From a reader's request to the bytes of the answer."""

@@ -1,0 +1,151 @@
+"""Who may do what: clients that ask too often, pages of other sites, the token, signed URLs (FAULTS 80).
+
+`/healthz` and `/readyz` are for supervisors and open. Where a token or signing keys are set, everything else
+is for those who know the token; a signature lets its holder read one feed, and see its status and its
+progress. A route that is named nowhere here is behind the token.
+
+    set             signed URL of a feed    another feed        anything else
+    nothing         yes                     yes                 yes
+    keys            yes                     403                 403: no token could be known
+    token           401                     401 or the token    401 or the token
+    token and keys  yes                     401 or the token    401 or the token
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import math
+import time
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from wholefeed.errors import (
+    AccessDeniedError,
+    OverloadedError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    WholefeedError,
+)
+from wholefeed.server.signing import Verdict, verify
+from wholefeed.web.asked import Query, feed_url, is_prefix_form, read_query
+from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, MARK, SERVICE, TRUSTED
+
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
+PREFIXED: Final = "/{url}"
+"""The URL behind the slash."""
+UNMATCHED: Final = "unmatched"
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SIGNED_ROUTES: Final = frozenset({"/feed", "/feed/", "/status", "/events", PREFIXED})
+"""What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
+
+
+def route_of(request: web.Request) -> str:
+    """Return the path of the route, never what a client wrote: a query may hide in it."""
+    if is_prefix_form(request.raw_path):
+        return PREFIXED
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None and "{" not in resource.canonical else UNMATCHED
+
+
+@web.middleware
+async def limit_clients(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
+    if route_of(request) in OPEN_ROUTES:
+        return await handler(request)
+    if request.app[CONNECTIONS].is_crowded():
+        raise OverloadedError("too many readers ask at once")
+    buckets = request.app.get(BUCKETS)
+    if buckets is not None:
+        forwarded_for = request.headers.getall("X-Forwarded-For", ())
+        client = request.app[TRUSTED].client(request.remote, forwarded_for)
+        wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
+        if wait_seconds:
+            expected = f"{request.app[CONFIG].server.client_requests_per_minute} requests a minute"
+            raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
+    return await handler(request)
+
+
+@web.middleware
+async def refuse_other_sites(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse to change anything for a page of another origin; the browser may know the token of its user.
+
+    Browsers say where such a request comes from, by Sec-Fetch-Site or, the older ones and those that reach
+    the proxy by plain http, by Origin (RFC 6454, section 7). Others say neither.
+    """
+    if request.method not in _SAFE_METHODS:
+        site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
+        is_own = site in ("same-origin", "none") if site else not origin or _is_own_origin(request, origin)
+        if not is_own:
+            raise AccessDeniedError("expected no request of another origin's page", slug="cross-origin")
+    return await handler(request)
+
+
+def _is_own_origin(request: web.Request, origin: str) -> bool:
+    """By host and port alone: a reverse proxy that speaks https need not be believed, or known."""
+    own = (request.headers.get("Host", ""), urlsplit(request.app[CONFIG].server.public_url).netloc)
+    authority = origin.partition("://")[2].lower()
+    return authority != "" and authority in (each.lower() for each in own)
+
+
+@web.middleware
+async def require_access(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Let in whoever knows the access token or holds a signed URL, where either is set."""
+    if route_of(request) not in OPEN_ROUTES:
+        _admit(request)
+    return await handler(request)
+
+
+def _admit(request: web.Request) -> None:
+    server = request.app[CONFIG].server
+    if not (server.access_token or server.signing_keys):
+        return
+    query = (
+        Query("", {}) if is_prefix_form(request.raw_path) else read_query(request.rel_url.raw_query_string)
+    )
+    is_signable = route_of(request) in SIGNED_ROUTES and request.method in ("GET", "HEAD")
+    mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
+    verdict = Verdict.BAD
+    if mark:
+        verdict = verify(feed_url(query.url), mark, server.signing_keys, request.app[SERVICE].now())
+    if verdict is Verdict.VALID:
+        request[MARK] = mark
+    elif not (server.access_token and _knows(request, query, server.access_token)):
+        raise _refusal(mark, verdict, has_token=bool(server.access_token), is_signable=is_signable)
+
+
+def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool) -> WholefeedError:
+    if verdict is Verdict.EXPIRED:
+        return AccessDeniedError("expected a signature that is still good", slug="expired-signature")
+    if mark:
+        return AccessDeniedError("expected the signature of this feed's URL", slug="bad-signature")
+    if has_token:
+        return UnauthorizedError("expected the access token, as Bearer, as Basic password or as ?token=")
+    if is_signable:
+        return AccessDeniedError("expected a signed URL: /feed?url=…&signed=…")
+    return AccessDeniedError("expected server.access_token to be set, and known", slug="token-required")
+
+
+def _knows(request: web.Request, query: Query, token: str) -> bool:
+    given = (_from_authorization(request.headers.get("Authorization", "")), query.options.get("token", ""))
+    # a list, so that all are compared; octets that are no UTF-8 came as surrogates
+    return any(
+        [hmac.compare_digest(each.encode("utf-8", "surrogateescape"), token.encode()) for each in given]  # noqa: C419
+    )
+
+
+def _from_authorization(value: str) -> str:
+    scheme, _, credentials = value.partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.strip()
+    if scheme.lower() == "basic":
+        try:
+            decoded = base64.b64decode(credentials, validate=True)
+        except (binascii.Error, ValueError):
+            return ""
+        return decoded.partition(b":")[2].decode("utf-8", "surrogateescape")
+    return ""

@@ -1,0 +1,1 @@
+"""A reconstruction as HTTP: prologue, segments, validators."""

@@ -1,0 +1,231 @@
+"""A reconstruction as an HTTP answer: head, segments, trailer, without recompressing (design, section 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from email.utils import formatdate
+from functools import cached_property
+from typing import Final
+from uuid import NAMESPACE_URL, uuid5
+
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.compose.deflate import (
+    FINAL_BLOCK,
+    GZIP_HEADER,
+    Sealed,
+    combine,
+    gzip_trailer,
+    inflate,
+    seal,
+)
+from wholefeed.core.compose.views import WHOLE, Cut, View
+from wholefeed.core.compose.warning import Missing, compose_warning
+from wholefeed.core.formats import segment_separator
+from wholefeed.core.terms import Family, State
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.service.answers import Reconstruction
+from wholefeed.store.rows import SegmentRow
+from wholefeed.store.store import Store
+from wholefeed.web.answer.parts import Part, block_of, cut_parts
+
+_WARNED_DOCUMENTS: Final = 20
+"""Missing documents that the pseudo-entry names; /status lists them all."""
+_SLICE_BYTES: Final = 1 << 16
+_SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
+_EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One representation of a feed, ready to be sent."""
+
+    prologue: bytes
+    epilogue: bytes
+    sealed_epilogue: Sealed
+    segments: tuple[Part, ...]
+    separator: Sealed
+    """Stands between two segments."""
+    is_cut: bool
+    """Whether entries were left out for a reader with a cap."""
+    is_gzip: bool
+    etag: str
+
+    @cached_property
+    def sealed_prologue(self) -> Sealed:
+        """The prologue, deflated."""
+        return seal(self.prologue)
+
+    @property
+    def length(self) -> int:
+        """Content-Length."""
+        gaps = max(len(self.segments) - 1, 0)
+        if not self.is_gzip:
+            segments = sum(each.length for each in self.segments) + gaps * self.separator.length
+            return len(self.prologue) + segments + len(self.epilogue)
+        ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
+        blocks = sum(segment.deflated_bytes for segment in self.segments) + gaps * len(self.separator.block)
+        return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What an answer depends on beside the feed."""
+
+    self_url: str
+    """The proxy's URL of what is asked for."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, where that is another."""
+    is_gzip: bool
+    """The content coding."""
+    warns: bool
+    """Whether a partial feed carries the pseudo-entry (R16)."""
+    view: View = WHOLE
+
+
+async def viewed(reconstruction: Reconstruction, request: Request, store: Store) -> Answer:
+    """Return the answer in the view that is asked for."""
+    view, feed = request.view, reconstruction.feed
+    if view.is_whole:
+        return prepare(reconstruction, request)
+    room = None
+    if view.max_bytes is not None:
+        prologue = _prologue(reconstruction, request, ALL_PREFIXES, is_cut=True, has_entries=True)
+        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.family])
+    cut = Cut(view, room=room, joint=len(segment_separator(feed.family)))
+    parts = await cut_parts(_segments(reconstruction), feed, cut, store)
+    return prepare(reconstruction, request, parts if cut.is_cut else None)
+
+
+def prepare(
+    reconstruction: Reconstruction, request: Request, parts: tuple[Part, ...] | None = None
+) -> Answer:
+    """Compose what depends on the request.
+
+    Args:
+        reconstruction: What to send.
+        request: What is asked for.
+        parts: What is left of the segments, where that is not all.
+    """
+    family, is_cut = reconstruction.feed.family, parts is not None
+    segments = _segments(reconstruction) if parts is None else parts
+    prefixes = reconstruction.feed.head_prefixes
+    for segment in segments:
+        prefixes |= segment.prefixes
+    prologue = _prologue(reconstruction, request, prefixes, is_cut=is_cut, has_entries=bool(segments))
+    return Answer(
+        prologue=prologue,
+        epilogue=EPILOGUE[family],
+        sealed_epilogue=_EPILOGUE[family],
+        segments=segments,
+        separator=_SEPARATOR[family],
+        is_cut=is_cut,
+        is_gzip=request.is_gzip,
+        etag=_etag(prologue, segments, is_gzip=request.is_gzip),
+    )
+
+
+def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
+    return tuple(each for each in reconstruction.snapshot.segments if each.length)
+
+
+def _prologue(
+    reconstruction: Reconstruction, request: Request, prefixes: int, *, is_cut: bool, has_entries: bool
+) -> bytes:
+    feed = reconstruction.feed
+    whole_url = request.whole_url or request.self_url
+    warning = _warning(reconstruction) if request.warns else b""
+    prologue = compose_prologue(
+        feed.family,
+        feed.head or b"",
+        prefixes=prefixes,
+        address=Address(request.self_url, reconstruction.via_url, whole_url if is_cut else ""),
+        is_complete=reconstruction.state is State.COMPLETE and not is_cut,
+        version=feed.version,
+        warning=warning,
+    )
+    return prologue + segment_separator(feed.family) if warning and has_entries else prologue
+
+
+def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
+    digest = hashlib.blake2b(prologue, digest_size=16)
+    for segment in segments:
+        digest.update(segment.digest)
+    return f'"{digest.hexdigest()}{"-gzip" if is_gzip else ""}"'
+
+
+async def slices(answer: Answer, store: Store) -> AsyncIterator[bytes]:
+    """Give the body in pieces of at most 64 KiB, with one segment in memory at a time."""
+    async for chunk in _chunks(answer, store):
+        for piece in _sliced(chunk):
+            yield piece
+
+
+def _sliced(chunk: bytes) -> Iterator[bytes]:
+    for start in range(0, len(chunk), _SLICE_BYTES):
+        yield chunk[start : start + _SLICE_BYTES]
+
+
+async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
+    between = inflate(answer.separator.block, answer.separator.length, answer.separator.crc32)
+    if not answer.is_gzip:
+        yield answer.prologue
+        for place, segment in enumerate(answer.segments):
+            text = inflate(await block_of(segment, store), segment.length, segment.crc32)
+            yield between + text if place else text
+        yield answer.epilogue
+        return
+    first, last = answer.sealed_prologue, answer.sealed_epilogue
+    yield GZIP_HEADER + first.block
+    crc, length = first.crc32, first.length
+    for place, segment in enumerate(answer.segments):
+        block = await block_of(segment, store)
+        if place and between:
+            block = answer.separator.block + block
+            crc = combine(crc, answer.separator.crc32, answer.separator.crc_shift)
+            length += len(between)
+        yield block
+        crc = combine(crc, segment.crc32, segment.crc_shift)
+        length += segment.length
+    crc = combine(crc, last.crc32, last.crc_shift)
+    yield last.block + FINAL_BLOCK + gzip_trailer(crc, length + last.length)
+
+
+def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
+    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
+
+    Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
+    was first seen; it goes with `remembered`, where older entries may be unknown.
+    """
+    feed = reconstruction.feed
+    parameters = [
+        str(reconstruction.state),
+        f"documents={feed.documents}",
+        f"entries={feed.entries}",
+        f"missing={len(reconstruction.missing)}",
+    ]
+    if reconstruction.state is State.REMEMBERED:
+        parameters.append(f'since="{format_rfc3339(feed.first_seen_at)}"')
+    if reconstruction.is_stale:
+        parameters.append("stale")
+    if is_cut:
+        parameters.append("cut")
+    return ";".join(parameters)
+
+
+def _warning(reconstruction: Reconstruction) -> bytes:
+    missing = reconstruction.missing
+    if reconstruction.state is not State.PARTIAL or not missing:
+        return b""
+    first_at = min(attempt.first_at for attempt in missing)
+    name = f"wholefeed:missing:{reconstruction.feed.url} {missing[0].url}"
+    return compose_warning(
+        reconstruction.feed.family,
+        identifier=uuid5(NAMESPACE_URL, name).urn,
+        missing=[Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]],
+        first_failed=format_rfc3339(first_at),
+        first_failed_rfc822=formatdate(int(first_at), usegmt=True),
+        version=reconstruction.feed.version,
+    )

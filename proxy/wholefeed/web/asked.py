@@ -1,0 +1,151 @@
+"""Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (design, section 2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from wholefeed.core.compose.views import View
+from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.urls import UrlError, canonical_url
+from wholefeed.errors import InvalidUrlError, RequestError
+
+OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "signed", "full"})
+"""Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
+
+_COUNT: Final = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
+_PREFIX: Final = re.compile(r"/{1,2}(https?)(:/{1,2}|%3A%2F%2F)(?=[^/])", re.IGNORECASE)
+
+
+class Query(NamedTuple):
+    """The options of a request, each at most once, and the URL that it names."""
+
+    url: str
+    """As given; empty when there is none."""
+    options: dict[str, str]
+
+
+def read_query(raw_query: str) -> Query:
+    """Take the options out of a raw query string.
+
+    Raises:
+        RequestError: An option is given twice.
+    """
+    options: dict[str, str] = {}
+    is_raw_url = False
+    for part in raw_query.split("&"):
+        name, _, value = part.partition("=")
+        name = unquote(name).removeprefix("amp;")
+        if name in OPTIONS:
+            if name in options:
+                raise RequestError(f"expected one parameter {name}, got more than one")
+            is_raw = name == "url" and _is_unencoded(value)
+            is_raw_url = is_raw_url or is_raw
+            options[name] = value if is_raw else unquote(value)
+        elif is_raw_url and part and not part.startswith("amp;"):
+            options["url"] += "&" + part
+    return Query(options.pop("url", ""), options)
+
+
+def _is_unencoded(value: str) -> bool:
+    """Whether a URL was put into the query as it is.
+
+    Clients that normalise a query leave `://` and `?` of an encoded value plain, but `=` and `&` encoded.
+    """
+    return "://" in value and ("=" in value or "%3d" not in value.lower())
+
+
+def is_prefix_form(raw_path: str) -> bool:
+    """Whether a request target has a URL written behind the slash."""
+    return _PREFIX.match(raw_path) is not None
+
+
+def read_prefix(raw_path: str) -> str:
+    """Return the URL behind the slash, its query included.
+
+    One slash after the scheme will do, two before it, and all of it may be percent-encoded.
+    """
+    match = _PREFIX.match(raw_path)
+    assert match is not None, "a prefix form"
+    rest = raw_path[match.end() :]
+    return f"{match[1].lower()}://{unquote(rest) if match[2].startswith('%') else rest}"
+
+
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed.
+
+    Raises:
+        RequestError: None is given.
+        InvalidUrlError: It is none that can be fetched.
+    """
+    if not given:
+        raise RequestError("expected the parameter url, the feed's URL, got none")
+    try:
+        return canonical_url(given)
+    except UrlError as exc:
+        raise InvalidUrlError(str(exc), slug=exc.slug) from exc
+
+
+def read_wait(options: dict[str, str], at_most: float) -> float:
+    """Return the seconds that a reader is willing to wait, at most what is configured.
+
+    Raises:
+        RequestError: Not a number of seconds.
+    """
+    given = options.get("wait")
+    if given is None:
+        return at_most
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise RequestError(f"expected wait in seconds, 0 or more, got {given[:40]!r}")
+    return min(seconds, at_most)
+
+
+def read_view(options: dict[str, str], max_bytes: int) -> View:
+    """Return which part of the feed is asked for.
+
+    Args:
+        options: Of the request.
+        max_bytes: What an answer may come to at most; 0: any number of bytes.
+
+    Raises:
+        RequestError: `limit` or `since` is not what it should be.
+    """
+    limit, since = None, None
+    if "limit" in options:
+        given = options["limit"]
+        if not _COUNT.fullmatch(given):
+            raise RequestError(f"expected limit as a whole number, 1 or more, got {given[:40]!r}")
+        limit = int(given)
+    if "since" in options:
+        given = options["since"]
+        since = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
+        if since is None:
+            expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
+            raise RequestError(f"expected {expected}, got {given[:40]!r}")
+    return View(limit, since, max_bytes or None)
+
+
+def own_url(base: str, url: str, mark: str = "") -> str:
+    """Return the proxy's URL of a feed.
+
+    Args:
+        base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
+        url: The feed's canonical URL.
+        mark: Its signature (`wholefeed.server.signing`); empty: the URL carries none.
+    """
+    return f"{base}/feed?url={quote(url, safe='')}" + (f"&signed={mark}" if mark else "")
+
+
+def view_query(options: dict[str, str]) -> str:
+    """Return the part of a URL's query that names the view, as given."""
+    return "".join(
+        f"&{name}={quote(options[name], safe='')}" for name in ("limit", "since") if name in options
+    )

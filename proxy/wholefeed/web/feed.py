@@ -1,0 +1,156 @@
+"""GET, HEAD and DELETE of a feed, in both forms of its URL."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from wholefeed.core.formats import content_type
+from wholefeed.core.terms import State
+from wholefeed.errors import LoopDetectedError
+from wholefeed.service.answers import Reconstruction
+from wholefeed.web.answer.answer import Answer, Request, reconstruction_field, slices, viewed
+from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
+from wholefeed.web.asked import (
+    Query,
+    feed_url,
+    is_prefix_form,
+    own_url,
+    read_prefix,
+    read_query,
+    read_view,
+    read_wait,
+    view_query,
+)
+from wholefeed.web.host_field import base_url
+from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
+
+log = structlog.get_logger()
+
+LOADING_SECONDS: Final = 5
+"""How long a `loading` answer may be reused."""
+_STALLED_SECONDS: Final = 30
+"""A reader that takes nothing for so long is let go (FAULTS 65)."""
+_VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
+"""What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
+
+
+async def get_feed(request: web.Request) -> web.StreamResponse:
+    """GET /feed?url=U: the reconstructed feed."""
+    return await _answer(request, read_query(request.rel_url.raw_query_string))
+
+
+async def get_prefixed(request: web.Request) -> web.StreamResponse:
+    """GET /https://…: the same, the URL written behind the slash."""
+    if not is_prefix_form(request.raw_path):
+        raise web.HTTPNotFound
+    return await _answer(request, Query(read_prefix(request.raw_path), {}))
+
+
+async def delete_feed(request: web.Request) -> web.StreamResponse:
+    """DELETE /feed?url=U: forget the feed."""
+    query = read_query(request.rel_url.raw_query_string)
+    await request.app[SERVICE].forget(feed_url(query.url))
+    return web.Response(status=204)
+
+
+async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
+    url = feed_url(query.url)
+    _refuse_loop(request, url)
+    config = request.app[CONFIG]
+    whole_url = own_url(base_url(request, config.server), url, request.get(MARK, ""))
+    asked = Request(
+        self_url=whole_url + view_query(query.options),
+        whole_url=whole_url,
+        is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
+        warns=config.history.warn_entry,
+        view=read_view(query.options, config.limits.answer_bytes),
+    )
+    wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
+    is_head = request.method == "HEAD"
+    async with request.app[SERVICE].answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
+        answer = await viewed(reconstruction, asked, request.app[STORE])
+        structlog.contextvars.bind_contextvars(
+            feed=reconstruction.feed.id,
+            state=str(reconstruction.state),
+            documents=reconstruction.feed.documents,
+            entries=reconstruction.feed.entries,
+        )
+        response = web.StreamResponse(headers=_headers(request, reconstruction, answer))
+        if _has_it(request, reconstruction, answer):
+            response.set_status(HTTPStatus.NOT_MODIFIED)
+        else:
+            response.headers["Content-Type"] = content_type(reconstruction.feed.family)
+            response.headers["Content-Length"] = str(answer.length)
+            if answer.is_gzip:
+                response.headers["Content-Encoding"] = "gzip"
+        await _send(request, response, None if is_head else answer)
+        return response
+
+
+async def _send(request: web.Request, response: web.StreamResponse, answer: Answer | None) -> None:
+    """Send the answer; whatever goes wrong, the reader sees a broken body, not a short feed (FAULTS 66)."""
+    try:
+        await response.prepare(request)
+        if answer is not None and response.status == HTTPStatus.OK:
+            async for piece in slices(answer, request.app[STORE]):
+                async with asyncio.timeout(_STALLED_SECONDS):
+                    await response.write(piece)
+        await response.write_eof()
+    except (ConnectionError, TimeoutError):
+        _abort(request)
+    except BaseException:
+        _abort(request)
+        raise
+
+
+def _abort(request: web.Request) -> None:
+    structlog.contextvars.bind_contextvars(aborted=True)
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> dict[str, str]:
+    now = request.app[SERVICE].now()  # RFC 9110, 8.8.2.1: never later than Date
+    return {
+        "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
+        "ETag": answer.etag,
+        "Last-Modified": formatdate(min(reconstruction.feed.modified_at or 0.0, now), usegmt=True),
+        "Cache-Control": _cache_control(request, reconstruction),
+        "Vary": "Accept-Encoding",
+        "Link": f'<{reconstruction.via_url}>; rel="via"',
+    }
+
+
+def _cache_control(request: web.Request, reconstruction: Reconstruction) -> str:
+    feed = reconstruction.feed
+    seconds = LOADING_SECONDS
+    if reconstruction.state is not State.LOADING:
+        now = request.app[SERVICE].now()
+        seconds = int(
+            min(max((feed.fresh_until or 0.0) - now, 0.0), request.app[CONFIG].freshness.maximum_seconds)
+        )
+    server = request.app[CONFIG].server
+    scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
+    return f"{scope}max-age={seconds}"
+
+
+def _has_it(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> bool:
+    return is_not_modified(
+        answer.etag,
+        reconstruction.feed.modified_at or 0.0,
+        request.headers.get("If-None-Match"),
+        request.headers.get("If-Modified-Since"),
+    )
+
+
+def _refuse_loop(request: web.Request, url: str) -> None:
+    """A request that came through this proxy already leads in a circle (FAULTS 19; RFC 9110, 7.6.3)."""
+    if any(_VIA.search(value) for value in request.headers.getall("Via", [])):
+        raise LoopDetectedError("the request came through wholefeed already", url=url)

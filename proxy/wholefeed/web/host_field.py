@@ -1,0 +1,95 @@
+"""Which Host a request may name, and what links of our own are made from (FAULTS 77; RFC 9110, 7.4)."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import HttpVersion11, web
+from aiohttp.typedefs import Handler
+
+from wholefeed.config.tables import ServerConfig
+from wholefeed.errors import MisdirectedError
+from wholefeed.server.clients import last_value
+from wholefeed.web.keys import CONFIG, TRUSTED
+
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
+
+
+def base_url(request: web.Request, server: ServerConfig) -> str:
+    """Return scheme and authority of the proxy as the reader should see them, without a final slash.
+
+    `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
+    `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
+    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used.
+
+    Raises:
+        MisdirectedError: The Host is missing, malformed or not allowed.
+    """
+    if server.public_url:
+        return server.public_url.rstrip("/")
+    host, scheme = _required_host(request, server)
+    return f"{scheme}://{host.lower()}"
+
+
+def _required_host(request: web.Request, server: ServerConfig) -> tuple[str, str]:
+    """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
+    host, scheme = _asked_for(request)
+    match = _HOST.fullmatch(host)
+    if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
+        raise MisdirectedError(
+            f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
+        )
+    return host, scheme
+
+
+def _asked_for(request: web.Request) -> tuple[str, str]:
+    host, scheme = request.headers.get("Host", "") or _own_address(request), request.scheme
+    if request.app[TRUSTED].include(request.remote):
+        host = last_value(request.headers.getall("X-Forwarded-Host", ())) or host
+        forwarded = last_value(request.headers.getall("X-Forwarded-Proto", ())).lower()
+        scheme = forwarded if forwarded in ("http", "https") else scheme
+    return host, scheme
+
+
+def addressed(handler: Handler) -> Handler:
+    """Return the handler behind the same question of Host, for answers that hold no links.
+
+    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
+    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
+    of ours where such is wanted.
+    """
+
+    @functools.wraps(handler)
+    async def checked(request: web.Request) -> web.StreamResponse:
+        server = request.app[CONFIG].server
+        if not (server.public_url and (server.access_token or server.signing_keys)):
+            _required_host(request, server)
+        return await handler(request)
+
+    return checked
+
+
+def _own_address(request: web.Request) -> str:
+    """Return where the request came in, for clients of HTTP/1.0 that send no Host."""
+    name = request.get_extra_info("sockname")
+    if request.version >= HttpVersion11 or not isinstance(name, tuple):
+        return ""
+    address, port = name[0], name[1]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _is_allowed(name: str, server: ServerConfig) -> bool:
+    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
+    if name in (allowed.lower() for allowed in own):
+        return True
+    if "." not in name or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

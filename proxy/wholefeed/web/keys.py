@@ -1,0 +1,28 @@
+"""By what keys handlers find the parts of the application and of a request. No handler is imported here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from wholefeed.config.tables import Config
+from wholefeed.server.buckets import Buckets
+from wholefeed.server.clients import TrustedProxies
+from wholefeed.server.connections import Connections
+from wholefeed.server.listeners import Listeners
+from wholefeed.service.service import FeedService
+from wholefeed.store.store import Store
+
+CONFIG: Final = web.AppKey("config", Config)
+STORE: Final = web.AppKey("store", Store)
+CONNECTIONS: Final = web.AppKey("connections", Connections)
+LISTENERS: Final = web.AppKey("listeners", Listeners)
+SERVICE: Final = web.AppKey("service", FeedService)
+TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
+BUCKETS: Final = web.AppKey("buckets", Buckets)
+"""Not there when clients may ask as often as they like."""
+
+REQUEST_ID: Final = web.RequestKey("request_id", str)
+MARK: Final = web.RequestKey("mark", str)
+"""The signature that lets this request in; not there when none does."""

@@ -1,0 +1,32 @@
+"""The table of routes (design, section 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
+from wholefeed.web.health import get_healthz, get_readyz
+from wholefeed.web.host_field import addressed
+from wholefeed.web.openapi.document import get_openapi
+from wholefeed.web.status import get_feeds, get_status, post_refresh
+
+_PREFIXED: Final = "/?[Hh][Tt][Tt][Pp][Ss]?(?::|%3A).*"
+"""What may be a URL behind the slash; `wholefeed.web.asked` has the last word."""
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes."""
+    return [
+        web.get("/feed", get_feed),
+        web.get("/feed/", get_feed),
+        web.delete("/feed", addressed(delete_feed)),
+        web.get("/status", addressed(get_status)),
+        web.post("/refresh", addressed(post_refresh)),
+        web.get("/feeds", addressed(get_feeds)),
+        web.get("/healthz", get_healthz),
+        web.get("/readyz", get_readyz),
+        web.get("/openapi.json", get_openapi),
+        web.get(f"/{{url:{_PREFIXED}}}", get_prefixed),
+    ]

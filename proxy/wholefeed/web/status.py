@@ -1,0 +1,119 @@
+"""What is known of a feed, as JSON: /status, /refresh, /feeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from wholefeed.core.terms import State
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.service.account import ChainDocument
+from wholefeed.service.answers import Status
+from wholefeed.store.rows import Attempt, FeedRow
+from wholefeed.web.asked import feed_url, read_query
+from wholefeed.web.keys import SERVICE
+
+
+async def get_status(request: web.Request) -> web.StreamResponse:
+    """GET /status?url=U: the status object, with the whole chain."""
+    query = read_query(request.rel_url.raw_query_string)
+    status, account = await request.app[SERVICE].account(feed_url(query.url))
+    return _json(account_object(status, account))
+
+
+async def post_refresh(request: web.Request) -> web.StreamResponse:
+    """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object."""
+    query = read_query(request.rel_url.raw_query_string)
+    is_full = query.options.get("full", "") not in ("", "0", "false")
+    status = await request.app[SERVICE].refresh(feed_url(query.url), is_full=is_full)
+    return _json(status_object(status), status=202)
+
+
+async def get_feeds(request: web.Request) -> web.StreamResponse:
+    """GET /feeds: the known feeds."""
+    return _json([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+
+
+def status_object(status: Status) -> dict[str, Any]:
+    """Return the status object of the design, section 2. Times are RFC 3339, UTC."""
+    feed = status.feed
+    return {
+        **summary_object(feed),
+        "state": status.state,
+        "missing": [_missing(attempt) for attempt in status.missing],
+        "failure": _failure(status.failure) if status.failure is not None else None,
+        "notes": json.loads(feed.notes),
+        "ending": None if status.is_walking else json.loads(feed.ending) or None,
+        "refreshing": status.is_refreshing,
+        "walking": status.is_walking,
+        "progress": {
+            "documents": status.progress_documents,
+            "entries": status.progress_entries,
+            "fetched": status.progress_fetched,
+        },
+        "bytes": status.stored_bytes,
+    }
+
+
+def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
+    """Return the status object with the account of the feed's documents under `chain`."""
+    return {**status_object(status), "chain": [_chained(each) for each in account]}
+
+
+def _chained(told: ChainDocument) -> dict[str, Any]:
+    """Return one document of the chain; what is not known of it is null."""
+    document = told.document
+    return {
+        "url": told.url,
+        "role": document.role if document is not None else None,
+        "standing": told.standing,
+        "relation": told.relation or None,
+        "from": told.source or None,
+        "failure": _failure(told.attempt) if told.attempt is not None else None,
+        "fetched": _time(document.fetched_at) if document is not None else None,
+        "checked": _time(document.checked_at) if document is not None else None,
+        "entries": document.entries if document is not None else None,
+        "duplicates": told.duplicates if document is not None else None,
+        "bytes": document.body_bytes if document is not None else None,
+        "notes": list(document.notes) if document is not None else [],
+    }
+
+
+def summary_object(feed: FeedRow) -> dict[str, Any]:
+    """Return what a list of feeds tells of each."""
+    return {
+        "url": feed.url,
+        "kind": feed.kind,
+        "state": State.LOADING if feed.is_walking else feed.state,
+        "stale": feed.is_stale,
+        "format": feed.family,
+        "documents": feed.documents,
+        "entries": feed.entries,
+        "since": _time(feed.first_seen_at),
+        "last_refresh": _time(feed.checked_at),
+        "next_refresh": _time(feed.fresh_until),
+    }
+
+
+def _missing(attempt: Attempt) -> dict[str, Any]:
+    return {"url": attempt.url, **_failure(attempt)}
+
+
+def _failure(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "reason": attempt.reason,
+        "status": attempt.status,
+        "attempts": attempt.attempts,
+        "next_attempt": _time(attempt.next_at),
+    }
+
+
+def _time(instant: float | None) -> str | None:
+    return format_rfc3339(instant) if instant else None
+
+
+def _json(value: object, *, status: int = 200) -> web.Response:
+    return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})

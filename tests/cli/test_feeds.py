@@ -1,0 +1,211 @@
+"""`wholefeed explain`, `list`, `refresh` and `forget`: of a running proxy, and without one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from demo.proxy_process import free_port
+from tests.answers import Document, Status
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from wholefeed.cli.explaining import explained
+from wholefeed.cli.main import main
+
+Run = Callable[..., Awaitable[tuple[int, str, str]]]
+
+
+@pytest.fixture(params=["running", "stored"])
+def is_running(request: pytest.FixtureRequest) -> bool:
+    """Whether a proxy runs while the commands do, or has stored its feeds and ended."""
+    return bool(request.param == "running")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in a folder of its own; returns exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setenv("WHOLEFEED_FETCH_RETRIES", "0")
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
+
+    async def run(*arguments: str, proxy: Proxy | None = None) -> tuple[int, str, str]:
+        if proxy is not None:
+            monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(proxy.client.port))
+        capsys.readouterr()
+        code = await asyncio.to_thread(main, arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+async def known(cli: Run, tmp_path: Path, url: str, is_running: bool, *commands: list[str]) -> list[str]:
+    """Let a proxy know a feed, run commands beside it or after it, and return what they print."""
+    said: list[str] = []
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        if is_running:
+            said = [(await cli(*command, proxy=proxy))[1] for command in commands]
+    return said or [(await cli(*command))[1] for command in commands]
+
+
+async def test_list_tells_each_feed_and_what_it_is(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    publish_chain(origin, archives=2)
+    text, told = await known(cli, tmp_path, origin.url("/feed"), is_running, ["list"], ["list", "--json"])
+    assert text == f"{origin.url('/feed')}\n  complete: 6 entries out of 3 documents (archived, atom)\n"
+    assert [(each["url"], each["entries"]) for each in json.loads(told)] == [(origin.url("/feed"), 6)]
+
+
+async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> None:
+    assert (await cli("list"))[:2] == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_explain_tells_the_chain_and_why_it_ended(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    publish_chain(origin, archives=2)
+    origin.remove("/archive/1")
+    url = origin.url("/feed")
+    text, told = await known(cli, tmp_path, url, is_running, ["explain", url], ["explain", "--json", url])
+    rows = [line.split()[:3] for line in text.splitlines() if line.startswith("http") and "  " in line]
+    assert rows == [
+        [url, "kept", rows[0][2]],
+        [origin.url("/archive/2"), "prev-archive", "kept"],
+        [origin.url("/archive/1"), "prev-archive", "missing"],
+    ]
+    assert "instead of the document (publisher-status, status 404); tried once, again in 59 min" in text
+    ending = "expected a document of this feed, got none (publisher-status)"
+    assert text.count(ending) == 1
+    assert f"the walk ended: {ending}" in text
+    assert json.loads(told)["chain"][2]["standing"] == "missing"
+
+
+async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
+    cli: Run, origin: Origin, tmp_path: Path
+) -> None:
+    publish_chain(origin, archives=1)
+    code, text, said = await cli("explain", origin.url("/feed"))
+    assert (code, text.count("prev-archive")) == (0, 1)
+    assert "fetching it now, without keeping it" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_explain_ends_with_the_error_of_what_is_no_feed(cli: Run, origin: Origin) -> None:
+    origin.fault("/page", Document(body=b"<!doctype html><html><body>no</body></html>"))
+    code, text, said = await cli("explain", origin.url("/page"))
+    assert (code, text) == (1, "")
+    assert origin.url("/page") in said
+
+
+async def test_refresh_asks_the_publisher_and_waits_for_the_end(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        publish_chain(origin, archives=3)
+        if is_running:
+            assert (await cli("refresh", url, proxy=proxy))[0] == 0
+    if not is_running:
+        assert (await cli("refresh", url))[0] == 0
+    async with running(a_config(tmp_path)) as proxy:
+        assert len(ids((await proxy.get(url)).body)) == 8
+
+
+async def test_full_refresh_takes_the_chain_of_the_publisher_for_the_truth(
+    cli: Run, origin: Origin, tmp_path: Path
+) -> None:
+    """R14."""
+    origin.publish("/feed", atom(an_item("a", 3), prev_archive="/1"))
+    origin.publish("/1", atom(an_item("b", 2), archive=True, prev_archive="/0"))
+    origin.publish("/0", atom(an_item("c", 1), archive=True))
+    url = origin.url("/feed")
+    (before,) = await known(cli, tmp_path, url, False, ["list"])
+    origin.publish("/1", atom(an_item("b", 2), archive=True))
+    assert "3 entries" in before
+    assert "3 entries" in (await cli("refresh", url))[1]
+    assert "2 entries" in (await cli("refresh", "--full", url))[1]
+
+
+async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        origin.fault("/feed", Status(500))
+        found = await cli("refresh", url, proxy=proxy) if is_running else None
+    code, text, said = found or await cli("refresh", url)
+    assert (code, text) == (0, "complete, stale: 1 entry out of 1 document (complete, atom)\n")
+    assert "stale: the publisher answered with an error" in said
+
+
+async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    assert await known(cli, tmp_path, url, is_running, ["forget", url], ["list"]) == ["", ""]
+    code, _, said = await cli("forget", url)
+    assert (code, said) == (1, f"wholefeed: nothing is stored for {url}\n")
+
+
+@pytest.mark.parametrize("command", ["refresh", "forget"])
+async def test_a_feed_that_is_not_known_is_exit_1_and_one_line(cli: Run, command: str) -> None:
+    code, text, said = await cli(command, "http://a.example/feed")
+    assert (code, text, said.count("\n")) == (1, "", 1)
+    assert "nothing is stored" in said
+
+
+async def test_commands_know_the_token_of_the_proxy(
+    cli: Run, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Section 2: over HTTP with the token."""
+    token = "a-token-of-the-test"
+    publish_chain(origin, archives=1)
+    async with running(a_config(tmp_path, server={"access_token": token})) as proxy:
+        assert (await cli("list", proxy=proxy))[0] == 1
+        monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", token)
+        assert (await cli("list", proxy=proxy))[0] == 0
+
+
+async def test_what_is_not_wholefeed_is_told(
+    cli: Run, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", origin.url("").rpartition(":")[2].strip("/"))
+    code, _, said = await cli("list")
+    assert code == 1
+    assert "is not wholefeed" in said
+
+
+def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
+    document: dict[str, object] = {
+        "url": "u", "role": "subscription", "relation": None, "standing": "kept", "entries": 1,
+        "duplicates": 0, "fetched": "2026-01-01T00:00:00Z", "notes": [], "failure": None,
+    }  # fmt: skip
+    status = {
+        "url": "u", "state": "complete", "stale": False, "entries": 1, "documents": 1, "kind": "complete",
+        "format": "atom", "since": "2026-01-01T00:00:00Z", "failure": None, "ending": None, "walking": True,
+        "notes": [], "chain": [document],
+    }  # fmt: skip
+    text = explained(status, now=0.0)
+    assert "kept      0 s" in text
+    assert text.endswith("the walk goes on\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "refresh", "forget"])
+async def test_what_is_no_url_of_a_feed_is_a_mistake_of_the_command_line(
+    cli: Run, tmp_path: Path, is_running: bool, command: str
+) -> None:
+    async with running(a_config(tmp_path)) as proxy:
+        code, _, said = await cli(command, "notaurl", proxy=proxy if is_running else None)
+    assert (code, said) == (2, "wholefeed: expected an http(s) URL, got 'notaurl'\n")

@@ -1,0 +1,676 @@
+"""The command line: commands, exit codes, one clear line for what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import http.server
+import io
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO
+
+import pytest
+
+from demo.proxy_process import free_port
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import a_config
+from wholefeed import __version__
+from wholefeed.app import serve as real_serve
+from wholefeed.cli.main import COMMANDS, main
+from wholefeed.cli.output import give_up
+from wholefeed.cli.sink import Output, Progress, Termination, opened_output
+from wholefeed.config.tables import Config
+from wholefeed.core.terms import State
+from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
+
+ROOT = Path(__file__).parents[2]
+FEED = "http://a.example/feed"
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No configuration of the developer's counts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
+    return tmp_path
+
+
+class FakeApp:
+    """Stands in for `wholefeed.app`: what the commands call, with results and errors as a test wants them."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.state = State.COMPLETE
+        self.port = 8080
+        self.is_listening = False
+        self.during: Callable[[], Awaitable[None]] | None = None
+        self.configs: list[Config] = []
+        self.asked: list[tuple[str, float | None, bool]] = []
+
+    async def serve(self, config: Config, *, on_started: Callable[[str, int], None]) -> None:
+        self.configs.append(config)
+        if self.error is None or self.is_listening:
+            on_started(config.server.host, config.server.port or self.port)
+        if self.error:
+            raise self.error
+
+    async def fetch_once(
+        self,
+        config: Config,
+        url: str,
+        output: BinaryIO,
+        *,
+        wait_seconds: float | None,
+        progress: Callable[[dict[str, Any]], None] | None = None,
+    ) -> State:
+        self.configs.append(config)
+        self.asked.append((url, wait_seconds, progress is not None))
+        await asyncio.to_thread(output.write, b"<feed")
+        if self.during:
+            await self.during()
+        if self.error:
+            raise self.error
+        await asyncio.to_thread(output.write, b"/>")
+        return self.state
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
+    """The application that `serve` and `fetch` find."""
+    fake = FakeApp()
+    module = SimpleNamespace(serve=fake.serve, fetch_once=fake.fetch_once)
+    monkeypatch.setitem(sys.modules, "wholefeed.app", module)
+    return fake
+
+
+def test_version_and_help_do_not_load_the_server() -> None:
+    """They answer at once: neither aiohttp nor structlog nor the configuration is imported for them."""
+    script = (
+        "import sys\nfrom wholefeed.cli.main import main\n"
+        "for arguments in (['--version'], ['--help'], ['serve', '--help']):\n"
+        "    try: main(arguments)\n"
+        "    except SystemExit as end: assert end.code == 0\n"
+        "late = {'aiohttp', 'asyncio', 'structlog', 'wholefeed.config.tables', 'http.client'}\n"
+        "print(sorted(set(sys.modules) & late))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.startswith(f"wholefeed {__version__}\n")
+    assert done.stdout.endswith("\n[]\n")
+
+
+def test_the_module_runs_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wholefeed", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == f"wholefeed {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_each_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0
+    assert "examples:" in text
+    assert f"wholefeed {command}" in text
+    assert "--config FILE" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["walk"], "invalid choice: 'walk'"),
+        (["fetch"], "required: URL"),
+        (["fetch", ""], "argument URL: expected the URL of a feed, got nothing"),
+        (["fetch", FEED, "-o", ""], "argument -o/--output: expected the name of a file, or -, got nothing"),
+        (["serve", "--port", "many"], "argument --port: "),
+        *((["fetch", FEED, "--wait", wait], f"expected a number of seconds, 0 or more, got '{wait}'")
+          for wait in ("-1", "nan", "inf", "soon")),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "usage: wholefeed" in told
+    assert message in told
+
+
+@pytest.mark.parametrize("command", ["serve", "config", "migrate", "healthcheck"])
+def test_a_bad_configuration_is_exit_2_and_one_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WHOLEFEED_SERVER_PROT", "80")
+
+    assert main([command]) == 2
+
+    expected = "unknown environment variable WHOLEFEED_SERVER_PROT; did you mean WHOLEFEED_SERVER_PORT?"
+    assert capsys.readouterr().err == f"wholefeed: {expected}\n"
+
+
+def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "1001")
+    assert main(["serve", "--host", "::1", "--port", "1002"]) == 0
+    (config,) = app.configs
+    assert (config.server.host, config.server.port) == ("::1", 1002)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.EADDRINUSE, "in use"), "cannot listen on 127.0.0.1, port 1003: something else"),
+        (PermissionError(errno.EACCES, "denied"), "cannot listen on 127.0.0.1, port 1003: not permitted"),
+        (OSError(errno.EADDRNOTAVAIL, "no such"), "cannot start on 127.0.0.1, port 1003: no such"),
+        (StoreUnusableError("feeds.db is no database"), "feeds.db is no database"),
+    ],
+)
+def test_a_server_that_cannot_start_is_exit_1_and_one_line(
+    app: FakeApp, capsys: pytest.CaptureFixture[str], error: Exception, line: str
+) -> None:
+    app.error = error
+
+    assert main(["serve", "--port", "1003"]) == 1
+
+    told = capsys.readouterr().err
+    assert told.startswith(f"wholefeed: {line}")
+    assert told.count("\n") == 1
+
+
+def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
+    app: FakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.is_listening = True
+    app.error = OSError(errno.EIO, "Input/output error")
+    assert main(["serve"]) == 1
+    assert capsys.readouterr().err == "wholefeed: the server ended: [Errno 5] Input/output error\n"
+
+
+def test_a_start_that_failed_shows_no_token_and_keeps_none(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FAULTS 81: it is printed once, so the first start that works must have one to print."""
+    app.error = OSError(errno.EADDRINUSE, "in use")
+    assert main(["serve", "--host", "0.0.0.0"]) == 1
+    failed = capsys.readouterr()
+    assert "token" not in failed.err + failed.out
+    assert list(tmp_path.glob("*.token")) == []
+
+    app.error = None
+    assert main(["serve", "--host", "0.0.0.0"]) == 0
+    assert "feed?token=" in capsys.readouterr().err
+
+
+def test_the_new_token_is_shown_with_the_port_that_was_taken(
+    app: FakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.port = 43210
+    assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 0
+    assert "http://YOUR-HOST:43210/feed?token=" in capsys.readouterr().err
+
+
+def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
+    told: list[tuple[str, int]] = []
+
+    def on_started(host: str, port: int) -> None:
+        told.append((host, port))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    config = a_config(tmp_path, server={"host": "127.0.0.1", "port": 0})
+    asyncio.run(real_serve(config, on_started=on_started))
+
+    ((host, port),) = told
+    assert host == "127.0.0.1"
+    assert port > 0
+
+
+@pytest.mark.fault("81")
+def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FAULTS 81."""
+    assert main(["serve", "--host", "0.0.0.0"]) == 0
+    first = capsys.readouterr()
+    assert main(["serve", "--host", "0.0.0.0"]) == 0
+    again = capsys.readouterr()
+
+    token = (tmp_path / "feeds.db.token").read_text("ascii").strip()
+    assert [config.server.access_token for config in app.configs] == [token, token]
+    assert f"http://YOUR-HOST:8080/feed?token={token}&url=" in first.err
+    assert '"token.created"' in first.out
+    assert token not in first.out + again.out + again.err
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [(State.COMPLETE, 0), (State.PAGED, 0), (State.REMEMBERED, 0), (State.PARTIAL, 3), (State.LOADING, 3)],
+)
+def test_fetch_tells_the_state_by_its_exit_code(
+    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes], state: State, code: int
+) -> None:
+    """Design, section 2: 0 complete, paged or remembered; 3 partial or still loading."""
+    app.state = state
+    assert main(["fetch", FEED, "--wait", "2.5"]) == code
+    assert app.asked == [(FEED, 2.5, False)]
+    assert capfdbinary.readouterr().out == b"<feed/>"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (PublisherTimeoutError("no answer in 60 s", url=FEED), 1, f"no answer in 60 s: {FEED}"),
+        (InvalidUrlError("expected an http or https URL"), 2, "expected an http or https URL"),
+    ],
+)
+def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, code: int, line: str
+) -> None:
+    app.error = error
+    old = tmp_path / "out.atom"
+    old.write_text("old")
+
+    assert main(["fetch", FEED, "-o", str(old)]) == code
+
+    assert capsys.readouterr().err == f"wholefeed: {line}\n"
+    assert old.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.atom"]
+
+
+def test_fetch_writes_a_file_with_the_usual_mode(app: FakeApp, tmp_path: Path) -> None:
+    usual = tmp_path / "usual"
+    usual.touch()
+    assert main(["fetch", FEED, "-o", "new.atom"]) == 0
+    new = tmp_path / "new.atom"
+    assert new.read_bytes() == b"<feed/>"
+    assert new.stat().st_mode == usual.stat().st_mode
+
+
+def test_fetch_writes_what_a_link_leads_to(app: FakeApp, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "target.atom"
+    (tmp_path / "link").symlink_to(target)
+    for _ in ("a link that leads nowhere yet", "one to a file"):
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert (tmp_path / "link").readlink() == target
+        assert target.read_bytes() == b"<feed/>"
+        target.write_bytes(b"old")
+
+
+def test_fetch_writes_a_pipe_as_it_is(app: FakeApp, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["fetch", FEED, "-o", str(pipe)]) == 0
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    reader.join(timeout=30)
+    assert read == [b"<feed/>"]
+
+
+def test_fetch_writes_a_terminal_as_it_is(app: FakeApp, tmp_path: Path) -> None:
+    """A device, by a link to it; the folder of terminals lets nobody replace one."""
+    ours, theirs = os.openpty()
+    try:
+        (tmp_path / "link").symlink_to(os.ttyname(theirs))
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert shown(ours, 7) == b"<feed/>"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def shown(terminal: int, size: int) -> bytes:
+    """So many bytes of a terminal, which hands them on as it likes."""
+    data = b""
+    while len(data) < size and select.select([terminal], [], [], 30)[0]:
+        data += os.read(terminal, size)
+    return data
+
+
+def test_the_path_of_standard_output_is_standard_output(
+    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Here it is a file, which must not be replaced by another one."""
+    assert main(["fetch", FEED, "-o", "/dev/stdout"]) == 0
+    assert main(["fetch", FEED, "-o", "-"]) == 0
+    assert capfdbinary.readouterr().out == b"<feed/><feed/>"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [(".", "Is a directory"), ("loop", "Too many levels of")],
+)
+def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
+    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["fetch", FEED, "-o", output]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"wholefeed: cannot write {output}: {reason}")
+    assert told.count("\n") == 1
+
+
+def test_a_full_volume_is_one_clear_error() -> None:
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    with (
+        Output(descriptor, "out.atom") as output,
+        pytest.raises(WholefeedError, match=r"^cannot write out\.atom: No space left on device$"),
+    ):
+        output.write(b"<feed/>")
+
+
+def run_with(tmp_path: Path, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command with standard streams of the test's choice."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
+    streams = {"stderr": subprocess.PIPE, **streams}
+    return subprocess.run(
+        [sys.executable, "-m", "wholefeed", *arguments],
+        cwd=tmp_path, env=environ, text=True, timeout=30, check=False, **streams,
+    )  # fmt: skip
+
+
+def test_a_result_that_cannot_be_written_is_exit_1_and_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run_with(tmp_path, "config", stdout=full)
+    told = "wholefeed: cannot write standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+def test_a_message_that_cannot_be_written_changes_no_exit_code(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run_with(tmp_path, "config", "--config", "missing.toml", stderr=full, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+async def fetched_through(
+    origin: Origin, tmp_path: Path, *arguments: str, **streams: Any
+) -> asyncio.subprocess.Process:
+    """Start `wholefeed fetch` of the publisher's /feed; temporary files go below `tmp_path`."""
+    (tmp_path / "temporary").mkdir()
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(tmp_path / "temporary"),
+        "WHOLEFEED_FETCH_ALLOW_NETWORKS": "127.0.0.0/8",
+    }
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"), *arguments,
+        cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE, **streams,
+    )  # fmt: skip
+
+
+async def test_fetch_to_a_full_device_is_exit_1_and_one_line(origin: Origin, tmp_path: Path) -> None:
+    origin.publish("/feed", atom(an_item("one")))
+    with Path("/dev/full").open("wb") as full:
+        process = await fetched_through(origin, tmp_path, stdout=full)
+    _, told = await asyncio.wait_for(process.communicate(), 30)
+    assert told.decode().splitlines()[-1:] == [
+        "wholefeed: cannot write standard output: No space left on device"
+    ]
+    assert b"Traceback" not in told
+    assert process.returncode == 1
+
+
+async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
+    with origin.held("/feed") as gate:
+        process = await fetched_through(origin, tmp_path, "-o", "out.atom")
+        await asyncio.wait_for(gate.reached(), 30)
+        process.terminate()
+        _, told = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, told) == (143, b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_sigterm_cancels_the_work_and_removes_the_half_made_file(app: FakeApp, tmp_path: Path) -> None:
+    has_ended = False
+
+    async def terminated() -> None:
+        nonlocal has_ended
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.Event().wait()
+        finally:  # a supervisor that signals the process and its group comes twice
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            has_ended = True
+
+    app.during = terminated
+    with pytest.raises(SystemExit) as end:
+        main(["fetch", FEED, "-o", "out.atom"])
+    assert end.value.code == 143
+    assert has_ended
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_before_the_work_removes_the_half_made_file(tmp_path: Path) -> None:
+    with (
+        pytest.raises(SystemExit) as end,
+        Termination(),
+        opened_output(tmp_path / "out.atom"),
+    ):
+        signal.raise_signal(signal.SIGTERM)
+    assert end.value.code == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_to_a_reader_that_stalls_can_be_abandoned() -> None:
+    """Otherwise SIGTERM would wait for the thread that writes."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), Output(writing, "the pipe") as output:
+        failures: list[str] = []
+
+        def write() -> None:
+            try:
+                output.write(b"x" * 1_000_000)
+            except WholefeedError as exc:
+                failures.append(str(exc))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        output.abandon()
+        thread.join(timeout=30)
+        assert failures == ["gave up writing the pipe"]
+
+
+def test_sigterm_does_not_wait_for_a_reader_that_stalls() -> None:
+    reading, writing = os.pipe()
+
+    async def work(output: Output) -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+        await asyncio.to_thread(output.write, b"x" * 1_000_000)
+
+    pipe = os.fdopen(reading, "rb")
+    patience = threading.Timer(15, pipe.close)  # the writer would end then, too late
+    patience.start()
+    with (
+        pytest.raises(SystemExit) as end,
+        Output(writing, "the pipe") as output,
+        Termination() as termination,
+    ):
+        asyncio.run(termination.ending(work(output), output))
+    assert patience.is_alive()
+    patience.cancel()
+    pipe.close()
+    assert end.value.code == 143
+
+
+def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    read: list[bytes] = []
+    with os.fdopen(reading, "rb") as pipe:
+        reader = threading.Thread(target=lambda: read.append(pipe.read()))
+        reader.start()
+        with Output(writing, "the pipe") as output:
+            assert output.write(b"x" * 1_000_000) == 1_000_000
+        reader.join()
+    assert read == [b"x" * 1_000_000]
+
+
+def test_an_output_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(WholefeedError, match=r"cannot write .*out\.atom: No such file or directory"),
+        opened_output(tmp_path / "missing" / "out.atom"),
+    ):
+        pytest.fail("nothing to write to")
+
+
+def test_progress_is_one_line_that_is_written_over() -> None:
+    stream = io.StringIO()
+    progress = Progress(stream)
+
+    progress({"state": None, "documents": None})
+    progress({"state": "loading", "documents": 12, "entries": 340, "missing": [{"url": FEED}]})
+    progress({"state": "complete", "documents": 1, "entries": 2, "missing": []})
+    progress.close()
+    progress.close()
+
+    first, second, third, rest = stream.getvalue().removeprefix("\r").replace("\n", "\r").split("\r")
+    assert first == "loading: asking"
+    assert second == "loading: 12 documents, 340 entries, 1 missing"
+    assert third.rstrip() == "complete: 1 documents, 2 entries"
+    assert len(third) == len(second), "what stood there before is blanked"
+    assert rest == ""
+
+
+def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
+        progress = Progress(gone)
+        progress({"state": "loading"})
+        progress.close()
+        give_up(gone)
+
+
+@pytest.mark.parametrize("output", ["full", "closed pipe"])
+def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
+    tmp_path: Path, output: str
+) -> None:
+    port = free_port(0)
+    if output == "full":
+        sink = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, sink = os.pipe()
+        os.close(reading)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wholefeed", "serve", "--port", str(port)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=sink, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(sink)
+    with process:
+        try:
+            assert health(process, port) == 200
+        finally:
+            process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (0, b"")
+
+
+def health(process: subprocess.Popen[bytes], port: int) -> int:
+    """The status of /healthz once the process listens."""
+    deadline = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.URLError:
+            time.sleep(0.05)
+    pytest.fail(f"it does not listen; exit code {process.poll()}")
+
+
+def test_config_prints_what_is_in_force_with_secrets_masked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", "hidden-but-long-enough")
+    assert main(["config"]) == 0
+    text = capsys.readouterr().out
+    assert 'access_token = "***"' in text
+    assert "hidden" not in text
+
+
+def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["migrate"]) == 0
+    assert "applied 0001_" in capsys.readouterr().out
+    assert main(["migrate"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'feeds.db'} is up to date\n"
+
+
+def test_migrate_refuses_a_file_that_is_not_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FAULTS 70: exit 1, a clear message, the file untouched."""
+    (tmp_path / "feeds.db").write_bytes(b"something else")
+    assert main(["migrate"]) == 1
+    assert capsys.readouterr().err.startswith("wholefeed: ")
+    assert (tmp_path / "feeds.db").read_bytes() == b"something else"
+
+
+class _Health(http.server.BaseHTTPRequestHandler):
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status if self.path == "/healthz" else 404)
+        self.end_headers()
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def health_port() -> Iterator[int]:
+    """A server on loopback that answers /healthz with `_Health.status`."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), _Health)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("host", "status", "code"), [("0.0.0.0", 200, 0), ("127.0.0.1", 200, 0), ("127.0.0.1", 503, 1)]
+)
+def test_healthcheck_asks_the_configured_address(
+    health_port: int, monkeypatch: pytest.MonkeyPatch, host: str, status: int, code: int
+) -> None:
+    monkeypatch.setattr(_Health, "status", status)
+    monkeypatch.setenv("WHOLEFEED_SERVER_HOST", host)
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(health_port))
+    assert main(["healthcheck"]) == code
+
+
+def test_healthcheck_without_a_server_is_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")  # the discard port: nobody listens there on loopback
+    assert main(["healthcheck"]) == 1
+    assert "no answer from 127.0.0.1, port 9" in capsys.readouterr().err

@@ -1,0 +1,227 @@
+"""The configuration: keys, defaults, sources and what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, load_config
+from wholefeed.config.text import example, masked
+from wholefeed.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No ./config.toml of the developer's counts."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def a_file(folder: Path, text: str, name: str = "some.toml") -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_nothing_given_gives_the_defaults() -> None:
+    assert load_config(None, {}, {}) == Config()
+
+
+def test_every_default_is_allowed_by_its_own_rule() -> None:
+    for key in KEYS:
+        assert key.rule.check(key.default) == key.default, key.name
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    """Design, section 2: the file, then the environment, then the flags."""
+    file = a_file(tmp_path, '[server]\nport = 1001\nhost = "::1"\n[fetch]\nretries = 5')
+    environ = {"WHOLEFEED_SERVER_PORT": "1002", "WHOLEFEED_FETCH_RETRIES": "6"}
+
+    config = load_config(file, environ, {"server.port": 1003})
+
+    assert (config.server.host, config.fetch.retries, config.server.port) == ("::1", 6, 1003)
+
+
+def test_the_file_is_the_flag_s_else_the_variable_s_else_config_toml(tmp_path: Path) -> None:
+    a_file(tmp_path, "[server]\nport = 1", "config.toml")
+    by_variable = a_file(tmp_path, "[server]\nport = 2", "variable.toml")
+    by_flag = a_file(tmp_path, "[server]\nport = 3", "flag.toml")
+    environ = {"WHOLEFEED_CONFIG": str(by_variable)}
+
+    assert load_config(None, {}, {}).server.port == 1
+    assert load_config(None, environ, {}).server.port == 2
+    assert load_config(by_flag, environ, {}).server.port == 3
+
+
+def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "bom.toml"
+    file.write_bytes(b"\xef\xbb\xbf[server]\nport = 4")
+    assert load_config(file, {}, {}).server.port == 4
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "section", "key", "value"),
+    [
+        ("WHOLEFEED_FETCH_PORTS", "80, 8000-9000", "fetch", "ports", (80, "8000-9000")),
+        ("WHOLEFEED_FETCH_PORTS", '[443, "1-2"]', "fetch", "ports", (443, "1-2")),
+        ("WHOLEFEED_FETCH_ALLOW_NETWORKS", "::1,fd::/16", "fetch", "allow_networks", ("::1/128", "fd::/16")),
+        ("WHOLEFEED_FETCH_ALLOW_NETWORKS", "", "fetch", "allow_networks", ()),
+        ("WHOLEFEED_FETCH_DENY_HOSTS", "*.Example.ORG.", "fetch", "deny_hosts", ("*.example.org",)),
+        ("WHOLEFEED_FETCH_CONNECT_TIMEOUT_SECONDS", "2.5", "fetch", "connect_timeout_seconds", 2.5),
+        ("WHOLEFEED_HISTORY_PAGED", "No", "history", "paged", False),
+        ("WHOLEFEED_SERVER_OPEN", "1", "server", "open", True),
+        ("WHOLEFEED_SERVER_PUBLIC_URL", "http://a.example/f/", "server", "public_url", "http://a.example/f"),
+        ("WHOLEFEED_SERVER_ALLOWED_HOSTS", "A.test,[::1]", "server", "allowed_hosts", ("a.test", "::1")),
+        ("WHOLEFEED_LOG_LEVEL", "WARNING", "log", "level", "warning"),
+        ("WHOLEFEED_LIMITS_ANSWER_BYTES", "0", "limits", "answer_bytes", 0),
+    ],
+)  # fmt: skip
+def test_variables_become_values(variable: str, text: str, section: str, key: str, value: object) -> None:
+    config = load_config(None, {variable: text}, {})
+    assert getattr(getattr(config, section), key) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[server", "expected TOML in .*some.toml"),
+        ("[sever]", r"unknown section \[sever\] in .*some.toml; did you mean server\?"),
+        ("server = 1", r"server in .*some.toml must be a section, \[server\], not a value"),
+        ("port = 1", r"port in .*some.toml is a key outside a section; port belongs below \[server\]"),
+        ("logs = 1", r"logs in .*some.toml is a key outside a section; did you mean log\?"),
+        ("[server]\naccess_token = 'fifteen-letters'", r"shorter than 16 characters.*a word of at least 16 "),
+        ("[server]\naccess_token = 'sixteen and more letters'", "characters that are not allowed"),
+        ("[server]\naccess_token = 1", r"server.access_token = \*\*\* in .* \(not a text\)"),
+        ("[server]\nprot = 1", r"unknown key server.prot in .*some.toml; did you mean server.port\?"),
+        ("[server]\ndocument_bytes = 1", r"did you mean limits.document_bytes\?"),
+        ("[server]\nport = '80'", "server.port = '80' in .*some.toml is not allowed .*: expected a whole"),
+        ("[server]\nport = true", "server.port = True .*from 0 to 65535"),
+        ("[server]\nport = 65536", r"server.port = 65536 .*\(out of range\)"),
+        ("[server]\nhost = '[::1]'", "an IP address without brackets"),
+        ("[server]\npublic_url = 'https://a.example/?x=1'", "server.public_url"),
+        ("[server]\npublic_url = 'ftp://a.example/'", "expected an http or https URL"),
+        ("[server]\npublic_url = 'http://u:p@a.example/'", "credentials are not allowed here"),
+        ("[server]\npublic_url = 'http://a.example:99999/'", "server.public_url"),
+        ("[server]\nallowed_hosts = ['http://a.example']", "server.allowed_hosts"),
+        ("[server]\nallowed_hosts = ['a.example:80']", "not a host without a port"),
+        ("[server]\nopen = 'yes'", "expected true or false"),
+        ("[store]\npath = ''", "expected the path of a file"),
+        ("[store]\npath = ':memory:'", "expected the path of a file"),
+        ("[store]\nmax_bytes = 1", r"or 0 \(off\)"),
+        ("[fetch]\nconnect_timeout_seconds = nan", "not a number"),
+        ("[fetch]\nconnect_timeout_seconds = inf", "not a number"),
+        ("[fetch]\nretries = -1", "from 0 to 10"),
+        ("[fetch]\nports = [0]", "fetch.ports"),
+        ("[fetch]\nports = ['9-8']", "fetch.ports"),
+        ("[fetch]\nports = 80", "not a list"),
+        ("[fetch]\nallow_networks = ['127.0.0.1/8']", r"did you mean 127.0.0.0/8\?"),
+        ("[fetch]\nallow_networks = ['everything']", "not a network"),
+        ("[fetch]\nuser_agent = ''", "fetch.user_agent"),
+        ('[fetch]\nuser_agent = "a\\r\\nX: y"', "fetch.user_agent"),
+        ("[fetch]\nproxy = 'http://p.example/path'", "a path is not allowed here"),
+        ("[log]\nlevel = 'loud'", "one of debug, info, warning, error, critical"),
+        ("[freshness]\nminimum_seconds = 1000", "minimum_seconds = 1000 is above freshness.default_seconds"),
+        ("[freshness]\nmaximum_seconds = 10", "default_seconds = 900 is above freshness.maximum_seconds"),
+    ],
+)  # fmt: skip
+def test_a_refused_file_is_told_with_key_value_place_and_what_is_allowed(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(a_file(tmp_path, text), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"WHOLEFEED_SERVER_PROT": "1"}, r"WHOLEFEED_SERVER_PROT; did you mean WHOLEFEED_SERVER_PORT\?"),
+        ({"WHOLEFEED_SERVER_PORT": "many"}, "'many' from the environment variable WHOLEFEED_SERVER_PORT"),
+        ({"WHOLEFEED_SERVER_PORT": ""}, "server.port = ''"),
+        ({"WHOLEFEED_SERVER_OPEN": "perhaps"}, "server.open = 'perhaps' .*: expected true or false"),
+        ({"WHOLEFEED_FETCH_PORTS": "[80"}, "fetch.ports"),
+        (
+            {"WHOLEFEED_CONFIG": "/nonexistent/x.toml"},
+            r"/nonexistent/x.toml \(WHOLEFEED_CONFIG\): No such file",
+        ),
+    ],
+)
+def test_a_refused_variable_is_told_by_its_name(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(None, environ, {})
+
+
+def test_a_refused_flag_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"server\.port = -1 on the command line"):
+        load_config(None, {}, {"server.port": -1})
+    with pytest.raises(ConfigError, match=r"missing.toml \(--config\): No such file"):
+        load_config(tmp_path / "missing.toml", {}, {})
+
+
+@pytest.mark.parametrize("key", ["server.access_token", "server.signing_keys", "fetch.proxy"])
+def test_a_refused_secret_is_not_shown(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, {}, {key: "top secret\n"})
+    assert "secret" not in str(caught.value)
+
+
+def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_not_ours() -> None:
+    environ = {
+        "WHOLEFEED_SERVICE_HOST": "10.0.0.1",
+        "WHOLEFEED_SERVICE_PORT": "8080",
+        "WHOLEFEED_SERVICE_PORT_HTTP": "8080",
+        "WHOLEFEED_PORT": "tcp://10.0.0.1:8080",
+        "WHOLEFEED_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "WHOLEFEED_PORT_8080_TCP_ADDR": "10.0.0.1",
+    }
+    assert load_config(None, environ, {}) == Config()
+    with pytest.raises(ConfigError, match="unknown environment variable WHOLEFEED_PORT"):
+        load_config(None, {"WHOLEFEED_PORT": "8080"}, {})
+
+
+def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
+    config = Config(
+        fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
+    )
+
+    text = masked(config)
+
+    assert "hidden" not in text
+    again = load_config(a_file(tmp_path, text), {}, {})
+    assert again.fetch.proxy == "http://***@p.example:3128"
+    assert again.fetch.user_agent == config.fetch.user_agent
+    assert again.limits == config.limits
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("access_token", "hidden-but-long-enough"),
+        ("signing_keys", ("hidden-and-long-1", "hidden-and-long-2")),
+    ],
+)
+def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, value: object) -> None:
+    """A copied configuration must not let in whoever knows what a mask looks like."""
+    text = masked(Config(server=ServerConfig(**{key: value})))  # type: ignore[arg-type]
+    assert "hidden" not in text
+    with pytest.raises(ConfigError, match=rf"server\.{key} = \*\*\* in .* is not allowed"):
+        load_config(a_file(tmp_path, text), {}, {})
+
+
+def test_an_access_token_of_sixteen_characters_is_long_enough() -> None:
+    config = load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": "sixteen-letters!"}, {})
+    assert config.server.access_token == "sixteen-letters!"
+    assert load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": ""}, {}).server.access_token == ""
+
+
+def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:
+    text = (ROOT / "config.example.toml").read_text("utf-8")
+    assert text == example(), "run: wholefeed config --example > config.example.toml"
+    assert load_config(ROOT / "config.example.toml", {}, {}) == Config()
+    tables = tomllib.loads(text)
+    assert {f"{section}.{key}" for section, table in tables.items() for key in table} == {
+        key.name for key in KEYS
+    }

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import feedparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.feeds import Item, an_item, atom, atom_03, json_feed, links, rdf, rss
+from wholefeed.core.compose.compose import (
+    DROPPED_RELATIONS,
+    EPILOGUE,
+    Address,
+    compose_head,
+    compose_prologue,
+    newest_first,
+)
+from wholefeed.core.compose.synthesize import fragments_of
+from wholefeed.core.compose.warning import Missing, compose_warning
+from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, segment_separator
+from wholefeed.core.model import FeedDocument, Tombstone, entry_id
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.terms import RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
+from wholefeed.core.verbatim.fragments import prefixes_in
+
+ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
+
+
+def composed(document: FeedDocument, *, is_complete: bool = False, warning: bytes = b"") -> bytes:
+    family, version = document.family, document.version
+    fragments = fragments_of(document, default_namespace(family, version))
+    head = compose_head(document)
+    sent = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
+    entries = SEPARATOR[family].join(sent) + segment_end(family)
+    if warning and sent:
+        warning += segment_separator(family)
+    prologue = compose_prologue(
+        document.family,
+        head.text,
+        prefixes=head.prefixes | prefixes_in(entries),
+        address=ADDRESS,
+        is_complete=is_complete,
+        version=version,
+        warning=warning,
+    )
+    return prologue + entries + EPILOGUE[document.family]
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
+def test_the_composed_document_parses_to_the_same_entries(make: object) -> None:
+    """R22."""
+    body = make(an_item("a", 2), an_item("b", 1))  # type: ignore[operator]
+    document = parse(body, "http://o.test/feed")
+    again = parse(composed(document), "http://p.test/feed")
+    assert [entry.identity for entry in again.entries] == [entry.identity for entry in document.entries]
+    assert (again.head.title, again.family, again.version) == (
+        document.head.title, document.family, document.version
+    )  # fmt: skip
+    namespace = default_namespace(document.family, document.version)
+    fragments, once_more = fragments_of(document, namespace), fragments_of(again, namespace)
+    for n in range(len(document.entries)):
+        assert once_more.entry(n, once_more.context()) == fragments.entry(n, fragments.context())
+
+
+@pytest.mark.parametrize("relation", sorted(DROPPED_RELATIONS))
+@pytest.mark.parametrize("iri", ["", "http://www.iana.org/assignments/relation/"])
+def test_links_that_would_mislead_are_dropped(relation: str, iri: str) -> None:
+    """R21: also when the relation is written as an IRI, in any case."""
+    extra = f'<link rel="{iri}{relation.upper() if not iri else relation}" href="http://x.test/"/>'
+    document = parse(atom(an_item("a"), extra=extra), "http://o.test/feed")
+    assert b"x.test" not in composed(document)
+
+
+def test_other_links_and_elements_of_the_head_stay() -> None:
+    """R21, R22."""
+    extra = (
+        '<link rel="license" href="/l"/><generator uri="u">G</generator><fh:incremental>true</fh:incremental>'
+    )
+    document = parse(atom(an_item("a"), extra=extra), "http://o.test/feed")
+    body = composed(document)
+    assert b'rel="license" href="/l"' in body
+    assert b">G</generator>" in body
+    assert b"incremental" not in body
+    assert feedparser.parse(body).feed.links[0].href == "http://o.test/l"
+
+
+def test_a_signature_of_the_feed_document_is_dropped() -> None:
+    """R21: it is not true of the synthesized document."""
+    extra = '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X/></ds:Signature>'
+    assert b"Signature" not in composed(parse(atom(extra=extra), "http://o.test/"))
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
+def test_it_names_itself_and_where_it_comes_from(make: object) -> None:
+    """R21."""
+    document = parse(make(an_item("a"), self="/feed"), "http://o.test/feed")  # type: ignore[operator]
+    found = links(composed(document, is_complete=True))
+    assert (found["self"], found["via"]) == ([ADDRESS.self_url], [ADDRESS.via_url])
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_it_says_complete_exactly_when_it_is(make: object, is_complete: bool) -> None:
+    """R21; RFC 5005, 2."""
+    document = parse(make(an_item("a"), complete=True), "http://o.test/feed")  # type: ignore[operator]
+    again = parse(composed(document, is_complete=is_complete), "http://p.test/")
+    assert ("complete" in [element.name for element in again.head.history]) is is_complete
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
+def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: object) -> None:
+    """R16."""
+    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
+    warning = a_warning(document)
+    (entry, _) = feedparser.parse(composed(document, warning=warning)).entries
+    assert entry.id == "urn:uuid:1"
+    assert "http://o.test/1?a&b: the publisher did not answer in time" in html.unescape(entry.summary)
+    assert entry["published" if document.family is Family.RSS else "updated"]
+    assert a_warning(document) == warning
+
+
+def a_warning(document: FeedDocument) -> bytes:
+    return compose_warning(
+        document.family,
+        identifier="urn:uuid:1",
+        missing=[Missing("http://o.test/1?a&b", "timeout")],
+        first_failed="2026-11-21T10:00:00Z",
+        first_failed_rfc822="Sat, 21 Nov 2026 10:00:00 GMT",
+        version=document.version,
+    )
+
+
+@pytest.mark.parametrize("items", [[], [an_item("a")]])
+def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) -> None:
+    """R16: valid JSON, whether items follow or not."""
+    document = parse(json_feed(*items), "http://o.test/")
+    found = json.loads(composed(document, warning=a_warning(document)))["items"]
+    assert [item["id"] for item in found] == ["urn:uuid:1", *(f"urn:{item.name}" for item in items)]
+    assert "http://o.test/1?a&b: the publisher did not answer in time" in found[0]["content_text"]
+
+
+def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:
+    """R21: next_url, hubs and the publisher's feed_url would mislead; the other members stay verbatim."""
+    head: dict[str, Any] = {
+        "feed_url": "/f",
+        "next_url": "/2",
+        "hubs": [{}],
+        "_own": {"a": 1.50},
+        "language": "de",
+    }
+    document = parse(json_feed(an_item("a"), **head), "http://o.test/")
+    body = composed(document)
+    found = json.loads(body)
+    assert found["feed_url"] == ADDRESS.self_url
+    assert found["_wholefeed"] == {"via": ADDRESS.via_url}
+    assert found.keys() == {
+        "version", "title", "feed_url", "_own", "language", "_wholefeed", "items"
+    }  # fmt: skip
+    assert json.loads(composed(parse(body, "http://p.test/")))["_wholefeed"] == found["_wholefeed"]
+
+
+def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
+    """R22; RSS 1.0, 5.3: the publisher's sequence lists some of the items only, so that it is emptied."""
+    body = rdf(an_item("a"), extra='<image rdf:resource="urn:i"/>').replace(
+        b"</channel>", b'</channel><image rdf:about="urn:i"><title>I</title></image>'
+    )
+    made = composed(parse(body.replace(b"<channel ", b'<channel xml:lang="de" '), "http://o.test/"))
+    root = ElementTree.fromstring(made)
+    assert [child.tag.rpartition("}")[2] for child in root] == ["channel", "image", "item"]
+    channel = root[0]
+    assert channel.get("{http://www.w3.org/XML/1998/namespace}lang") == "de"
+    assert channel.get(f"{{{RDF_NS}}}about") == "http://site.test/rdf"
+    assert [child.tag for child in channel.iter(f"{{{RDF_NS}}}li")] == []
+    assert len(channel.findall(f"{{{RSS_10_NS}}}items/{{{RDF_NS}}}Seq")) == 1
+    assert root[1][0].text == "I"
+
+
+@pytest.mark.parametrize(
+    "tag", ["<channel/>", '<s:channel xmlns:s="http://purl.org/rss/1.0/"></s:channel>', ""]
+)
+def test_an_rdf_channel_of_any_spelling_comes_out_well_formed(tag: str) -> None:
+    body = f'<rdf:RDF xmlns="{RSS_10_NS}" xmlns:rdf="{RDF_NS}">{tag}<item rdf:about="urn:a"/></rdf:RDF>'
+    root = ElementTree.fromstring(composed(parse(body.encode(), "http://o.test/"), is_complete=True))
+    assert [child.tag for child in root] == [f"{{{RSS_10_NS}}}channel", f"{{{RSS_10_NS}}}item"]
+    assert root[0].find(f"{{{RSS_10_NS}}}items") is not None
+
+
+def test_own_links_do_not_depend_on_what_a_channel_binds_their_prefix_to() -> None:
+    """R21."""
+    body = rdf(an_item("a")).replace(b"<channel ", b'<channel xmlns:atom="urn:x" xmlns:fh="urn:y" ')
+    again = parse(composed(parse(body, "http://o.test/"), is_complete=True), "http://p.test/")
+    assert [link.relation for link in again.head.links] == ["self", "via"]
+    assert [element.name for element in again.head.history] == ["complete"]
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf])
+def test_tombstones_of_other_documents_are_passed_on(make: object) -> None:
+    """R19; RFC 6721: once each, and those of the subscription document as they were written."""
+    own = f'<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="a" when="2020-01-01T00:00:00Z"/>'
+    document = parse(make(extra=own), "http://o.test/")  # type: ignore[operator]
+    known = [
+        Tombstone(entry_id(name), at, name)
+        for name, at in (("a", 5.0), ("<b>", 1.5), ("<b>", 0.0), ("", 9.0))
+    ]
+    head = compose_head(document, known)
+    assert head.text.count(b"deleted-entry") == 2
+    assert b'<at:deleted-entry ref="&lt;b&gt;" when="1970-01-01T00:00:01.500000Z"/>' in head.text
+    assert own[:17].encode() in head.text
+
+
+def test_entries_go_newest_first_and_undated_ones_keep_their_place() -> None:
+    """R20."""
+    assert newest_first([1.0, None, 3.0, 2.0, None]) == [2, 1, 3, 0, 4]
+    assert newest_first([1.0, 1.0]) == [0, 1]
+
+
+@given(st.lists(st.none() | st.floats(0, 9)))
+def test_no_entry_is_lost_or_doubled_by_the_order(order_at: list[float | None]) -> None:
+    """R20."""
+    order = newest_first(order_at)
+    assert sorted(order) == list(range(len(order_at)))
+    dated = [at for n in order if (at := order_at[n]) is not None]
+    assert dated == sorted(dated, reverse=True)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from isal import isal_zlib
+
+from wholefeed.core.compose.deflate import (
+    FINAL_BLOCK,
+    GZIP_HEADER,
+    Sealed,
+    combine,
+    crc_shift,
+    gzip_trailer,
+    inflate,
+    seal,
+)
+
+TEXTS = st.lists(st.binary(max_size=3000) | st.binary(max_size=20).map(lambda part: part * 500), max_size=8)
+
+
+def a_gzip_answer(parts: list[Sealed]) -> bytes:
+    crc = length = 0
+    for part in parts:
+        crc = combine(crc, part.crc32, part.crc_shift)
+        length += part.length
+    blocks = b"".join(part.block for part in parts)
+    return GZIP_HEADER + blocks + FINAL_BLOCK + gzip_trailer(crc, length)
+
+
+@given(TEXTS)
+def test_joined_blocks_decode_as_one_gzip_stream(texts: list[bytes]) -> None:
+    """Design, section 6; RFC 1952: no recompression whatever the answer's size."""
+    answer = a_gzip_answer([seal(text) for text in texts])
+
+    assert gzip.decompress(answer) == b"".join(texts)
+    assert zlib.decompress(answer, wbits=31) == b"".join(texts)
+    assert isal_zlib.decompress(answer, wbits=31) == b"".join(texts)
+
+
+@given(TEXTS)
+def test_joined_blocks_decode_in_any_order_and_number(texts: list[bytes]) -> None:
+    parts = [seal(text) for text in texts]
+
+    answer = a_gzip_answer([*parts[::-1], *parts])
+
+    assert gzip.decompress(answer) == b"".join([*texts[::-1], *texts])
+
+
+@given(st.binary(max_size=5000), st.binary(max_size=5000))
+def test_combined_crc_is_that_of_the_whole(first: bytes, second: bytes) -> None:
+    combined = combine(zlib.crc32(first), zlib.crc32(second), crc_shift(len(second)))
+
+    assert combined == zlib.crc32(first + second)
+
+
+def test_combined_crc_holds_for_lengths_beyond_32_bits() -> None:
+    """RFC 1952, section 2.3.1: the length is kept modulo 2^32, the CRC is not."""
+    zeros_20 = bytes(1 << 20)
+    crc, shift = zlib.crc32(zeros_20), crc_shift(len(zeros_20))
+    long_crc, long_shift = crc, shift
+    for doubling in range(13):
+        long_crc = combine(long_crc, long_crc, long_shift)
+        long_shift = crc_shift(1 << (21 + doubling))
+
+    in_pieces = 0
+    for _ in range(1 << 13):
+        in_pieces = combine(in_pieces, crc, shift)
+
+    assert long_crc == in_pieces
+    assert gzip_trailer(0, (1 << 33) + 5) == b"\0\0\0\0\x05\0\0\0"
+
+
+def test_empty_text_makes_an_empty_block() -> None:
+    sealed = seal(b"")
+
+    assert (sealed.block, sealed.length, sealed.crc32) == (b"", 0, 0)
+    assert inflate(sealed.block, 0, 0) == b""
+    assert gzip.decompress(a_gzip_answer([sealed, seal(b"x"), sealed])) == b"x"
+
+
+@given(st.binary(max_size=4000) | st.binary(max_size=20).map(lambda part: part * 500))
+def test_inflates_to_what_was_sealed(text: bytes) -> None:
+    sealed = seal(text)
+
+    assert inflate(sealed.block, sealed.length, sealed.crc32) == text
+    assert sealed.crc32 == zlib.crc32(text)
+
+
+def test_digests_differ_with_the_text() -> None:
+    assert seal(b"a").digest == seal(b"a").digest != seal(b"b").digest
+    assert len(seal(b"a").digest) == 16
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda block: block[:-3],
+        lambda block: block[: len(block) // 2],
+        lambda block: block + b"x",
+        lambda block: block + FINAL_BLOCK,
+        lambda block: block[:30] + b"\xff" + block[31:],
+        lambda _: b"",
+    ],
+    ids=["tail cut", "half", "junk behind", "ends early", "a byte changed", "nothing"],
+)
+def test_a_damaged_block_is_refused(damage: object) -> None:
+    sealed = seal(b"".join(b"entry %d;" % n for n in range(500)))
+    assert callable(damage)
+
+    with pytest.raises(ValueError, match="damaged block"):
+        inflate(damage(sealed.block), sealed.length, sealed.crc32)
+
+
+def test_wrong_length_or_crc_is_refused() -> None:
+    sealed = seal(b"some text")
+
+    for length, crc in ((8, sealed.crc32), (10, sealed.crc32), (9, sealed.crc32 ^ 1)):
+        with pytest.raises(ValueError, match="damaged block"):
+            inflate(sealed.block, length, crc)

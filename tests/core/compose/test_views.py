@@ -1,0 +1,156 @@
+"""Views for readers with a cap: what a cut takes, without looking at what it leaves out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.compose.views import Cut, Slice, Take, View, entries_of
+from wholefeed.core.terms import Family
+
+ENTRY_BYTES = 10
+
+
+class Segment(NamedTuple):
+    """A segment of entries with these dates."""
+
+    dates: list[float | None]
+
+    @property
+    def entries(self) -> int:
+        return len(self.dates)
+
+    @property
+    def length(self) -> int:
+        return ENTRY_BYTES * len(self.dates)
+
+    @property
+    def newest_at(self) -> float | None:
+        return max((date for date in self.dates if date is not None), default=None)
+
+    @property
+    def oldest_at(self) -> float | None:
+        return min((date for date in self.dates if date is not None), default=None)
+
+    def slices(self) -> list[Slice]:
+        return [Slice(n * ENTRY_BYTES, (n + 1) * ENTRY_BYTES, date) for n, date in enumerate(self.dates)]
+
+
+def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[list[int], bool, int]:
+    """Numbers of the entries that are taken, whether any was not, and how many segments were read."""
+    taken, read, first = [], 0, 0
+    cutting = Cut(view, room=room)
+    for segment in segments:
+        take = cutting.take(segment)
+        kept = segment.slices() if take is Take.WHOLE else []
+        if take is Take.PART:
+            read += 1
+            kept = cutting.kept(segment.slices())
+        taken += [first + each.start // ENTRY_BYTES for each in kept]
+        first += segment.entries
+    return taken, cutting.is_cut, read
+
+
+SEGMENTS = st.lists(st.lists(st.none() | st.integers(0, 20).map(float), max_size=6).map(Segment), max_size=6)
+
+
+@given(SEGMENTS, st.integers(1, 12))
+def test_a_limit_takes_the_first_entries(segments: list[Segment], limit: int) -> None:
+    """Design, section 2: the first N in output order; at most one segment is read."""
+    total = sum(segment.entries for segment in segments)
+    taken, is_cut, read = cut(segments, View(limit=limit))
+
+    assert taken == list(range(min(limit, total)))
+    assert is_cut is (total > limit)
+    assert read <= 1
+
+
+@given(SEGMENTS, st.integers(0, 20).map(float))
+def test_since_takes_every_entry_dated_from_then_on_and_none_before(
+    segments: list[Segment], since: float
+) -> None:
+    dates = [date for segment in segments for date in segment.dates]
+    taken, is_cut, read = cut(segments, View(since=since))
+
+    assert {n for n, date in enumerate(dates) if date is not None and date >= since} <= set(taken)
+    assert not any(date is not None and date < since for date in (dates[n] for n in taken))
+    assert is_cut is (len(taken) < len(dates))
+    assert read <= sum(
+        segment.oldest_at is not None and segment.oldest_at < since <= (segment.newest_at or 0)
+        for segment in segments
+    )
+
+
+@given(SEGMENTS, st.integers(0, 200))
+def test_the_room_is_never_exceeded_and_not_wasted(segments: list[Segment], room: int) -> None:
+    total = sum(segment.entries for segment in segments)
+    taken, is_cut, read = cut(segments, View(max_bytes=1), room)
+
+    assert taken == list(range(min(total, room // ENTRY_BYTES)))
+    assert is_cut is (len(taken) < total)
+    assert read <= 1
+
+
+@given(
+    SEGMENTS, st.none() | st.integers(1, 12), st.none() | st.integers(0, 20).map(float), st.integers(0, 200)
+)
+def test_what_is_taken_stands_in_output_order(
+    segments: list[Segment], limit: int | None, since: float | None, room: int
+) -> None:
+    taken, _, _ = cut(segments, View(limit, since), room)
+
+    assert all(a < b for a, b in pairwise(taken))
+    assert len(taken) <= (limit or len(taken))
+    assert ENTRY_BYTES * len(taken) <= room
+
+
+class Sized(NamedTuple):
+    """A segment of undated entries with these lengths."""
+
+    sizes: list[int]
+
+    @property
+    def entries(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def length(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def newest_at(self) -> float | None:
+        return None
+
+    @property
+    def oldest_at(self) -> float | None:
+        return None
+
+    def slices(self) -> list[Slice]:
+        return [Slice(sum(self.sizes[:n]), sum(self.sizes[: n + 1]), None) for n in range(len(self.sizes))]
+
+
+def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
+    cutting = Cut(View(max_bytes=None), room=50)
+    first, second, third = Sized([90, 10]), Sized([10, 10]), Sized([20, 20])
+    assert cutting.take(first) is Take.PART
+    assert [each.end - each.start for each in cutting.kept(first.slices())] == [10]
+    assert cutting.take(second) is Take.WHOLE
+    assert cutting.take(third) is Take.NONE  # no second segment is read
+    assert cutting.take(Sized([1])) is Take.NONE
+    assert cutting.is_cut
+
+
+def test_entries_are_found_in_a_segment_s_text() -> None:
+    text = (
+        b'<entry xmlns:q="urn:q"><id>1</id><updated>2026-01-01T00:00:00Z</updated><q:x/></entry>\n'
+        b"<entry><id>2</id><dc:date/></entry>\n"
+    )
+    first, second = entries_of(Family.ATOM, text)
+
+    assert (first.start, first.end, second.end) == (0, text.index(b"<entry><id>2"), len(text))
+    assert (first.order_at, second.order_at) == (1767225600.0, None)
+    assert entries_of(Family.RSS, b"<item/>\n<item><guid>1</guid></item>\n")[1].start == 8
+    assert entries_of(Family.RSS, b"") == []

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.merge.merge import DAY_SECONDS, Copy, choose
+from wholefeed.core.terms import Role
+
+NOW = 1_000_000.0
+
+
+def a_copy(
+    key: int = 1,
+    *,
+    updated_at: float | None = None,
+    role: Role = Role.ARCHIVE,
+    position: int = 0,
+    ordinal: int = 0,
+    document_updated_at: float | None = None,
+    fetched_at: float = NOW,
+) -> Copy:
+    return Copy(key, updated_at, role, position, ordinal, document_updated_at, fetched_at)
+
+
+def chosen(*copies: Copy, subscription_updated_at: float | None = None, settled: bool = False) -> int | None:
+    live = choose(copies, subscription_updated_at=subscription_updated_at, settled=settled)
+    return None if live is None else live.key
+
+
+def test_the_latest_update_instant_wins_wherever_it_stands() -> None:
+    """R10; RFC 5005, 4.2."""
+    assert chosen(a_copy(1, updated_at=5, role=Role.SUBSCRIPTION), a_copy(2, updated_at=6, position=9)) == 2
+
+
+def test_a_dated_copy_beats_an_undated_one() -> None:
+    """R10."""
+    assert chosen(a_copy(1, role=Role.SUBSCRIPTION, document_updated_at=9), a_copy(2, updated_at=1)) == 2
+
+
+def test_an_instant_more_than_a_day_after_the_fetch_counts_as_none() -> None:
+    """R10; FAULTS 58."""
+    assert chosen(a_copy(1, updated_at=NOW + DAY_SECONDS + 1), a_copy(2, updated_at=1)) == 2
+    assert chosen(a_copy(1, updated_at=NOW + DAY_SECONDS), a_copy(2, updated_at=1)) == 1
+
+
+def test_equal_instants_fall_to_the_most_recently_updated_document() -> None:
+    """R10; RFC 5005, 4.2."""
+    older = a_copy(1, updated_at=5, position=0, document_updated_at=7)
+    newer = a_copy(2, updated_at=5, position=1, document_updated_at=8)
+    assert chosen(older, newer) == 2
+
+
+@pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
+def test_an_archive_or_page_is_at_most_as_recent_as_its_subscription_document(role: Role) -> None:
+    """R10: some generators write "now" into every document."""
+    subscription = a_copy(1, updated_at=5, role=Role.SUBSCRIPTION, document_updated_at=8)
+    other = a_copy(2, updated_at=5, role=role, document_updated_at=99)
+    assert chosen(subscription, other, subscription_updated_at=8) == 1
+
+
+def test_at_a_tie_the_copy_nearer_the_subscription_document_stays() -> None:
+    """R10."""
+    copies = [
+        a_copy(1, role=Role.SUBSCRIPTION, ordinal=3),
+        a_copy(2, role=Role.SUBSCRIPTION, ordinal=4),
+        a_copy(3, role=Role.MEMORY),
+        a_copy(4, position=0),
+        a_copy(5, position=1),
+    ]
+    while len(copies) > 1:
+        assert chosen(*reversed(copies)) == copies[0].key
+        del copies[0]
+
+
+def test_an_archive_document_comes_before_a_page_in_the_same_place() -> None:
+    """R10: what was decided does not depend on the order of arrival."""
+    archive, page = a_copy(1, role=Role.ARCHIVE), a_copy(2, role=Role.PAGE)
+    assert chosen(archive, page) == chosen(page, archive) == 1
+
+
+def test_a_correction_in_an_earlier_subscription_document_outlives_its_leaving() -> None:
+    """R8; RFC 5005, 4.1: publishers may correct an entry there instead of in the archive."""
+    correction = a_copy(1, updated_at=9, role=Role.MEMORY)
+    assert chosen(correction, a_copy(2, updated_at=5), settled=True) == 1
+
+
+def test_remembered_copies_leave_when_no_archive_holds_a_settled_identity() -> None:
+    """R8."""
+    assert chosen(a_copy(1, role=Role.MEMORY), settled=True) is None
+    assert chosen(a_copy(1, role=Role.MEMORY), settled=False) == 1
+
+
+def test_no_copy_gives_none() -> None:
+    assert chosen() is None
+
+
+copies = st.lists(
+    st.builds(
+        a_copy,
+        updated_at=st.none() | st.sampled_from([1.0, 2.0, NOW * 9]),
+        role=st.sampled_from(list(Role)),
+        position=st.integers(0, 2),
+        ordinal=st.integers(0, 2),
+        document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
+    ),
+    max_size=4,
+).map(lambda drawn: [copy._replace(key=n) for n, copy in enumerate(drawn)])
+
+
+@given(copies, st.none() | st.sampled_from([1.0, 2.0]), st.booleans())
+def test_the_choice_does_not_depend_on_the_order_of_arrival(
+    drawn: list[Copy], subscription_updated_at: float | None, settled: bool
+) -> None:
+    """R10: equal copies may stand for each other; all else is decided by what the copies are."""
+    outcomes = set()
+    for order in itertools.permutations(drawn):
+        live = choose(order, subscription_updated_at=subscription_updated_at, settled=settled)
+        outcomes.add(None if live is None else live._replace(key=0))
+    if len({copy[2:5] for copy in drawn}) == len(drawn):  # no two stand in one place
+        assert len(outcomes) == 1
+
+
+@given(copies)
+def test_an_entry_is_never_lost_unless_it_was_settled(drawn: list[Copy]) -> None:
+    """R25."""
+    live = choose(drawn, subscription_updated_at=None, settled=False)
+    assert (live is None) == (not drawn)
+
+
+@pytest.mark.parametrize("role", [Role.SUBSCRIPTION, Role.ARCHIVE, Role.PAGE])
+def test_settled_entries_stay_while_a_document_holds_them(role: Role) -> None:
+    """R8."""
+    assert chosen(a_copy(1, role=role), settled=True) == 1

@@ -1,0 +1,229 @@
+"""JSON Feed 1.0 and 1.1."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.parse.makers import URL, slices
+from wholefeed.core.model import FeedDocument, entry_id
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.json import json_text, jsonfeed
+from wholefeed.core.parse.json.json_text import scan
+from wholefeed.core.parse.xml.guard import UNLIMITED
+from wholefeed.core.terms import MEMORY_URL, Family
+from wholefeed.core.text.dates import parse_rfc3339
+
+VERSION = "https://jsonfeed.org/version/1.1"
+
+
+def feed(*items: object, **head: object) -> bytes:
+    return json.dumps({"version": VERSION, "title": "T", **head, "items": items}).encode()
+
+
+def read(body: bytes, url: str = URL) -> FeedDocument:
+    return parse(body, url, "application/feed+json")
+
+
+def refused(body: bytes, **options: Any) -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse(body, URL, **options)
+    return caught.value
+
+
+def test_items_are_slices_of_the_text() -> None:
+    body = b'{"items":[ {"id" : "a",\n"x": "\xc3\xa9"},{"id":"b"} ] , "version":"%s"}' % VERSION.encode()
+    document = read(body)
+    assert slices(document) == [b'{"id" : "a",\n"x": "\xc3\xa9"}', b'{"id":"b"}']
+    assert (document.family, document.version) == (Family.JSON, "1.1")
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans()), max_size=4),
+        max_size=5,
+    ),
+    st.booleans(),
+    st.sampled_from([None, 1]),
+)
+def test_every_slice_is_its_item(items: list[dict[str, object]], is_ascii: bool, indent: int | None) -> None:
+    """R22: whatever the characters and the white space are."""
+    whole = {"version": VERSION, "\u00fc": "\U0001f600", "items": items, "z": [1, {"items": [2]}]}
+    document = read(json.dumps(whole, ensure_ascii=is_ascii, indent=indent).encode("utf-8", "replace"))
+    assert len(document.entries) == len(items)
+    written = [json.loads(slice_) for slice_ in slices(document)]
+    assert written == [json.loads(json.dumps(item).encode("utf-8", "replace")) for item in items]
+    members = [document.text[child.start : child.end] for child in document.head.children]
+    assert [json.loads(b"{%s}" % member) for member in members] == [
+        {name: value} for name, value in whole.items() if name != "items"
+    ]
+
+
+def test_an_id_that_is_a_number_is_taken_for_its_digits() -> None:
+    """R9; JSON Feed 1.1, "Items": other types are coerced to a string."""
+    body = b'{"version":"%s","items":[{"id":1},{"id":"1"},{"id":12345678901234567890123},{"id":1.0}]}'
+    identities = [entry.identity for entry in read(body % VERSION.encode()).entries]
+    assert identities == [entry_id(text) for text in ("1", "1", "12345678901234567890123", "1.0")]
+
+
+def test_without_an_id_the_url_identifies_an_item_of_its_own() -> None:
+    """R9."""
+    items = [{"url": "http://o.test/a"}, {"url": "u", "title": "1"}, {"id": "", "url": "u", "title": "2"}]
+    first, second, third = [entry.identity for entry in read(feed(*items)).entries]
+    assert first == entry_id("http://o.test/a")
+    assert len({second, third, entry_id("u")}) == 3
+
+
+def test_what_is_no_object_is_no_item() -> None:
+    assert len(read(feed({"id": "a"}, "b", None, ["c"])).entries) == 1
+
+
+def test_the_instants_are_date_modified_and_for_the_order_date_published() -> None:
+    """R10, R20."""
+    published, both, none = read(
+        feed(
+            {"id": "1", "date_published": "2020-01-01T00:00:00Z"},
+            {"id": "2", "date_published": "2020-01-01T00:00:00Z", "date_modified": "2021-01-01T00:00:00Z"},
+            {"id": "3", "date_modified": 5},
+        )
+    ).entries
+    assert (published.updated_at, published.order_at) == (None, parse_rfc3339("2020-01-01T00:00:00Z"))
+    assert both.updated_at == both.order_at == parse_rfc3339("2021-01-01T00:00:00Z")
+    assert (none.updated_at, none.order_at) == (None, None)
+
+
+def test_the_head_names_its_links_and_its_site() -> None:
+    """R6, R11, R24."""
+    head = read(feed(next_url="?page=2", feed_url="http://o.test/f", home_page_url="http://o.test/")).head
+    assert {link.relation: link.target for link in head.links} == {
+        "next": f"{URL}?page=2", "self": "http://o.test/f"
+    }  # fmt: skip
+    assert head.site_id == "http://o.test/"
+
+
+def test_of_members_with_the_same_name_the_last_one_counts() -> None:
+    body = b'{"version":"x","items":[{"id":"a"}],"version":"%s","items":[{"id":"b"}]}' % VERSION.encode()
+    document = read(body)
+    assert slices(document) == [b'{"id":"b"}']
+    assert [child.name for child in document.head.children] == ["version"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
+    """RFC 8259, 8.1 has UTF-8 alone; a mark is no mistake to fail for."""
+    body = f'{{"version": "{VERSION}", "items": [{{"id": "\u00e9"}}]}}'
+    assert read(body.encode(encoding)).entries[0].identity == entry_id("\u00e9")
+
+
+@pytest.mark.parametrize(
+    ("body", "slug"),
+    [
+        (b'{"version":"%s","items":[{"id":NaN}]}', "malformed-json"),
+        (b'{"version":"%s","items":[{"id":"a"},]}', "malformed-json"),
+        (b'{"version":"%s","items":[{"id":"a"}]', "malformed-json"),
+        (b'{"version":"%s","title":"\xe9"}', "malformed-json"),
+        (b'{"version":"%s","title":"a\nb"}', "malformed-json"),
+        (b'{"version":"%s"}}', "malformed-json"),
+        (b'{"version":"%s" "title":1}', "malformed-json"),
+        (b'{"version":"%s",5:1}', "malformed-json"),
+        (b'{"items":[{"id":"a"}]}', "not-a-feed"),
+        (b'{"version":1.1,"items":[]}', "not-a-feed"),
+    ],
+)
+def test_what_is_malformed_or_no_feed_is_refused(body: bytes, slug: str) -> None:
+    """RFC 8259; never another exception (FAULTS, finding 16)."""
+    assert refused(body.replace(b"%s", VERSION.encode())).slug == slug
+
+
+@pytest.mark.parametrize("bracket", ["[", '{"a":'])
+def test_depth_is_limited_before_anything_recurses(bracket: str) -> None:
+    """FAULTS 43."""
+    body = (f'{{"version":"{VERSION}","a":' + bracket * 1_000_000).encode()
+    assert refused(body).slug == "xml-limit"
+    nested = ('{{"version":"{}","a":{}1{}}}'.format(VERSION, "[" * 9, "]" * 9)).encode()
+    assert refused(nested, max_depth=9).slug == "xml-limit"
+    assert read(nested).version == "1.1"
+
+
+def test_brackets_in_strings_do_not_nest() -> None:
+    text = '{{"version":"{}","a":"\\"{}","items":[]}}'.format(VERSION, "[" * 1000)
+    assert read(text.encode()).head.children[1].name == "a"
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists), st.integers(0, 60))
+def test_no_cut_or_odd_document_escapes_the_error_tree(value: object, cut: int) -> None:
+    """FAULTS, finding 16."""
+    body = json.dumps({"version": VERSION, "items": [value], "a": value}).encode()
+    for candidate in (body, body[:-cut] if cut else body):
+        try:
+            read(candidate)
+        except ParseError as error:
+            assert error.slug in {"malformed-json", "not-a-feed"}  # noqa: PT017
+
+
+def test_half_a_character_identifies_an_item_all_the_same() -> None:
+    """An escape of a lone surrogate is valid JSON and cannot be written in UTF-8."""
+    body = b'{"version":"%s","items":[{"id":"\\ud800"},{"id":"\\ud801"}]}' % VERSION.encode()
+    assert len({entry.identity for entry in read(body).entries}) == 2
+
+
+def test_an_author_and_a_language_are_seen() -> None:
+    document = read(feed({"id": "a", "authors": [{"name": "x"}]}, {"id": "b", "author": {}}, language="de"))
+    assert [entry.has_author for entry in document.entries] == [True, False]
+    assert document.head.scope.lang == "de"
+
+
+def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_items() -> None:
+    listed = entry_id("x")
+    own = {"identities": listed.hex()}
+    memory = f"{MEMORY_URL}1"
+    assert read(feed({"id": "a"}, _wholefeed=own), memory).entries[0].identity == listed
+    assert read(feed({"id": "a"}, {"id": "b"}, _wholefeed=own), memory).entries[0].identity == entry_id("a")
+    assert read(feed({"id": "a"}, _wholefeed=own)).entries[0].identity == entry_id("a")
+
+
+@pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
+def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAULTS, limits: a digit and a comma become a hundred bytes, whatever else they turn out to be."""
+    monkeypatch.setattr(json_text, "MAX_VALUES", 8)
+    monkeypatch.setattr(json_text, "_MAX_QUOTES", 40)
+    assert refused(f'{{"x":[{values}'.encode()).slug == "xml-limit"
+
+
+def test_what_stands_in_strings_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "MAX_VALUES", 12)
+    document = read(feed({"id": "a", "content_text": "[{,\\" * 9}))
+    assert len(document.entries) == 1
+
+
+def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonfeed, "MAX_ENTRIES", 2)
+    assert len(read(feed({"id": "a"}, {"id": "b"})).entries) == 2
+    assert refused(feed({"id": "a"}, {"id": "b"}, {"id": "c"})).slug == "xml-limit"
+
+
+def test_a_scan_gives_offsets_in_characters() -> None:
+    members = scan('{"a":"\u00e9", "items":[{}, 2]}', items="items", read=type, max_depth=9, max_items=2)
+    assert (members["a"].start, members["a"].end) == (1, 8)
+    assert members["items"].elements is not None
+    assert [element[1:] for element in members["items"].elements] == [(19, 21), (23, 24)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        feed(*[{}] * 20_000, authors=[{"name": "x" * 4000}]),
+        feed(*[{}] * 20_000, language="x" * 60),
+        feed(description="x" * (2 << 20)),
+    ],
+)
+def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None:
+    """FAULTS, section D: what items inherit, and the head; stored documents are read all the same."""
+    error = refused(body)
+    assert error.slug == "xml-limit"
+    assert parse(body, URL, max_depth=UNLIMITED).family is Family.JSON

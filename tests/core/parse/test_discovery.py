@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
+
+PAGE = """<!DOCTYPE html><html><head>
+<link rel="stylesheet" href="/s.css">
+<link rel="alternate" type="application/rss+xml" href="/rss">
+<link rel="ALTERNATE home" type="application/atom+xml; charset=utf-8" title="A" href="a.atom">
+<link rel="alternate" type="application/atom+xml" href="b.atom">
+<link rel="alternate" type="application/atom+xml" href="">
+<link rel="alternate" type="application/atom+xml" href="ftp://o.test/c">
+<link rel="alternate" hreflang="de" href="/de">
+</head><body>text"""
+
+
+def test_every_announced_feed_is_found_in_order() -> None:
+    assert discover(PAGE.encode(), "http://o.test/blog/", "text/html") == [
+        Alternate("application/rss+xml", "http://o.test/rss"),
+        Alternate("application/atom+xml", "http://o.test/blog/a.atom"),
+        Alternate("application/atom+xml", "http://o.test/blog/b.atom"),
+    ]
+
+
+def test_atom_comes_before_rss_and_the_first_of_its_type_counts() -> None:
+    found = discover(PAGE.encode(), "http://o.test/blog/", "text/html")
+    assert preferred(found) == Alternate("application/atom+xml", "http://o.test/blog/a.atom")
+
+
+def test_the_base_element_is_minded() -> None:
+    page = b'<base href="/x/"><base href="/y/"><link rel=alternate type=application/rss+xml href=f>'
+    assert discover(page, "http://o.test/blog/", "text/html")[0].url == "http://o.test/x/f"
+
+
+def test_the_charset_of_the_page_is_minded() -> None:
+    page = '<link rel="alternate" type="application/rss+xml" href="/\u00e9">'.encode("utf-16")
+    assert discover(page, "http://o.test/", "text/html; charset=utf-16")[0].url.startswith("http://o.test/")
+
+
+@pytest.mark.parametrize("media_type", ["text/html; charset=zip", "text/html; charset=base64", "text/html"])
+def test_no_charset_breaks_it(media_type: str) -> None:
+    assert len(discover(PAGE.encode(), "http://o.test/", media_type)) == 3
+
+
+def test_a_page_without_feeds_announces_none() -> None:
+    assert discover(b"<html><body>hello", "http://o.test/", "text/html") == []
+    assert preferred([]) is None
+
+
+def test_every_format_is_taken_and_xml_is_preferred() -> None:
+    found = [
+        Alternate("application/feed+json", "http://o.test/j"),
+        Alternate("application/rdf+xml", "http://o.test/r"),
+    ]
+    assert preferred(found[:1]) == found[0]
+    assert preferred(found) == found[1]
+
+
+@pytest.mark.parametrize("broken", [b"<![ ]>", b"<![foo[", b"<!DOCTYPE [", b"<!ELEMENT x"])
+def test_broken_markup_hides_nothing_that_stood_before_it(broken: bytes) -> None:
+    page = b"<html><link rel=alternate type=application/rss+xml href=/f>" + broken + b"</html>"
+    assert [found.url for found in discover(page, "http://o.test/", "text/html")] == ["http://o.test/f"]
+
+
+def test_what_looks_like_a_page_is_one() -> None:
+    assert is_html(b"x", "text/html; charset=utf-8")
+    assert is_html(b"<!doctype html><HTML>", "application/octet-stream")
+    assert not is_html(b"<feed>", "application/xml")

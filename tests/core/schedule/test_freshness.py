@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import email.utils
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from wholefeed.core.schedule.freshness import (
+    freshness_seconds,
+    is_private,
+    is_uncacheable,
+    retry_after_seconds,
+)
+
+NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+LATER = "Sun, 06 Nov 1994 09:49:37 GMT"
+
+
+def fresh(headers: dict[str, str]) -> float:
+    return freshness_seconds(headers, now=NOW, minimum=300, default=900, maximum=86400)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 900),
+        ({"Cache-Control": "public"}, 900),
+        ({"Last-Modified": DATE}, 900),
+        ({"Cache-Control": "max-age=600"}, 600),
+        ({"CACHE-CONTROL": "Public, MAX-AGE=600"}, 600),
+        ({"Cache-Control": 'max-age="600"'}, 600),
+        ({"Cache-Control": "max-age = 600"}, 600),
+        ({"Cache-Control": "max-age=600, max-age=1200"}, 600),
+        ({"Cache-Control": "max-age=600, s-maxage=1200"}, 1200),
+        ({"Cache-Control": "max-age=600", "Expires": LATER}, 600),
+        ({"Cache-Control": "max-age=60"}, 300),
+        ({"Cache-Control": "max-age=99999999999999999999"}, 86400),
+        ({"Cache-Control": "max-age=999999999999999999999999"}, 300),
+        ({"Cache-Control": "max-age=-1"}, 300),
+        ({"Cache-Control": "max-age=1e9"}, 300),
+        ({"Cache-Control": "max-age"}, 300),
+        ({"Cache-Control": "max-age=600;"}, 600),
+        ({"Cache-Control": 'ext="max-age=5000, no-store", max-age=600'}, 600),
+        ({"Cache-Control": "max-age=600", "Age": "100"}, 500),
+        ({"Cache-Control": "max-age=600", "Age": "-100"}, 600),
+        ({"Cache-Control": "max-age=600", "Age": "junk"}, 600),
+        ({"Cache-Control": "max-age=600", "Age": "5000"}, 300),
+        ({"Cache-Control": "no-cache, max-age=600"}, 300),
+        ({"Cache-Control": "no-store"}, 300),
+        ({"Cache-Control": 'no-cache="Set-Cookie", max-age=600'}, 600),
+        ({"Expires": LATER, "Date": DATE}, 3600),
+        ({"Expires": LATER, "Date": DATE, "Age": "600"}, 3000),
+        ({"Expires": LATER}, 3600),
+        ({"Expires": LATER, "Date": "junk"}, 3600),
+        ({"Expires": "0"}, 300),
+        ({"Expires": "-1"}, 300),
+        ({"Expires": DATE, "Date": LATER}, 300),
+    ],
+)
+def test_counts_how_long_an_answer_is_fresh(headers: dict[str, str], seconds: float) -> None:
+    """RFC 9111, 4.2 and 5.2."""
+    assert fresh(headers) == seconds
+
+
+def test_takes_repeated_fields_as_one_list() -> None:
+    """RFC 9110, 5.3."""
+    headers = CIMultiDict([("Cache-Control", "public"), ("cache-control", "max-age=600, no-store")])
+    assert is_uncacheable(headers)
+
+
+@pytest.mark.parametrize(
+    ("value", "uncacheable", "private"),
+    [
+        ("", False, False),
+        ("max-age=5", False, False),
+        ("No-Cache", True, False),
+        ("no-store", True, True),
+        ("private", False, True),
+        ('private="X"', False, True),
+        ('no-cache="Set-Cookie"', False, False),
+        ('x="no-store, private"', False, False),
+    ],
+)
+def test_tells_what_may_not_be_reused_or_shared(value: str, uncacheable: bool, private: bool) -> None:
+    """RFC 9111, 5.2.2; FAULTS 26."""
+    headers = {"Cache-Control": value}
+    assert (is_uncacheable(headers), is_private(headers)) == (uncacheable, private)
+
+
+@given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.text(max_size=40)))
+def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
+    assert 300 <= fresh(headers) <= 86400
+    is_uncacheable(headers)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120),
+        (" 120 ", 120),
+        ("0", 1),
+        ("-5", 1),
+        ("1000000000000", 86400),
+        (LATER, 3600),
+        (DATE, 1),
+        ("Sun, 06 Nov 2094 08:49:37 GMT", 86400),
+        ("soon", None),
+        ("", None),
+        ("1.5", None),
+    ],
+)
+def test_reads_when_to_come_again(value: str, seconds: float | None) -> None:
+    """FAULTS 55; RFC 9110, 10.2.3."""
+    assert retry_after_seconds(value, now=NOW) == seconds
+
+
+RETRIED_AT = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120),
+        (" 7 ", 7),
+        ("0", 1),
+        ("-5", 1),
+        ("1000000000000", 86400),
+        (email.utils.formatdate(RETRIED_AT + 90, usegmt=True), 90),
+        (email.utils.formatdate(RETRIED_AT - 90, usegmt=True), 1),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
+        ("9" * 400, None),
+        ("9" * 5000, None),
+        ("soon", None),
+        ("1.5", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_retry_after_of_every_form_is_read_and_clamped(value: str | None, seconds: float | None) -> None:
+    """FAULTS 55; RFC 9110, section 10.2.3."""
+    assert retry_after_seconds(value or "", now=RETRIED_AT) == seconds

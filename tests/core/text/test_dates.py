@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from wholefeed.core.text.dates import format_rfc3339, parse_rfc822, parse_rfc3339
+
+INSTANT = datetime(2003, 12, 13, 18, 30, 2, tzinfo=UTC).timestamp()
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2003-12-13T18:30:02Z",
+        "2003-12-13t18:30:02z",
+        "2003-12-13 18:30:02Z",
+        "2003-12-13T18:30:02",
+        " \n2003-12-13T18:30:02Z\n ",
+        "2003-12-13T19:30:02+01:00",
+        "2003-12-13T19:30:02+0100",
+        "2003-12-13T19:30:02+01",
+        "2003-12-13T13:30:02 -05:00",
+        "2003-12-13T 13:30:02-05:00",
+        "2003-12-13 T 13:30:02-05:00",
+        "2003-12-13T13:30:02EST",
+        "2003-12-13T18:30:02 UTC",
+        "2003-12-13T18:30:2Z",
+        "20031213T183002Z",
+        "Sat, 13 Dec 2003 18:30:02 GMT",
+    ],
+)
+def test_what_atom_feeds_write_is_one_instant(text: str) -> None:
+    """RFC 4287, 3.3, and what publishers make of it."""
+    assert parse_rfc3339(text) == INSTANT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sat, 13 Dec 2003 18:30:02 GMT",
+        "13 Dec 2003 18:30:02 GMT",
+        "Mon, 13 Dec 2003 18:30:02 GMT",
+        "Sat 13 Dec 2003 18:30:02 +0000",
+        "Sat,13 Dec 2003 18:30:02 GMT",
+        "Saturday, 13-Dec-03 18:30:02 GMT",
+        "Saturday, 13 December 2003 18:30:02 GMT",
+        "Sat, 13 dec 2003 18:30:02 gmt",
+        "Sat, 13 Dec 03 18:30:02 UT",
+        f"Sat,{' ' * 40}13 Dec{' ' * 40}2003 18:30:02\nGMT",
+        "Sat, 13 Dec 103 18:30:02 UT",
+        "Sat, 13 Dec 2003 13:30:02 EST",
+        "Sat, 13 Dec 2003 11:30:02 PDT",
+        "Sat, 13 Dec 2003 18:30:02 Z",
+        "Sat, 13 Dec 2003 18:30:02",
+        "Sat, 13 Dec 2003 19:30:02 +01:00",
+        "Sat, 13 Dec 2003 19:30:02 GMT+0100",
+        "Sat, 13 Dec 2003 20:30:02 CEST",
+        "Sat, 13 Dec 2003 06:30:02 pm GMT",
+        "Sat, 13 Dec 2003 10:30:02 -0800 (PST)",
+        "December 13, 2003 18:30:02 GMT",
+        "Sat Dec 13 18:30:02 2003",
+        "Sat Dec 13 18:30:02 UTC 2003",
+        "2003-12-13T18:30:02Z",
+        "2003-12-13 19:30:02 +0100",
+    ],
+)
+def test_what_rss_feeds_write_is_one_instant(text: str) -> None:
+    """RFC 822, 5, RFC 2822, 4.3, and what publishers make of them; the weekday is not looked at."""
+    assert parse_rfc822(text) == INSTANT
+
+
+@pytest.mark.parametrize("parse", [parse_rfc822, parse_rfc3339])
+def test_missing_seconds_and_times_are_zero(parse: object) -> None:
+    assert callable(parse)
+    assert parse("Sat, 13 Dec 2003 18:30 GMT") == INSTANT - 2
+    assert parse("2003-12-13T18:30Z") == INSTANT - 2
+    assert parse("13 Dec 2003") == parse("2003-12-13")
+    assert parse("2003-12") == datetime(2003, 12, 1, tzinfo=UTC).timestamp()
+    assert parse("2003") == datetime(2003, 1, 1, tzinfo=UTC).timestamp()
+
+
+def test_two_digit_years_turn_at_fifty() -> None:
+    """RFC 2822, 4.3."""
+    assert parse_rfc822("1 Jan 49 00:00 GMT") == datetime(2049, 1, 1, tzinfo=UTC).timestamp()
+    assert parse_rfc822("1 Jan 50 00:00 GMT") == datetime(1950, 1, 1, tzinfo=UTC).timestamp()
+
+
+def test_a_leap_second_and_the_end_of_a_day_are_instants() -> None:
+    """RFC 3339, 5.6; ISO 8601."""
+    assert parse_rfc3339("2016-12-31T23:59:60Z") == datetime(2017, 1, 1, tzinfo=UTC).timestamp()
+    assert parse_rfc3339("2016-12-31T24:00:00Z") == datetime(2017, 1, 1, tzinfo=UTC).timestamp()
+    assert parse_rfc822("Sat, 13 Dec 2003 12:00 am GMT") == datetime(2003, 12, 13, tzinfo=UTC).timestamp()
+
+
+def test_fractions_count_to_the_microsecond() -> None:
+    assert parse_rfc3339("2003-12-13T18:30:02.25Z") == INSTANT + 0.25
+    assert parse_rfc3339("2003-12-13T18:30:02,25Z") == INSTANT + 0.25
+    assert parse_rfc3339("2003-12-13T18:30:02.123456789Z") == (int(INSTANT) * 10**6 + 123456) / 10**6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2003-13-13T18:30:02Z",
+        "2003-02-30T18:30:02Z",
+        "2003-12-13T25:30:02Z",
+        "2003-12-13T18:60:02Z",
+        "2003-12-13T18:30:61Z",
+        "2003-12-13T18:30:02+24:00",
+        "2003-12-13T18:30:02+01:60",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+01:00",
+        "9999-12-31T23:59:59-01:00",
+        "Sat, 13 Foo 2003 18:30:02 GMT",
+        "32 Dec 2003 18:30 GMT",
+        "13 Dec 2003 13:30 pm",
+        "١٣ Dec 2003",
+        "2003-12-13T18:30:02Z" + " x" * 100,
+        "1" * 10_000,
+    ],
+)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert parse_rfc3339(text) is None
+    assert parse_rfc822(text) is None
+
+
+@given(
+    st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)),  # noqa: DTZ001
+    st.integers(-23 * 60, 23 * 60),
+)
+def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minutes: int) -> None:
+    moment = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    expected = (moment - EPOCH) // timedelta(microseconds=1) / 10**6
+
+    assert parse_rfc3339(moment.isoformat()) == expected
+    assert parse_rfc3339(moment.isoformat(" ")) == expected
+
+
+@given(st.text() | st.text("0123456789-:.TZ+ ,JanMonGMT()", max_size=90))
+@example(" " * 100_000 + "x")
+@example("x" + " " * 70 + "," + " " * 70)
+def test_no_text_raises(text: str) -> None:
+    for parse in (parse_rfc3339, parse_rfc822):
+        instant = parse(text)
+        assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)
+
+
+@given(st.integers(0, 253_402_300_799), st.floats(0, 0.999))
+def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: float) -> None:
+    text = format_rfc3339(second + fraction)
+    assert parse_rfc3339(text) == second
+    assert len(text) == len("2003-12-13T18:30:02Z")

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.text.urls import (
+    MAX_URL_CHARACTERS,
+    UrlError,
+    canonical_url,
+    document_key,
+    host_of,
+    is_fetchable,
+    is_http,
+    redacted,
+    resolve,
+    same_document,
+)
+
+BASE = "http://a/b/c/d;p?q"
+
+RFC_3986_NORMAL = {
+    "g:h": "g:h",
+    "g": "http://a/b/c/g",
+    "./g": "http://a/b/c/g",
+    "g/": "http://a/b/c/g/",
+    "/g": "http://a/g",
+    "//g": "http://g",
+    "?y": "http://a/b/c/d;p?y",
+    "g?y": "http://a/b/c/g?y",
+    "#s": "http://a/b/c/d;p?q#s",
+    "g#s": "http://a/b/c/g#s",
+    "g?y#s": "http://a/b/c/g?y#s",
+    ";x": "http://a/b/c/;x",
+    "g;x": "http://a/b/c/g;x",
+    "g;x?y#s": "http://a/b/c/g;x?y#s",
+    "": "http://a/b/c/d;p?q",
+    ".": "http://a/b/c/",
+    "./": "http://a/b/c/",
+    "..": "http://a/b/",
+    "../": "http://a/b/",
+    "../g": "http://a/b/g",
+    "../..": "http://a/",
+    "../../": "http://a/",
+    "../../g": "http://a/g",
+}
+RFC_3986_ABNORMAL = {
+    "../../../g": "http://a/g",
+    "../../../../g": "http://a/g",
+    "/./g": "http://a/g",
+    "/../g": "http://a/g",
+    "g.": "http://a/b/c/g.",
+    ".g": "http://a/b/c/.g",
+    "g..": "http://a/b/c/g..",
+    "..g": "http://a/b/c/..g",
+    "./../g": "http://a/b/g",
+    "./g/.": "http://a/b/c/g/",
+    "g/./h": "http://a/b/c/g/h",
+    "g/../h": "http://a/b/c/h",
+    "g;x=1/./y": "http://a/b/c/g;x=1/y",
+    "g;x=1/../y": "http://a/b/c/y",
+    "g?y/./x": "http://a/b/c/g?y/./x",
+    "g?y/../x": "http://a/b/c/g?y/../x",
+    "g#s/./x": "http://a/b/c/g#s/./x",
+    "g#s/../x": "http://a/b/c/g#s/../x",
+    "http:g": "http://a/b/c/g",
+}
+
+
+@pytest.mark.parametrize(("reference", "target"), (RFC_3986_NORMAL | RFC_3986_ABNORMAL).items())
+def test_resolves_the_examples_of_the_specification(reference: str, target: str) -> None:
+    """R11; RFC 3986, 5.4.1 and 5.4.2 (`http:g` as for backward compatibility)."""
+    assert resolve(BASE, reference) == target
+
+
+@pytest.mark.parametrize(
+    ("base", "reference", "target"),
+    [
+        ("http://a", "g", "http://a/g"),
+        ("http://a?q", "", "http://a?q"),
+        ("http://a/x", "g?", "http://a/g?"),
+        (" http://a/x\n", "\n\t g \r\n", "http://a/g"),
+        ("http://a/x", "b c.xml", "http://a/b%20c.xml"),
+        ("http://a/x", "ar\nchive", "http://a/archive"),
+        ("", "https://b/x", "https://b/x"),
+        ("urn:x", "HTTP://b/x", "HTTP://b/x"),
+        ("https://a/x", "//b:8080/y", "https://b:8080/y"),
+        ("http://a/x", "file:///etc/passwd", "file:///etc/passwd"),
+        ("http://a/x", "/ä?ö", "http://a/ä?ö"),
+    ],
+)
+def test_resolves_what_people_write(base: str, reference: str, target: str) -> None:
+    assert resolve(base, reference) == target
+
+
+@pytest.mark.parametrize(
+    ("base", "reference"),
+    [
+        ("", "g"),
+        ("/only/a/path", "g"),
+        ("http://a/", "http://"),
+        ("http://a/", "https:///path"),
+        ("http://a/", "http://b:port/"),
+        ("http://a/", "http://b:0/"),
+        ("http://a/", "http://[::1/"),
+        ("http://a/", "//b\\@c/"),
+        ("http://a/", "b\x00c"),
+        ("http://a/", "b\ud800c"),
+        ("http://a/", "b\ufffec"),
+        ("http://a/", "b\uffffc"),
+        ("http://a/", "b\U0010fffec"),
+    ],
+)
+def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> None:
+    """XML 1.0, section 2.2: what is resolved goes out in documents, also where it came in a header field."""
+    with pytest.raises(ValueError, match="expected"):
+        resolve(base, reference)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://a", True),
+        ("HTTPS://a:1/", True),
+        ("http:a", False),
+        ("http://", False),
+        ("http://a:b/", False),
+        ("ftp://a/", False),
+        ("file:///a", False),
+        ("javascript:alert(1)", False),
+        ("/a", False),
+        ("", False),
+    ],
+)
+def test_tells_http_urls_from_others(url: str, expected: bool) -> None:
+    assert is_http(url) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://o.test", "http://o.test/"),
+        ("HTTP://O.Test:80/Feed#top", "http://o.test/Feed"),
+        ("https://o.test:443/", "https://o.test/"),
+        ("https://o.test:80/", "https://o.test:80/"),
+        ("http://o.test:/", "http://o.test/"),
+        ("http://o.test:0080/", "http://o.test/"),
+        ("http://o.test./", "http://o.test/"),
+        ("http://o.test?a=b", "http://o.test/?a=b"),
+        ("http://o.test/a/./b/../c", "http://o.test/a/c"),
+        ("http://o.test/a/%2e%2E/c", "http://o.test/c"),
+        ("http://o.test/../../c", "http://o.test/c"),
+        ("http://o.test/%7euser/%2f%c3%a9", "http://o.test/~user/%2F%C3%A9"),
+        ("http://o.test/é?q=ü", "http://o.test/%C3%A9?q=%C3%BC"),
+        ("http://o.test/a|b?x[]=1", "http://o.test/a%7Cb?x%5B%5D=1"),
+        ("http://o.test/100%?%zz", "http://o.test/100%25?%25zz"),
+        ("http://o.test/a?b/../c", "http://o.test/a?b/../c"),
+        ("http://o.test/a?", "http://o.test/a?"),
+        ("http://my_blog.o.test/", "http://my_blog.o.test/"),
+        ("http://r3---sn.o.test/", "http://r3---sn.o.test/"),
+        ("http://ex%61mple.test/", "http://example.test/"),
+        ("http://Bücher.test/", "http://xn--bcher-kva.test/"),
+        ("http://faß.test/", "http://xn--fa-hia.test/"),
+        ("http://\uff45\uff58。test/", "http://ex.test/"),
+        ("http://192.0.2.1/", "http://192.0.2.1/"),
+        ("http://[2001:DB8:0:0::1]:8080/", "http://[2001:db8::1]:8080/"),
+        ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+        ("http://[::FFFF:7F00:1]/", "http://[::ffff:7f00:1]/"),
+    ],
+)
+def test_gives_every_spelling_one_canonical_form(text: str, url: str) -> None:
+    """FAULTS 27; RFC 3986, 6.2.2."""
+    assert canonical_url(text) == url
+    assert canonical_url(url) == url
+
+
+@pytest.mark.parametrize("host", ["①②⑦.⓪.⓪.①", "127。0。0。1", "\uff11\uff12\uff17.0.0.1", "%31%32%37.0.0.1"])
+def test_normalises_disguised_addresses_so_that_the_guard_sees_them(host: str) -> None:
+    """FAULTS 9: normalised, then refused as what they are."""
+    assert canonical_url(f"http://{host}/") == "http://127.0.0.1/"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "2130706433",
+        "017700000001",
+        "127.1",
+        "0",
+        "127.0.0.1.",
+        "127.0.0.1%2e",
+        "0177.0.0.1",
+        "0x7f000001",
+        "0x7f.1",
+        "0X7F.1",
+        "127.0.0.0x1",
+        "256.0.0.1",
+        "1.2.3.4.5",
+        "foo.0",
+        "①②⑦.①",
+    ],
+)
+def test_refuses_ambiguous_spellings_of_addresses(host: str) -> None:
+    """FAULTS 8."""
+    with pytest.raises(UrlError, match="four decimal numbers") as caught:
+        canonical_url(f"http://{host}/")
+    assert caught.value.slug == "ambiguous-host"
+
+
+@pytest.mark.parametrize("text", ["http://user:pw@o.test/", "http://user@o.test/", "http://@o.test/"])
+def test_refuses_user_names_without_repeating_them(text: str) -> None:
+    """FAULTS 17."""
+    with pytest.raises(UrlError) as caught:
+        canonical_url(text)
+    assert caught.value.slug == "userinfo-not-allowed"
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected an http"),
+        ("o.test/feed", "expected an http"),
+        ("ftp://o.test/", "expected an http"),
+        ("file:///etc/passwd", "expected an http"),
+        ("http:/o.test", "with a host"),
+        ("http:o.test", "with a host"),
+        ("http:///feed", "with a host"),
+        ("http://:80/", "with a host"),
+        ("http://o.test:0/", "port from 1"),
+        ("http://o.test:65536/", "port from 1"),
+        ("http://o.test:٣/", "a host and perhaps a port"),
+        ("http://o.test:80x/", "a host and perhaps a port"),
+        ("http://[::1", "a host and perhaps a port"),
+        ("http://[::1]x/", "a host and perhaps a port"),
+        ("http://[fe80::1%25lo]/", "without a zone"),
+        ("http://[fe80::1%lo]/", "without a zone"),
+        ("http://[1.2.3.4]/", "an IPv6 address"),
+        ("http://a..b/", "host name"),
+        ("http://./", "host name"),
+        ("http://-a.test/", "host name"),
+        ("http://a%00b.test/", "host name"),
+        ("http://a%2fb.test/", "host name"),
+        ("http://a%ffb.test/", "host name"),
+        ("http://" + "a" * 64 + ".test/", "host name"),
+        ("http://" + "a." * 130 + "test/", "host name"),
+        ("http://\u2028.test/", "host name"),
+        ("http://o.test\\@evil.test/", "backslashes"),
+        ("http://o.test/a b", "white space"),
+        (" http://o.test/", "white space"),
+        ("http://o.test/a\tb", "control characters"),
+        ("http://o.test/a\r\nHost: b", "control characters"),
+        ("http://o.test/\x00", "control characters"),
+        ("http://o.test/\ud800", "control characters"),
+        ("http://o.test/\ufdd0", "control characters"),
+        ("http://o.test/\ufffe", "control characters"),
+        ("http://o.test/\uffff", "control characters"),
+        ("http://o.test/\U0001fffe", "control characters"),
+        ("http://o.test/\U0010ffff", "control characters"),
+        ("http://o.test/" + "a" * MAX_URL_CHARACTERS, "at most 2048 characters"),
+        ("http://o.test/" + "é" * 1000, "at most 2048 characters, got 6014"),
+    ],
+)
+def test_refuses_what_is_no_url_of_a_feed(text: str, message: str) -> None:
+    """FAULTS 10, 16 and 20."""
+    with pytest.raises(UrlError, match=message) as caught:
+        canonical_url(text)
+    assert caught.value.slug == "invalid-url"
+
+
+def test_takes_a_url_of_exactly_the_greatest_length() -> None:
+    url = "http://o.test/" + "a" * (MAX_URL_CHARACTERS - 14)
+    assert canonical_url(url) == url
+
+
+@given(
+    st.builds(
+        "{}://{}{}/{}{}".format,
+        st.sampled_from(["http", "HTTPS"]),
+        st.sampled_from(["o.test", "O.TEST.", "bücher.test", "192.0.2.1", "[2001:DB8::1]", "a_b"]),
+        st.sampled_from(["", ":", ":80", ":443", ":8080"]),
+        st.text(st.sampled_from("a/.%2eEfF~ü?&=+[]|'é"), max_size=40),
+        st.sampled_from(["", "?", "?%", "?a=%41%zz", "#f"]),
+    )
+)
+def test_a_canonical_url_is_its_own_canonical_form(text: str) -> None:
+    """FAULTS 27."""
+    url = canonical_url(text)
+    assert canonical_url(url) == url
+    assert url.isascii()
+
+
+@given(st.text(max_size=60).map(lambda text: f"http://{text}"))
+def test_any_text_is_either_refused_or_canonical(text: str) -> None:
+    try:
+        url = canonical_url(text)
+    except UrlError:
+        return
+    assert canonical_url(url) == url
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, reference: str) -> None:
+    try:
+        target = resolve(base, reference)
+    except ValueError:
+        return
+    assert ":" in target
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_comparing_never_raises(a: str, b: str) -> None:
+    assert same_document(a, a)
+    assert same_document(a, b) == same_document(b, a) == (document_key(a) == document_key(b))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("http://o.test/a", "HTTP://O.TEST:80/./a#x", True),
+        ("http://o.test/a", "https://o.test/a", False),
+        ("http://o.test/a", "http://o.test/a?", False),
+        ("not a url", "not a url#x", True),
+        ("http://u@o.test/", "http://o.test/", False),
+    ],
+)
+def test_compares_documents_after_normalisation(a: str, b: str, expected: bool) -> None:
+    """R17."""
+    assert same_document(a, b) is expected
+
+
+def test_names_the_host_alone() -> None:
+    assert host_of("https://O.test:8080/x") == "o.test"
+    assert host_of("http://[2001:DB8::1]:8080/") == "2001:db8::1"
+
+
+@pytest.mark.parametrize("url", ["ftp://o.test/", "", "http://u@o.test/", "http://127.1/"])
+def test_no_document_can_have_a_url_that_is_refused(url: str) -> None:
+    assert not is_fetchable(url)
+    assert is_fetchable("http://o.test/#" + "f" * 3000)
+
+
+def test_shows_urls_without_credentials_and_cut() -> None:
+    assert redacted("http://u:p/w@x@o.test/a") == "http://o.test/a"
+    assert len(redacted("http://o.test/" + "a" * 1000)) == 201

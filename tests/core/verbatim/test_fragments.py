@@ -1,0 +1,730 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+import feedparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.parse.makers import URL, atom, rss, slices
+from wholefeed.core.compose.compose import compose_head
+from wholefeed.core.compose.synthesize import synthesize
+from wholefeed.core.context import HeadContext
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.xml.guard import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
+from wholefeed.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.text.urls import resolve
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, MAX_CONTEXT_BYTES, Fragments, prefixes_in
+
+BASE = f' xml:base="{URL}"'
+MANY_ATTRIBUTES = "".join(f" a{n}='{n}'" for n in range(MAX_ATTRIBUTES))
+BITS = {prefix: 1 << place for place, prefix in enumerate(WELL_KNOWN_PREFIXES)}
+XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def fragments_of(body: bytes, url: str = URL) -> list[str]:
+    document = parse(body, url)
+    made = Fragments(document)
+    return [made.entry(n).decode() for n in range(len(document.entries))]
+
+
+def only(body: bytes) -> str:
+    (fragment,) = fragments_of(body)
+    return fragment
+
+
+def joined(*documents: FeedDocument, context: HeadContext | None = None) -> bytes:
+    """The entries of several documents in one of their family, as the output joins them."""
+    bodies = []
+    for document in documents:
+        made = Fragments(document)
+        bodies += [made.entry(n, context) for n in range(len(document.entries))]
+    return synthesize(documents[0].family, documents[0].version, bodies)
+
+
+def root_of(family: Family, fragment: str) -> str:
+    """A document that binds every well-known prefix, around one fragment."""
+    prefixes = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in WELL_KNOWN_PREFIXES.items())
+    default = f' xmlns="{ATOM_NS}"' if family is Family.ATOM else ""
+    return f"<out{default}{prefixes}>{fragment}</out>"
+
+
+def meaning(element: ET.Element, lang: str = "", base: str = "") -> Iterator[tuple[str, ...]]:
+    """What an element says: names with their namespaces, language, base, attributes, text."""
+    lang, base = element.get(XML_LANG, lang), element.get(XML_BASE, base)
+    attributes = {key: value for key, value in element.items() if key not in (XML_LANG, XML_BASE)}
+    yield element.tag, lang, base, repr(sorted(attributes.items())), element.text or "", element.tail or ""
+    for child in element:
+        yield from meaning(child, lang, base)
+
+
+# -- start tags ---------------------------------------------------------------------------------------------
+
+
+def test_an_atom_entry_gains_its_base_and_nothing_else() -> None:
+    """R22: always in Atom."""
+    assert only(atom("<entry><id>1</id></entry>")) == f"<entry{BASE}><id>1</id></entry>"
+    assert only(atom("<entry />")) == f"<entry{BASE} />"
+
+
+def test_an_rss_item_without_relative_references_gains_nothing() -> None:
+    """R22."""
+    item = "<item><guid isPermaLink='false'>1</guid><link>http://a/</link><a href=\"http://a\"/></item>"
+
+    assert only(rss(item)) == item
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<link>/a</link>",
+        "<link> a </link>",
+        "<link><![CDATA[ /a ]]></link>",
+        "<link>//example.net/a</link>",
+        "<guid>a</guid>",
+        "<guid isPermaLink='true'>/a</guid>",
+        "<comments>/a</comments>",
+        "<enclosure url='/a.mp3'/>",
+        '<enclosure length="1"\nurl = "a.mp3"/>',
+        "<atom:link href='a'/>",
+        '<description>&lt;a href="a"></description>',
+        "<description>&lt;a href=&quot;a&quot;></description>",
+        "<description>&lt;img src=&#34;/a.png&#34;></description>",
+        "<description>&lt;a title='x' href=a></description>",
+        "<description><![CDATA[<A HREF='a'>]]></description>",
+        "<description><![CDATA[<a href=\"http://a\"> <img alt='' src='../a'>]]></description>",
+        '<description><![CDATA[<a href="#note">]]></description>',
+        "<description><![CDATA[<img srcset='a.png 2x'>]]></description>",
+    ],
+)
+def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: str) -> None:
+    """R22; design, section 5: in links, guids that are links, enclosures, raw and escaped HTML."""
+    assert only(rss(f"<item>{inside}</item>")) == f"<item{BASE}>{inside}</item>"
+    assert only(rss(f"<item a='b'>{inside}</item>")) == f"<item{BASE} a='b'>{inside}</item>"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<link>http://a/?url=b&amp;href=c</link>",
+        "<link/><link></link><link> </link><link ></link>",
+        "<guid isPermaLink=\"false\">a</guid><guid a='b' isPermaLink = 'false' >a</guid>",
+        "<guid>urn:uuid:1</guid><guid>tag:a,2003:b</guid>",
+        "<enclosure url='https://a/b.mp3'/><a href = \"mailto:a@b\"/>",
+        "<description>&lt;a href=&quot;http://a&quot; x=y>&lt;img src=&#39;data:,x&#39;></description>",
+        "<description>source=a, curl=b, a=b</description>",
+        "<title>href and src</title><category>a</category>",
+    ],
+)
+def test_an_rss_item_gains_no_base_for_what_is_no_relative_reference(inside: str) -> None:
+    assert only(rss(f"<item>{inside}</item>")) == f"<item>{inside}</item>"
+
+
+def test_a_search_for_references_takes_time_that_grows_with_the_text() -> None:
+    """White space and quotes without end are gone through once."""
+    blank = " " * 400_000
+    for inside in (f"<link>{blank}</link>", f'<a x ="{blank}"/>', f"<link {blank}", "<link ><link " * 50_000):
+        fragments_of(rss(f"<item><![CDATA[{inside}]]></item>"))
+        fragments_of(rss(f"<item><link>{blank}</link>{blank}=</item>"))
+
+
+def test_the_base_in_scope_is_that_of_the_document() -> None:
+    """R22: the absolute base, xml:base in scope or the URL."""
+    body = atom("<entry/>", attributes=' xml:base="/deep/?a&amp;b"')
+
+    assert only(body) == '<entry xml:base="http://example.org/deep/?a&amp;b"/>'
+
+
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [
+        ("a/", "http://example.org/blog/a/"),
+        ("/?a&amp;&quot;&lt;", "http://example.org/?a&amp;&quot;&lt;"),
+        ("", URL),
+        ("//b/", "http://b/"),
+        ("http://[/", "http://[/"),
+        ("//[/", URL),
+        ("http://b/", "http://b/"),
+        (" HTTP://b/", " HTTP://b/"),
+    ],
+)
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_relative_base_of_an_entry_is_replaced_and_an_absolute_one_stays(
+    own: str, sent: str, quote: str
+) -> None:
+    """R22; XML Base, 4."""
+    quoted = quote if own == sent else '"'
+    expected = f"xml:base={quoted}{sent}{quoted}"
+
+    assert (
+        only(atom(f"<entry a='1' xml:base={quote}{own}{quote} b='2'/>")) == f"<entry a='1' {expected} b='2'/>"
+    )
+    assert only(rss(f"<item xml:base={quote}{own}{quote}/>")) == f"<item {expected}/>"
+
+
+def test_the_language_in_scope_goes_along_unless_an_entry_has_its_own() -> None:
+    """R22."""
+    body = atom("<entry/><entry xml:lang='fr'/>", attributes=" xml:lang='de'")
+    assert fragments_of(body) == [f'<entry xml:lang="de"{BASE}/>', f"<entry{BASE} xml:lang='fr'/>"]
+
+    assert only(rss("<item/>", channel=' xml:lang="de"')) == '<item xml:lang="de"/>'
+
+
+def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
+    """R22; design, section 5: found as `prefix:` in the text, which covers names in content."""
+    known = ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    attributes = f' xmlns:a="urn:a" xmlns:b="urn:b&amp;&quot;" xmlns:media="urn:m"{known}'
+    entries = [
+        "<entry><a:x/></entry>",
+        "<entry><x type='b:y'/></entry>",
+        "<entry><dc:x/></entry>",
+        "<entry><media:x/></entry>",
+        "<entry><x/></entry>",
+    ]
+    declared = [' xmlns:a="urn:a"', ' xmlns:b="urn:b&amp;&quot;"', "", ' xmlns:media="urn:m"', ""]
+
+    assert fragments_of(atom(*entries, attributes=attributes)) == [
+        entry.replace("<entry>", f"<entry{added}{BASE}>")
+        for entry, added in zip(entries, declared, strict=True)
+    ]
+
+
+def test_a_prefix_that_the_entry_declares_itself_is_not_declared_twice() -> None:
+    """A start tag with one attribute twice is not well-formed."""
+    body = atom("<entry xmlns:a='urn:own'><a:x/></entry>", attributes=' xmlns:a="urn:a"')
+    assert only(body) == f"<entry{BASE} xmlns:a='urn:own'><a:x/></entry>"
+
+    body = rss("<item xmlns:a = 'urn:own' x='y'><a:x/></item>", attributes=' xmlns:a="urn:a"')
+    assert only(body) == "<item xmlns:a = 'urn:own' x='y'><a:x/></item>"
+
+
+def test_names_that_end_like_a_prefix_are_told_from_it() -> None:
+    """Up to a point: declaring one prefix too many does no harm, looking on and on would."""
+    attributes = ' xmlns:a="urn:a"'
+    for name in ("media:", "x-a:", "é\u00e1a:", "_a:", ".a:", "1a:"):
+        assert only(atom(f"<entry>{name}</entry>", attributes=attributes)) == f"<entry{BASE}>{name}</entry>"
+    for name in (">a:", "'a:", " a:", "(a:", "media: <a:b/>"):
+        text = f"<entry><![CDATA[{name}]]></entry>"
+        assert attributes in only(atom(text, attributes=attributes))
+    assert attributes in only(atom("<entry>" + "media:" * 100 + "</entry>", attributes=attributes))
+
+
+def test_a_well_known_prefix_bound_to_something_else_is_declared() -> None:
+    """Design, section 5."""
+    body = (
+        f"<a:feed xmlns:a='{ATOM_NS}' xmlns:atom='urn:other'><a:entry><atom:x/></a:entry></a:feed>".encode()
+    )
+
+    assert only(body) == (
+        f'<a:entry xmlns:a="{ATOM_NS}" xmlns:atom="urn:other" xmlns=""{BASE}><atom:x/></a:entry>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [("", ' xmlns=""'), (" xmlns='urn:d'", ' xmlns="urn:d"'), (f" xmlns='{ATOM_NS}'", "")],
+)
+def test_a_default_namespace_that_differs_from_the_output_s_is_declared(declared: str, expected: str) -> None:
+    """R22: Atom's for Atom."""
+    body = f"<atom:feed xmlns:atom='{ATOM_NS}'{declared}><atom:entry><x/></atom:entry></atom:feed>".encode()
+
+    assert only(body) == f"<atom:entry{expected}{BASE}><x/></atom:entry>"
+
+
+@pytest.mark.parametrize("namespace", ["http://backend.userland.com/rss2", "urn:own"])
+def test_a_namespace_that_rss_invented_for_itself_is_left_behind(namespace: str) -> None:
+    """The output's rss element is in none; an item that stayed in one would be no item there."""
+    body = (
+        f"<rss xmlns='{namespace}'><channel><title/><item><guid>urn:1</guid></item></channel></rss>".encode()
+    )
+
+    assert only(body) == "<item><guid>urn:1</guid></item>"
+
+
+def test_atom_s_namespace_around_rss_items_keeps_its_meaning() -> None:
+    """Unprefixed Atom elements in such items must stay Atom's."""
+    item = "<item><guid>urn:1</guid><updated>2003-12-13T18:30:02Z</updated></item>"
+    document = parse(f"<rss xmlns='{ATOM_NS}'><channel>{item}</channel></rss>".encode(), URL)
+
+    again = parse(joined(document), URL)
+    assert only(document.text) == item.replace("<item", f'<item xmlns="{ATOM_NS}"')
+    assert again.entries[0][:3] == document.entries[0][:3]
+    assert again.entries[0].updated_at
+
+
+# -- authors and rights -------------------------------------------------------------------------------------
+
+AUTHOR = "<author><name>A</name></author>"
+RIGHTS = "<rights>R</rights>"
+
+
+def test_an_entry_without_an_author_takes_its_feed_s_along() -> None:
+    """R22; RFC 4287, 4.2.1 and 4.2.10."""
+    body = atom(AUTHOR, "<entry><id>1</id></entry>", "<entry>", AUTHOR.replace("A", "B"), "</entry>", RIGHTS)
+
+    assert fragments_of(body) == [
+        f"<entry{BASE}><id>1</id>{AUTHOR}{RIGHTS}</entry>",
+        f"<entry{BASE}>{AUTHOR.replace('A', 'B')}{RIGHTS}</entry>",
+    ]
+
+
+def test_an_empty_entry_is_opened_for_its_feed_s_author() -> None:
+    explicit = AUTHOR.replace("<author", f'<author xmlns="{ATOM_NS}" xml:lang=""')
+    assert only(atom(AUTHOR, "<entry />")) == f"<entry{BASE}>{explicit}</entry>"
+    assert only(atom(AUTHOR, "<entry></entry >")) == f"<entry{BASE}>{AUTHOR}</entry >"
+
+
+def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
+    """R22: where the subscription document's differ."""
+    entry = "<entry><id>1</id></entry>"
+    here = Fragments(parse(atom(AUTHOR, RIGHTS, entry), URL))
+    same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context()
+    other = Fragments(parse(atom(AUTHOR, RIGHTS.replace("R", "S")), URL)).context()
+
+    assert here.needs_context
+    assert here.context() == same
+    assert here.entry(0, same).decode() == f"<entry{BASE}><id>1</id></entry>"
+    assert here.entry(0, other).decode() == f"<entry{BASE}><id>1</id>{RIGHTS}</entry>"
+    assert here.entry(0, HeadContext()).decode() == f"<entry{BASE}><id>1</id>{AUTHOR}{RIGHTS}</entry>"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (atom(AUTHOR, "<entry/>"), True),
+        (atom(RIGHTS, f"<entry>{AUTHOR}</entry>"), True),
+        (atom("<entry/>"), False),
+        (atom(AUTHOR, RIGHTS), False),
+        (atom(AUTHOR, f"<entry>{AUTHOR}</entry>"), False),
+        (atom(f"<author>{'x' * MAX_CONTEXT_BYTES}</author>", "<entry/>"), False),
+        (rss("<managingEditor>a</managingEditor>", "<item/>"), False),
+    ],
+)
+def test_it_shows_whether_entries_depend_on_their_feed(body: bytes, expected: bool) -> None:
+    assert Fragments(parse(body, URL)).needs_context is expected
+
+
+def test_an_author_with_a_relative_uri_takes_its_base_along() -> None:
+    body = atom("<author><uri>/me</uri></author>", f"<entry xml:base='http://b/'>{RIGHTS}</entry>")
+
+    assert f'<author xmlns="{ATOM_NS}" xml:lang=""{BASE}><uri>/me</uri></author></entry>' in only(body)
+
+
+def test_an_inherited_author_means_the_same_in_an_entry_that_binds_prefixes_anew() -> None:
+    body = (
+        f"<a:feed xmlns:a='{ATOM_NS}' xml:lang='de'><a:author><a:name>A</a:name></a:author>"
+        f"<entry xmlns='{ATOM_NS}' xmlns:a='urn:x' xml:lang='fr'><id>1</id><a:y/></entry></a:feed>"
+    ).encode()
+
+    author = ET.fromstring(only(body)).find(f"{{{ATOM_NS}}}author")
+    assert author is not None
+    assert author.findtext(f"{{{ATOM_NS}}}name") == "A"
+    assert author.get(XML_LANG) == "de"
+
+
+# -- the head -----------------------------------------------------------------------------------------------
+
+
+def test_head_children_can_stand_in_another_head() -> None:
+    """R22; design, section 5: no xml:lang and no xml:base stand on the output root.
+
+    RFC 4287, 6.4.1: simple extensions have no attributes.
+    """
+    attributes = ' xmlns:x="urn:x" xmlns:dc="http://purl.org/dc/elements/1.1/" xml:lang="de"'
+    inside = {
+        "<id>urn:1</id>": "<id>urn:1</id>",
+        "<id>/1</id>": f"<id{BASE}>/1</id>",
+        "<title>T</title>": '<title xml:lang="de">T</title>',
+        "<title a='b'>&lt;a href='x'></title>": f"<title xml:lang=\"de\"{BASE} a='b'>&lt;a href='x'></title>",
+        "<updated>2003-12-13T18:30:02Z</updated>": "<updated>2003-12-13T18:30:02Z</updated>",
+        "<link rel='hub' href='x'/>": f"<link xml:lang=\"de\"{BASE} rel='hub' href='x'/>",
+        "<icon>x.png</icon>": f"<icon{BASE}>x.png</icon>",
+        "<icon>http://a/x.png</icon>": "<icon>http://a/x.png</icon>",
+        "<author><uri>http://a/</uri></author>": '<author xml:lang="de"><uri>http://a/</uri></author>',
+        "<author xml:lang='fr'><uri>a</uri></author>": f"<author{BASE} xml:lang='fr'><uri>a</uri></author>",
+        "<x:y/>": '<x:y xmlns:x="urn:x"/>',
+        "<x:y z='z'/>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE} z=\'z\'/>',
+        "<x:y><x:z/></x:y>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE}><x:z/></x:y>',
+        "<dc:rights>None</dc:rights>": "<dc:rights>None</dc:rights>",
+    }
+    document = parse(atom(*inside, attributes=attributes), URL)
+    made = Fragments(document)
+
+    assert [made.head_child(child).decode() for child in document.head.children] == list(inside.values())
+
+
+def test_head_children_of_rss_can_stand_in_another_head() -> None:
+    inside = {
+        "<link>http://a/</link>": "<link>http://a/</link>",
+        "<link>/a</link>": f"<link{BASE}>/a</link>",
+        "<title>T</title>": '<title xml:lang="de">T</title>',
+        "<image><url>/a.png</url></image>": f'<image xml:lang="de"{BASE}><url>/a.png</url></image>',
+        "<image><url>http://a/a.png</url></image>": '<image xml:lang="de"><url>http://a/a.png</url></image>',
+        "<atom:link href='/'/>": f"<atom:link xml:lang=\"de\"{BASE} href='/'/>",
+        "<x:y/>": '<x:y xmlns:x="urn:x" xml:lang="de"/>',
+    }
+    document = parse(rss(*inside, channel=' xml:lang="de" xmlns:x="urn:x"'), URL)
+    made = Fragments(document)
+
+    assert [made.head_child(child).decode() for child in document.head.children] == list(inside.values())
+
+
+# -- the mask -----------------------------------------------------------------------------------------------
+
+
+def test_the_mask_tells_which_well_known_prefixes_occur() -> None:
+    assert prefixes_in(b"") == 0
+    assert prefixes_in(b"<dc:date/>") == BITS["dc"]
+    assert prefixes_in(b"<itunes:x/><y a='xhtml:div'/>") == BITS["itunes"] | BITS["xhtml"]
+    assert prefixes_in(" ".join(f"{prefix}:" for prefix in WELL_KNOWN_PREFIXES).encode()) == ALL_PREFIXES
+    assert prefixes_in(b"<dc:date/><itunes:x/>", among=BITS["itunes"]) == BITS["itunes"]
+
+
+def test_a_document_needs_only_the_well_known_prefixes_that_it_binds_as_usual() -> None:
+    body = atom("<entry/>", attributes=' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="urn:m"')
+
+    assert Fragments(parse(body, URL)).prefixes == BITS["dc"] | BITS["fh"]
+
+
+# -- documents of fragments ---------------------------------------------------------------------------------
+
+
+def test_two_documents_that_bind_one_prefix_to_two_namespaces_come_out_right() -> None:
+    """Issue: verbatim entries."""
+    first = parse(atom("<entry><id>1</id><x:a/></entry>", attributes=' xmlns:x="urn:1"'), URL)
+    second = parse(atom("<entry><id>2</id><x:a/></entry>", attributes=' xmlns:x="urn:2"'), URL)
+
+    names = [element.tag for element in ET.fromstring(joined(first, second)).iter() if "urn:" in element.tag]
+    assert names == ["{urn:1}a", "{urn:2}a"]
+
+
+def test_entries_with_and_without_a_prefix_stand_in_one_document() -> None:
+    """Issue: `atom:entry` in one document and `entry` in the other."""
+    plain = parse(atom("<entry><id>urn:1</id><title>a</title></entry>"), URL)
+    prefixed = parse(
+        f"<atom:feed xmlns:atom='{ATOM_NS}'><atom:entry><atom:id>urn:2</atom:id><atom:title>b</atom:title>"
+        "</atom:entry></atom:feed>".encode(),
+        "http://example.org/deep/1",
+    )
+    text = joined(plain, prefixed)
+
+    again = parse(text, "http://proxy/")
+    assert [e.identity for e in again.entries] == [plain.entries[0].identity, prefixed.entries[0].identity]
+    assert [(e.id, e.title) for e in feedparser.parse(text).entries] == [("urn:1", "a"), ("urn:2", "b")]
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-le", "iso-8859-1", "windows-1252"])
+def test_documents_in_several_encodings_come_out_in_one(codec: str) -> None:
+    """R22: transcoded to UTF-8, and otherwise byte for byte."""
+    declared = codec if codec.startswith(("iso", "windows")) else "utf-16" if "16" in codec else "utf-8"
+    entry = (
+        "<entry><id>1</id><title>caf\u00e9</title><content><![CDATA[<b>\u00e9</b>]]>&#233;</content></entry>"
+    )
+    body = atom(entry, prolog=f'<?xml version="1.0" encoding="{declared}"?>\n').decode().encode(codec)
+
+    document = parse(body, URL)
+    text = joined(parse(atom("<entry><id>0</id></entry>"), URL), document)
+    assert slices(document) == [entry.encode()]
+    assert feedparser.parse(text).entries[1].title == "café"
+    assert entry.encode().removeprefix(b"<entry>") in text
+
+
+def test_relative_references_resolve_as_in_their_own_document() -> None:
+    """R22: the base is different for what is served from another URL."""
+    html = '&lt;a href="b">x&lt;/a>'
+    item = f"<item><guid isPermaLink='false'>1</guid><link>a</link><description>{html}</description></item>"
+    entry = (
+        "<entry><id>1</id><link href='a'/><content type='html'>&lt;a href=\"b\">x&lt;/a></content></entry>"
+    )
+    for body in (rss(item), atom(entry, attributes=" xml:base='deep/'")):
+        document = parse(body, URL)
+        before = feedparser.parse(body, response_headers={"content-location": URL}).entries[0]
+        after = feedparser.parse(
+            joined(document), response_headers={"content-location": "http://127.0.0.1/feed"}
+        ).entries[0]
+        assert after.link == before.link != "a"
+        assert after.get("content", after.summary) == before.get("content", before.summary)
+
+
+values = st.sampled_from(["urn:1", "urn:2&amp;", ATOM_NS, *list(WELL_KNOWN_PREFIXES.values())[:3]])
+prefixes = st.sampled_from(["atom", "content", "dc", "x", "y"])
+bindings = st.dictionaries(prefixes, values, max_size=4)
+LANGUAGES = st.sampled_from(["", ' xml:lang="de"', " xml:lang='fr'"])
+BASES = st.sampled_from(["", ' xml:base="/a/"', " xml:base='http://b/'", ' xml:base="c?d=e&amp;f"'])
+
+
+@st.composite
+def atom_documents(draw: st.DrawFn) -> bytes:
+    """Documents whose entries use what their surroundings bind, and bind it anew."""
+    outer = draw(bindings)
+    name = draw(st.sampled_from(["", "a", "atom"]))
+    if name:
+        outer[name] = ATOM_NS
+    default = (
+        draw(st.sampled_from(["", ' xmlns="urn:d"', f' xmlns="{ATOM_NS}"']))
+        if name
+        else f' xmlns="{ATOM_NS}"'
+    )
+    p = f"{name}:" if name else ""
+
+    def declared(bound: dict[str, str]) -> str:
+        return "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in bound.items())
+
+    entries = []
+    for number in range(draw(st.integers(1, 3))):
+        own = {key: uri for key, uri in draw(bindings).items() if key != name}
+        inner = draw(bindings)
+        usable = sorted({*outer, *own, *inner})
+        used = draw(st.lists(st.sampled_from(usable), max_size=3)) if usable else []
+        inside = "".join(f"<{prefix}:e a='1'>t</{prefix}:e>" for prefix in used)
+        person = draw(st.sampled_from(["", f"<{p}author><{p}name>B</{p}name></{p}author>"]))
+        attributes = declared(own) + draw(LANGUAGES) + draw(BASES)
+        entries.append(
+            f"<{p}entry{attributes}><{p}id>urn:{number}</{p}id>{person}"
+            f"<q{declared(inner)}>{inside}</q></{p}entry>"
+        )
+    person = draw(st.sampled_from(["", f"<{p}author><{p}name>A</{p}name></{p}author>"]))
+    attributes = default + declared(outer) + draw(LANGUAGES) + draw(BASES)
+    return f"<{p}feed{attributes}>{person}{''.join(entries)}</{p}feed>".encode()
+
+
+@given(atom_documents())
+def test_an_entry_means_the_same_in_the_output(body: bytes) -> None:
+    """R22: names, languages, bases, attributes and text, whatever is bound to what."""
+    document = parse(body, URL)
+    made = Fragments(document)
+    root = ET.fromstring(body)
+    author = [list(meaning(child)) for child in root if child.tag == f"{{{ATOM_NS}}}author"]
+    lang, base = document.head.scope.lang, document.head.scope.base
+    for number, original in enumerate(root.findall(f"{{{ATOM_NS}}}entry")):
+        sent = ET.fromstring(root_of(Family.ATOM, made.entry(number).decode()))[0]
+        added = [child for child in sent if child.tag == f"{{{ATOM_NS}}}author"][-1:]
+        if not document.entries[number].has_author and author:
+            assert [e[0] for e in meaning(added[0])] == [e[0] for e in author[0]]
+            sent.remove(added[0])
+        said = [
+            (tag, lang_, _resolved(base, base_), *rest)
+            for tag, lang_, base_, *rest in meaning(original, lang, "")
+        ]
+        assert list(meaning(sent)) == said
+
+
+def _resolved(outer: str, own: str) -> str:
+    return resolve(outer, own) if own else outer
+
+
+@given(st.lists(atom_documents(), min_size=1, max_size=3))
+def test_a_document_of_fragments_parses_back_to_the_same_entries_and_fragments(bodies: list[bytes]) -> None:
+    """Making entries self-contained twice adds nothing; identities and instants stay."""
+    documents = [parse(body, f"http://example.org/{place}/feed") for place, body in enumerate(bodies)]
+    again = parse(joined(*documents), "http://memory.example/1")
+
+    assert [e[:3] for e in again.entries] == [e[:3] for document in documents for e in document.entries]
+    sent = [Fragments(d).entry(n) for d in documents for n in range(len(d.entries))]
+    assert slices(again) == sent
+    assert [Fragments(again).entry(n) for n in range(len(sent))] == sent
+
+
+def test_items_without_guids_keep_their_identities_in_a_synthesized_document() -> None:
+    """R9: two items with one link are told by their hashes, also where one of them stands alone."""
+    shared = [f"<item><link>http://a/</link><title>{n}</title></item>" for n in range(2)]
+    document = parse(rss(*shared, "<item><link>http://b/</link></item>"), URL)
+    made = Fragments(document)
+    for kept in ([0], [2, 1], [0, 1, 2]):
+        identities = [document.entries[n].identity for n in kept]
+        text = synthesize(Family.RSS, "2.0", [made.entry(n) for n in kept], identities)
+        assert [e.identity for e in parse(text, f"{MEMORY_URL}1").entries] == identities
+
+
+def test_a_synthesized_document_is_of_its_family_and_version() -> None:
+    assert parse(synthesize(Family.ATOM, "1.0", []), URL).version == "1.0"
+    document = parse(synthesize(Family.RSS, "0.91", [b"<item><dc:date/></item>"]), URL)
+    assert (document.family, document.version, len(document.entries)) == (Family.RSS, "0.91", 1)
+
+
+# -- documents of several channels --------------------------------------------------------------------------
+
+RSS2 = "http://backend.userland.com/rss2"
+TAGS = ["", " xml:lang='nl'", " xml:base='b/'", " xmlns:x='urn:own'", " xmlns='urn:z'", MANY_ATTRIBUTES]
+
+
+def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
+    """R22: bound in the second channel alone, `x` must not be left unbound in the output."""
+    body = (
+        b"<rss version='2.0'><channel><title/><item><guid>urn:a</guid></item></channel>"
+        b"<channel xmlns:x='urn:x' xml:lang='de' xml:base='/b/'><x:head/><title>second</title>"
+        b"<item><guid>urn:b</guid><x:y/></item><item ><link>c</link></item></channel></rss>"
+    )
+
+    assert fragments_of(body) == [
+        "<item><guid>urn:a</guid></item>",
+        '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
+        '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
+    ]
+    assert b"x:head" not in compose_head(parse(body, URL)).text
+
+
+def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
+    dc = WELL_KNOWN_PREFIXES["dc"]
+    body = f"<rss><channel/><channel xmlns:dc='{dc}'><item><dc:date/></item></channel></rss>".encode()
+
+    assert Fragments(parse(body, URL)).prefixes == BITS["dc"]
+
+
+@st.composite
+def rss_documents(draw: st.DrawFn) -> tuple[bytes, dict[str, ET.Element], dict[str, str]]:
+    """A document, its items by guid, and the language in scope for each: in any channel, or in none."""
+    own, name = draw(st.sampled_from([("", ""), ("urn:own", ""), (RSS2, ""), (ATOM_NS, ""), (RSS2, "r:")]))
+    guids = iter(range(100))
+
+    def around() -> str:
+        bound = draw(st.dictionaries(st.sampled_from(["x", "dc"]), values, max_size=2))
+        return "".join(f' xmlns:{key}="{uri}"' for key, uri in bound.items()) + draw(LANGUAGES) + draw(BASES)
+
+    def items(usable: str) -> str:
+        made = ""
+        for _ in range(draw(st.integers(0, 2))):
+            tag = draw(st.sampled_from(TAGS))
+            bound = [key for key in ("x", "dc") if f"xmlns:{key}=" in usable + tag]
+            inside = "".join(f"<{key}:e a='1'>t</{key}:e>" for key in bound)
+            guid = f"<{name}guid>urn:{next(guids)}</{name}guid>"
+            made += f"<{name}item{tag}>{guid}{inside}<q href='r'/></{name}item>"
+            made += draw(st.sampled_from(["", f"<o:item xmlns:o='{own or 'urn:o'}p'/>"]))
+        return made
+
+    outer = around()
+    body = items(outer)
+    for _ in range(draw(st.integers(0, 3))):
+        inner = around()
+        body += f"<{name}channel{inner}>{items(outer + inner)}</{name}channel>{items(outer)}"
+    declared = f' xmlns="{own}"' if own and not name else f' xmlns:r="{RSS2}"' if name else ""
+    document = f'<{name}rss version="2.0"{declared}{outer}>{body}</{name}rss>'.encode()
+    originals, languages = {}, {}
+    for parent, lang in _with_languages(ET.fromstring(document)):
+        for child in parent:
+            guid = next((each.text for each in child if each.tag.endswith("guid")), None)
+            if guid:
+                originals[guid], languages[guid] = child, lang
+    return document, originals, languages
+
+
+def _with_languages(root: ET.Element) -> Iterator[tuple[ET.Element, str]]:
+    """The root and its channels, with the language in scope."""
+    outer = root.get(XML_LANG, "")
+    yield root, outer
+    for channel in root:
+        if channel.tag.endswith("channel"):
+            yield channel, channel.get(XML_LANG, outer)
+
+
+def _rss_meaning(item: ET.Element, lang: str = "") -> list[tuple[str, ...]]:
+    """Of an item: whatever namespace RSS's own elements are in, and without what follows it."""
+    plain = re.compile(r"\{(urn:own|http://backend.userland.com/rss2)\}")
+    said = [(plain.sub("", tag), *rest) for tag, *rest in meaning(item, lang)]
+    return [(tag, lang_, attributes, text) for tag, lang_, _base, attributes, text, _tail in said]
+
+
+@given(rss_documents())
+def test_an_item_means_the_same_wherever_it_stood(
+    made: tuple[bytes, dict[str, ET.Element], dict[str, str]],
+) -> None:
+    """R22; and none gets lost where it is remembered: a document of fragments has as many entries."""
+    body, originals, languages = made
+    document = parse(body, URL)
+    fragments = Fragments(document)
+    sent = [fragments.entry(n) for n in range(len(document.entries))]
+
+    assert len(sent) == len(originals)
+    for fragment in sent:
+        item = ET.fromstring(root_of(Family.RSS, fragment.decode()))[0]
+        guid = next(each.text for each in item if each.tag.endswith("guid"))
+        assert guid
+        assert _rss_meaning(item) == _rss_meaning(originals[guid], languages[guid])
+    _assert_kept(document, sent)
+
+
+def _assert_kept(document: FeedDocument, sent: list[bytes]) -> None:
+    identities = [entry.identity for entry in document.entries]
+    text = synthesize(document.family, document.version, sent, identities)
+    again = parse(text, f"{MEMORY_URL}1", max_depth=UNLIMITED)
+
+    assert [entry.identity for entry in again.entries] == identities
+    assert [Fragments(again).entry(n) for n in range(len(sent))] == sent
+
+
+MARKUP = [
+    *(
+        "<entry>",
+        "</entry>",
+        "<a:entry>",
+        "</a:entry>",
+        "<a:entry/>",
+        "<id>1</id>",
+        "<a:id>2</a:id>",
+        "<author/>",
+    ),
+    *(
+        "<item>",
+        "</item>",
+        "<a:item/>",
+        "<item:item/>",
+        "<item xmlns='urn:z'>",
+        "<guid>3</guid>",
+        "<link>l</link>",
+    ),
+    *("<channel>", "</channel>", "<channel xmlns:b='urn:b' xml:lang='de'>", "<b:x/>", "<x y='b:z'>", "</x>"),
+    *(
+        "<entry xml:base='q' xml:lang=''>",
+        f"<entry{MANY_ATTRIBUTES}/>",
+        f"<item{MANY_ATTRIBUTES}>",
+        "<!-- <item> -->",
+    ),
+    *("<![CDATA[</item></entry>]]>", "<" + "d" * 5 + ">", "</" + "d" * 5 + ">", "é"),
+]
+BOUND = "xmlns:item='urn:i' xmlns:b='urn:c'"
+ROOTS = [
+    f"<feed xmlns='{ATOM_NS}' xmlns:a='{ATOM_NS}' {BOUND} xml:lang='fr'>{{}}</feed>",
+    f"<a:feed xmlns:a='{ATOM_NS}' {BOUND}>{{}}</a:feed>",
+    f"<rss xmlns:a='urn:own' {BOUND} xml:lang='fr'>{{}}</rss>",
+    f"<rss xmlns='urn:own' xmlns:a='urn:own' {BOUND}><channel>{{}}</channel></rss>",
+    f"<rss xmlns='{ATOM_NS}' xmlns:a='{ATOM_NS}' {BOUND}><channel>{{}}</channel></rss>",
+    f"<rss xmlns:a='{RSS2}' {BOUND}><channel>{{}}</channel></rss>",
+    f"<a:rss xmlns:a='{RSS2}' {BOUND}>{{}}</a:rss>",
+]
+
+
+@given(st.sampled_from(ROOTS), st.lists(st.sampled_from(MARKUP), max_size=14).map("".join))
+def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
+    """R8: a document of fragments gives back as many entries, each as it was."""
+    try:
+        document = parse(root.format(inside).encode(), URL)
+    except ParseError:
+        return
+    fragments = Fragments(document)
+    _assert_kept(document, [fragments.entry(n) for n in range(len(document.entries))])
+
+
+def test_entries_at_the_limits_can_be_remembered() -> None:
+    """What they gain puts them above: attributes, namespaces, depth of what stood beside the channel."""
+    declared = "".join(f' xmlns:q{n}="u{n}"' for n in range(MAX_ATTRIBUTES))
+    deep = "<d>" * (MAX_DEPTH - 3) + "</d>" * (MAX_DEPTH - 3)
+    around = "".join(f' xmlns:p{n}="u{n}"' for n in range(100)) + ' xml:lang="de"'
+    used = "".join(f"p{n}:" for n in range(100))
+    bodies = [
+        atom(f"<entry{MANY_ATTRIBUTES}{declared}><id>1</id>{used}</entry>", attributes=around),
+        f"<rss><channel/><item><guid>1</guid><description>{deep}</description></item></rss>".encode(),
+    ]
+    for body in bodies:
+        document = parse(body, URL)
+        _assert_kept(document, [Fragments(document).entry(0)])
+
+
+def test_a_base_that_is_too_long_for_a_url_changes_nothing() -> None:
+    """As around the entries; a blank in it would be three characters of the output's."""
+    assert only(atom(f"<entry xml:base='{'x ' * 1000}'/>")) == f"<entry{BASE}/>"

@@ -1,0 +1,551 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.makers import FEED, a_key, an_arrival
+from wholefeed.core.notes import (
+    ChainLoop,
+    CrossOriginUnconfirmed,
+    DeadChainLink,
+    DocumentUnavailable,
+    FormatMismatch,
+    LimitReached,
+    NoProgress,
+    Note,
+)
+from wholefeed.core.terms import Family
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.walk.limits import NO_PROGRESS_DOCUMENTS, WalkLimits
+from wholefeed.core.walk.trails import Trail
+from wholefeed.core.walk.walk import Walk, Want
+from wholefeed.fetch.sites import site_of
+
+O = "http://o.test"  # noqa: E741
+TRUE_END = Ending(End.OLDEST)
+ITSELF = Ending(End.ITSELF)
+CHAIN = Trail(relation="prev-archive")
+PAGES = Trail(relation="prev-archive", is_paged=True)
+TRAILS = [
+    CHAIN,
+    CHAIN,
+    PAGES,
+    dataclasses.replace(CHAIN, is_tentative=True),
+    dataclasses.replace(PAGES, is_closing=True),
+    dataclasses.replace(PAGES, first_relation="self"),
+]
+LIMITS = WalkLimits(documents=200, bytes=10**9, entries=10**6)
+
+
+def archive(n: int | str) -> str:
+    return f"{O}/archive/{n}"
+
+
+def a_walk(
+    subscription: Arrival,
+    *,
+    limits: WalkLimits = LIMITS,
+    look_ahead: bool = True,
+    known: Callable[[str], bool] = lambda _url: False,
+    max_window: int = 8,
+    trail: Trail = CHAIN,
+) -> Walk:
+    return Walk(
+        subscription,
+        trail=trail,
+        limits=limits,
+        site_of=site_of,
+        look_ahead=look_ahead,
+        known=known,
+        max_window=max_window,
+    )
+
+
+def finish(walk: Walk, publisher: Callable[[str], Arrival | Note]) -> Ending:
+    """Answer what is wanted, the path's document always first, until the walk ends."""
+    while walk.ending is None:
+        tell(walk, walk.wanted[0].url, publisher)
+    return walk.ending
+
+
+def tell(walk: Walk, url: str, publisher: Callable[[str], Arrival | Note]) -> None:
+    answer = publisher(url)
+    if isinstance(answer, Note):
+        walk.failed(url, answer)
+    else:
+        walk.arrived(url, answer)
+
+
+def a_publisher(*documents: Arrival) -> Callable[[str], Arrival | Note]:
+    by_url = {document.url: document for document in documents}
+    return lambda url: by_url.get(url) or DocumentUnavailable(url, "publisher-status")
+
+
+def numbered(count: int) -> Callable[[str], Arrival | Note]:
+    """A publisher of archives `count` to 1."""
+    return a_publisher(
+        *(an_arrival(archive(n), archive(n - 1) if n > 1 else None) for n in range(1, count + 1))
+    )
+
+
+def urls_of(walk: Walk) -> list[str]:
+    return [arrival.url for arrival in walk.path]
+
+
+def test_follows_the_older_links_to_the_end() -> None:
+    """R2; RFC 5005, 4.2."""
+    walk = a_walk(an_arrival(FEED, archive(3)))
+    assert walk.wanted == (Want(archive(3), is_guess=False),)
+    assert finish(walk, numbered(3)) == TRUE_END
+    assert urls_of(walk) == [FEED, archive(3), archive(2), archive(1)]
+    assert wanted_urls(walk) == []
+    assert walk.accepted(archive(3))
+    assert walk.news(archive(3))
+    assert not walk.accepted(archive(4))
+    assert not walk.news(archive(4))
+
+
+def test_a_feed_without_archives_is_whole_at_once() -> None:
+    """R2; RFC 5005, 4.2: unless there are no archives available."""
+    assert a_walk(an_arrival(FEED)).ending == TRUE_END
+
+
+@pytest.mark.parametrize(
+    ("documents", "ending", "path"),
+    [
+        pytest.param([an_arrival(archive(2), archive(2))], ITSELF, 2, id="R17 a link to itself"),
+        pytest.param(
+            [an_arrival(archive(2), f"{O}/again"), an_arrival(f"{O}/again", final_url=archive(2))],
+            ITSELF,
+            2,
+            id="R17 a link to itself through a redirect",
+        ),
+        pytest.param(
+            [an_arrival(archive(2), FEED)], Ending(None, (ChainLoop(FEED),)), 2, id="R17 a larger circle"
+        ),
+        pytest.param(
+            [an_arrival(archive(2), archive(1)), an_arrival(archive(1), "HTTP://O.test:80/archive/./2")],
+            Ending(None, (ChainLoop("HTTP://O.test:80/archive/./2"),)),
+            3,
+            id="R17 a circle in another spelling",
+        ),
+        pytest.param(
+            [
+                an_arrival(archive(2), archive(1), digest=b"x"),
+                an_arrival(archive(1), archive(1), digest=b"x"),
+            ],
+            ITSELF,
+            2,
+            id="R17 the same body with the same link",
+        ),
+        pytest.param(
+            [],
+            Ending(None, (DocumentUnavailable(archive(2), "publisher-status"),)),
+            1,
+            id="4.1 a document that cannot be had",
+        ),
+        pytest.param(
+            [an_arrival(archive(2), links={"dead:prev-archive": "ftp://o.test/1"})],
+            Ending(None, (DeadChainLink(archive(2), "ftp://o.test/1"),)),
+            2,
+            id="R2 a link that cannot be followed",
+        ),
+        pytest.param(
+            [an_arrival(archive(2), family=Family.RSS)],
+            Ending(None, (FormatMismatch(archive(2), "atom", "rss"),)),
+            1,
+            id="R23 another family",
+        ),
+        pytest.param(
+            [an_arrival(archive(2), final_url="http://x.example/2", site_id="urn:x")],
+            Ending(None, (CrossOriginUnconfirmed(archive(2)),)),
+            1,
+            id="R24 another site",
+        ),
+    ],
+)
+def test_ends(documents: list[Arrival], ending: Ending, path: int) -> None:
+    """R2, R17, R23, R24; RFC 5005, 4.1 and 6."""
+    walk = a_walk(an_arrival(FEED, archive(2)))
+    assert finish(walk, a_publisher(*documents)) == ending
+    assert len(walk.path) == path
+
+
+def test_a_subscription_document_that_links_to_itself_is_the_end() -> None:
+    """R17."""
+    assert a_walk(an_arrival(FEED, FEED)).ending == ITSELF
+
+
+@pytest.mark.parametrize(
+    ("limits", "note", "path"),
+    [
+        ({"documents": 3}, LimitReached(archive(8), "limits.documents_per_feed", 3), 3),
+        ({"bytes": 3500}, LimitReached(archive(7), "limits.feed_bytes", 3500), 4),
+        ({"entries": 2}, LimitReached(archive(9), "limits.entries_per_feed", 2), 2),
+    ],
+)
+def test_stops_at_a_limit(limits: dict[str, int], note: Note, path: int) -> None:
+    """R18; RFC 5005, 6."""
+    walk = a_walk(an_arrival(FEED, archive(10)), limits=dataclasses.replace(LIMITS, **limits))
+    assert finish(walk, numbered(10)) == Ending(None, (note,))
+    assert len(walk.path) == path
+
+
+def test_a_chain_that_ends_at_its_limit_is_whole() -> None:
+    """R18: a limit counts only when the chain goes on."""
+    limits = WalkLimits(documents=3, bytes=3000, entries=3)
+    assert finish(a_walk(an_arrival(FEED, archive(2)), limits=limits), numbered(2)) == TRUE_END
+
+
+def test_stops_when_the_time_is_over() -> None:
+    """R18."""
+    walk = a_walk(an_arrival(FEED, archive(2)))
+    note = LimitReached(archive(2), "limits.walk_seconds", 3600)
+    walk.stop(note)
+    assert walk.ending == Ending(None, (note,))
+    walk.stop(LimitReached(FEED, "limits.walk_seconds", 1))
+    walk.arrived(archive(2), an_arrival(archive(2)))
+    walk.predicted(archive(2), archive(1))
+    assert walk.ending == Ending(None, (note,))
+    assert len(walk.path) == 1
+
+
+def endless(url: str) -> Arrival:
+    """A publisher without an end, and without a new entry."""
+    number = int(url.rpartition("/")[2])
+    return an_arrival(url, archive(number + 1), keys=[a_key("always the same")])
+
+
+def test_ends_where_nothing_new_comes_any_more() -> None:
+    """R17; FAULTS 51."""
+    walk = a_walk(an_arrival(FEED, archive(1), keys=[a_key("always the same")]))
+    ending = finish(walk, endless)
+    assert ending == Ending(None, (NoProgress(archive(50), NO_PROGRESS_DOCUMENTS),))
+    assert len(walk.path) == 1 + NO_PROGRESS_DOCUMENTS
+
+
+def test_ends_at_the_same_place_when_those_documents_are_stored() -> None:
+    """R14, R17: a later walk over the same documents learns no more than the first one did."""
+
+    def stored(url: str) -> Arrival:
+        number = int(url.rpartition("/")[2])
+        return an_arrival(url, archive(number + 1), keys=None, news=number < 3)
+
+    ending = finish(a_walk(an_arrival(FEED, archive(1))), stored)
+    assert ending == Ending(None, (NoProgress(archive(52), NO_PROGRESS_DOCUMENTS),))
+
+
+def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
+    """R17: only a chain that goes on makes no progress."""
+
+    def publisher(url: str) -> Arrival:
+        arrival = endless(url)
+        return dataclasses.replace(arrival, links={}) if url == archive(50) else arrival
+
+    subscription = an_arrival(FEED, archive(1), keys=[a_key("always the same")])
+    assert finish(a_walk(subscription), publisher) == TRUE_END
+
+
+def test_a_publisher_without_an_end_meets_the_limit() -> None:
+    """R18; FAULTS 51."""
+    walk = a_walk(an_arrival(FEED, archive(1)))
+    ending = finish(walk, lambda url: an_arrival(url, archive(int(url.rpartition("/")[2]) + 1)))
+    assert ending.notes == (LimitReached(archive(200), "limits.documents_per_feed", 200),)
+
+
+def wanted_urls(walk: Walk) -> list[str]:
+    return [want.url for want in walk.wanted]
+
+
+def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
+    """Design, section 6: a window of two that grows with hits."""
+    walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
+    assert wanted_urls(walk) == [archive(41)]
+    tell(walk, archive(41), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in (40, 39, 38)]
+    assert [want.is_guess for want in walk.wanted] == [False, True, True]
+    tell(walk, archive(40), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in (39, 38, 37, 36, 35)]
+    tell(walk, archive(39), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in range(38, 29, -1)]
+
+
+def test_keeps_what_was_guessed_until_the_chain_links_to_it() -> None:
+    walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
+    tell(walk, archive(41), publisher)
+    tell(walk, archive(38), publisher)
+    assert wanted_urls(walk) == [archive(40), archive(39)]
+    tell(walk, archive(39), publisher)
+    assert not walk.accepted(archive(39))
+    assert wanted_urls(walk) == [archive(40)]
+    tell(walk, archive(40), publisher)
+    assert urls_of(walk) == [FEED, *(archive(n) for n in (41, 40, 39, 38))]
+    assert walk.wanted[0] == Want(archive(37), is_guess=False)
+
+
+def test_a_wrong_guess_ends_the_guessing() -> None:
+    walk = a_walk(an_arrival(FEED, archive(41)))
+    walk.arrived(archive(41), an_arrival(archive(41), archive(40)))
+    walk.arrived(archive(40), an_arrival(archive(40), archive(30)))
+    assert wanted_urls(walk) == [archive(30)]
+    walk.arrived(archive(30), an_arrival(archive(30), archive(29)))
+    assert wanted_urls(walk) == [archive(29)]
+
+
+def test_a_guess_that_fails_ends_the_guessing_and_nothing_else() -> None:
+    walk, publisher = a_walk(an_arrival(FEED, archive(2))), numbered(2)
+    tell(walk, archive(2), publisher)
+    tell(walk, archive(0), publisher)
+    assert wanted_urls(walk) == [archive(1)]
+    tell(walk, archive(1), publisher)
+    assert walk.ending == TRUE_END
+
+
+def test_a_guess_that_failed_is_not_asked_for_again() -> None:
+    """A URL is never wanted again once it was answered."""
+    walk = a_walk(an_arrival(FEED, archive(3)))
+    walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
+    note = DocumentUnavailable(archive(1), "publisher-status")
+    walk.failed(archive(1), note)
+    walk.arrived(archive(2), an_arrival(archive(2), archive(1)))
+    assert walk.ending == Ending(None, (note,))
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_kept() -> None:
+    walk = a_walk(an_arrival(FEED, archive(3)))
+    walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
+    walk.arrived(archive(2), an_arrival(archive(2), f"{O}/other"))
+    walk.arrived(archive(1), an_arrival(archive(1)))
+    assert wanted_urls(walk) == [f"{O}/other"]
+    walk.arrived(f"{O}/other", an_arrival(f"{O}/other", archive(1)))
+    assert walk.ending == TRUE_END
+    assert urls_of(walk)[-1] == archive(1)
+
+
+def test_without_look_ahead_only_the_path_is_wanted() -> None:
+    walk, publisher = a_walk(an_arrival(FEED, archive(9)), look_ahead=False), numbered(9)
+    while walk.ending is None:
+        (want,) = walk.wanted
+        tell(walk, want.url, publisher)
+    assert walk.ending == TRUE_END
+
+
+def test_never_guesses_what_is_stored() -> None:
+    """Design, section 6: stored documents cost no network."""
+    stored = {archive(n) for n in (40, 38, 36)}
+    walk = a_walk(an_arrival(FEED, archive(41)), known=stored.__contains__)
+    walk.arrived(archive(41), an_arrival(archive(41), archive(40)))
+    assert wanted_urls(walk) == [archive(40)]
+    walk.arrived(archive(40), an_arrival(archive(40), archive(39)))
+    assert wanted_urls(walk) == [archive(39), archive(37)]
+
+
+def test_guesses_stay_within_the_documents_allowed() -> None:
+    """R18."""
+    limits = dataclasses.replace(LIMITS, documents=4)
+    walk = a_walk(an_arrival(FEED, archive(9)), limits=limits)
+    walk.arrived(archive(9), an_arrival(archive(9), archive(8)))
+    assert wanted_urls(walk) == [archive(8), archive(7)]
+
+
+def test_what_is_fetched_ahead_counts_towards_the_bytes() -> None:
+    """R18; design, section 6."""
+    limits = dataclasses.replace(LIMITS, bytes=5000)
+    walk = a_walk(an_arrival(FEED, archive(9)), limits=limits)
+    walk.arrived(archive(9), an_arrival(archive(9), archive(8)))
+    assert wanted_urls(walk) == [archive(8), archive(7), archive(6)]
+    walk.arrived(archive(7), an_arrival(archive(7), archive(6), body_bytes=9000))
+    assert wanted_urls(walk) == [archive(8)]
+
+
+def test_the_first_answer_to_a_url_counts() -> None:
+    walk = a_walk(an_arrival(FEED, archive(3)))
+    walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
+    walk.arrived(archive(1), an_arrival(archive(1)))
+    walk.arrived(archive(1), an_arrival(archive(1), archive(9)))
+    walk.arrived(archive(2), an_arrival(archive(2), archive(1)))
+    assert walk.ending == TRUE_END
+
+
+def test_a_document_is_wanted_by_the_spelling_it_is_being_fetched_by() -> None:
+    """R17: two spellings of one URL are one document, fetched once."""
+    walk = a_walk(an_arrival(FEED, archive(3)))
+    walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
+    walk.arrived(archive(2), an_arrival(archive(2), "HTTP://O.test/archive/./1"))
+    assert walk.wanted[0] == Want(archive(1), is_guess=False)
+
+
+def test_the_early_link_of_a_document_that_fails_is_dropped() -> None:
+    walk = a_walk(an_arrival(FEED, f"{O}/c"))
+    walk.predicted(f"{O}/c", f"{O}/b")
+    walk.predicted(f"{O}/b", f"{O}/a")
+    walk.failed(f"{O}/b", DocumentUnavailable(f"{O}/b", "incomplete"))
+    assert wanted_urls(walk) == [f"{O}/c"]
+
+
+def test_an_early_link_is_wanted_while_its_document_still_arrives() -> None:
+    """R0: an early link is a prediction."""
+    walk = a_walk(an_arrival(FEED, f"{O}/b"), look_ahead=False)
+    walk.predicted(f"{O}/b", f"{O}/a")
+    assert walk.wanted == (Want(f"{O}/b", is_guess=False), Want(f"{O}/a", is_guess=True))
+    walk.predicted(f"{O}/a", f"{O}/0")
+    assert wanted_urls(walk) == [f"{O}/b", f"{O}/a", f"{O}/0"]
+    walk.arrived(f"{O}/a", an_arrival(f"{O}/a", f"{O}/0"))
+    walk.arrived(f"{O}/b", an_arrival(f"{O}/b", f"{O}/a"))
+    assert wanted_urls(walk) == [f"{O}/0"]
+    assert urls_of(walk) == [FEED, f"{O}/b", f"{O}/a"]
+
+
+def test_an_early_link_lets_the_guessing_begin() -> None:
+    walk = a_walk(an_arrival(FEED, archive(41)))
+    walk.predicted(archive(41), archive(40))
+    assert wanted_urls(walk) == [archive(n) for n in (41, 40, 39, 38)]
+
+
+def test_an_early_link_that_proves_wrong_is_dropped() -> None:
+    """R0: where the chain leads is known at the end of a document."""
+    walk = a_walk(an_arrival(FEED, f"{O}/b"))
+    walk.predicted(f"{O}/b", f"{O}/x")
+    walk.arrived(f"{O}/b", an_arrival(f"{O}/b", f"{O}/a"))
+    assert wanted_urls(walk) == [f"{O}/a"]
+
+
+def test_an_early_link_back_is_not_wanted() -> None:
+    walk = a_walk(an_arrival(FEED, f"{O}/b"))
+    walk.predicted(f"{O}/b", FEED)
+    assert wanted_urls(walk) == [f"{O}/b"]
+
+
+def test_an_answer_to_what_was_never_wanted_is_a_mistake_of_the_driver() -> None:
+    with pytest.raises(AssertionError, match="was not wanted"):
+        a_walk(an_arrival(FEED, archive(2))).arrived(FEED, an_arrival(FEED))
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_look_ahead_shortens_a_numbered_chain(newest_first: bool) -> None:
+    """Design, section 6: walking is a chain of round trips."""
+    walk, publisher, rounds = a_walk(an_arrival(FEED, archive(100))), numbered(100), 0
+    while walk.ending is None:
+        rounds += 1
+        for want in walk.wanted if newest_first else walk.wanted[::-1]:
+            tell(walk, want.url, publisher)
+    assert (walk.ending, len(walk.path)) == (TRUE_END, 101)
+    assert rounds <= 20
+
+
+# Random link graphs.
+
+NUMBERED = [archive(n) for n in range(12)]
+TARGETS = [FEED, *NUMBERED, f"{O}/x", f"{O}/y", "http://far.example/1", "HTTP://O.test:80/archive/./5"]
+
+
+@st.composite
+def contents(draw: st.DrawFn, url: str) -> Arrival | Note:
+    """What stands at one URL; mostly an archive that leads to the next lower number."""
+    if draw(st.integers(0, 15)) == 0:
+        return DocumentUnavailable(url, "publisher-status")
+    number = url.rpartition("/")[2]
+    lower = archive(int(number) - 1) if number.isdecimal() and number != "0" else None
+    older = draw(st.sampled_from([lower] * 8 + [None, *TARGETS]))
+    links = draw(
+        st.fixed_dictionaries(
+            {}, optional={"self": st.sampled_from(TARGETS), "current": st.sampled_from(TARGETS)}
+        )
+    )
+    if older is None and draw(st.booleans()):
+        links = links | {"dead:prev-archive": "ftp://o.test/"}
+    return an_arrival(
+        url,
+        older,
+        family=draw(st.sampled_from([Family.ATOM] * 9 + [Family.RSS])),
+        site_id=draw(st.sampled_from(["urn:feed", "urn:feed", "", "urn:x"])),
+        links=links,
+        digest=draw(st.sampled_from([b"", b"", b"", b"one", b"two"])),
+        body_bytes=draw(st.integers(0, 3000)),
+        keys=[a_key(name) for name in draw(st.lists(st.sampled_from("abcdefgh"), max_size=3))] or None,
+        news=draw(st.booleans()),
+    )
+
+
+@st.composite
+def webs(draw: st.DrawFn) -> Callable[[str], Arrival | Note]:
+    """A publisher: contents and redirects."""
+    at = {document_key(url): draw(contents(url)) for url in TARGETS}
+    moved = draw(st.dictionaries(st.sampled_from(TARGETS), st.sampled_from(TARGETS), max_size=3))
+    redirects = {document_key(url): target for url, target in moved.items()}
+
+    def fetch(url: str) -> Arrival | Note:
+        final = redirects.get(document_key(url), url)
+        content = at.get(document_key(final), DocumentUnavailable("", "publisher-status"))
+        if isinstance(content, Note):
+            return DocumentUnavailable(document_key(url), "publisher-status")
+        return dataclasses.replace(content, url=url, final_url=final)
+
+    return fetch
+
+
+def answer_in_any_order(
+    walk: Walk, publisher: Callable[[str], Arrival | Note], data: st.DataObject
+) -> Mapping[str, int]:
+    """Drive a walk with answers in any order, early links right and wrong, dropped guesses kept or not.
+
+    Returns how often each document was fetched to its end.
+    """
+    fetched: dict[str, int] = {}
+    running: list[str] = []
+    while walk.ending is None:
+        listed = [want.url for want in walk.wanted]
+        assert [want.is_guess for want in walk.wanted] == [False] + [True] * (len(listed) - 1)
+        assert len({document_key(url) for url in listed}) == len(listed)
+        assert not {document_key(url) for url in listed} & fetched.keys()
+        if data.draw(st.booleans(), label="cancel what is not listed"):
+            running = [url for url in running if url in listed]
+        running += [url for url in listed if url not in running]
+        url = data.draw(st.sampled_from(running), label="next answer")
+        answer = publisher(url)
+        if isinstance(answer, Arrival) and data.draw(st.booleans(), label="early link"):
+            truth = answer.links.get("prev-archive", archive(3))
+            walk.predicted(url, data.draw(st.sampled_from([truth, truth, archive(4)]), label="early link"))
+            if data.draw(st.booleans(), label="still arriving"):
+                continue
+        running.remove(url)
+        fetched[document_key(url)] = fetched.get(document_key(url), 0) + 1
+        tell(walk, url, publisher)
+    return fetched
+
+
+def places(walk: Walk) -> list[tuple[str, bytes]]:
+    return [(document_key(arrival.url), arrival.digest) for arrival in walk.path]
+
+
+@given(webs(), st.integers(1, 8), st.integers(1, 15_000), st.integers(1, 20), st.data())
+def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_without(
+    publisher: Callable[[str], Arrival | Note],
+    documents: int,
+    body_bytes: int,
+    entries: int,
+    data: st.DataObject,
+) -> None:
+    """R17, R18; design, section 4: never asks twice for one URL; look-ahead changes nothing."""
+    limits = WalkLimits(documents=documents, bytes=body_bytes, entries=entries)
+    subscription = dataclasses.replace(an_arrival(FEED, archive(11)), hops=(f"{O}/hop",))
+    trail = data.draw(st.sampled_from(TRAILS), label="trail")
+    plain = a_walk(subscription, limits=limits, look_ahead=False, trail=trail)
+    finish(plain, publisher)
+    ahead = a_walk(subscription, limits=limits, max_window=data.draw(st.integers(0, 8)), trail=trail)
+    fetched = answer_in_any_order(ahead, publisher, data)
+
+    assert all(times == 1 for times in fetched.values())
+    assert places(ahead) == places(plain)
+    assert ahead.ending == plain.ending
+    assert [ahead.news(url) for url in urls_of(ahead)] == [plain.news(url) for url in urls_of(plain)]
+    assert len(ahead.path) <= documents
+    assert ahead.path[:-1] == () or sum(each.body_bytes for each in ahead.path[:-1]) < body_bytes
+    assert ahead.path[:-1] == () or sum(each.entries for each in ahead.path[:-1]) < entries
+    assert len({document_key(arrival.final_url) for arrival in ahead.path}) == len(ahead.path)

@@ -1,0 +1,208 @@
+"""Real feeds through the whole proxy, with feedparser to say whether a reader sees the same as before.
+
+Every well-formed Atom 1.0 and RSS 0.9x/2.0 document of the corpus beside the project is served twice: as it
+is, and cut into a chain of archive documents, each in a folder of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pytest
+
+from tests.chains import NotCuttableError, Part, Seen, anatomy, cut, differences, head_seen, seen
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
+
+CORPUS: Final = Path(__file__).parents[3] / "shared" / "corpus"
+XML: Final = "application/xml"
+PROXY_URL: Final = "http://proxy.test/feed"
+
+T = TypeVar("T")
+
+REPEATED: Final = {
+    "Resources/scriptingNews.rss": 48,
+    "data/atom10_2.xml": 5,
+    "data/atom10_feed_authors.xml": 4,
+    "data/items_without_titles.xml": 3,
+    "resources/CDATATestFeed.xml": 1,
+    "base/services2.xml": 1,
+    "base/vehicles2.xml": 1,
+    "multiplechanges/deleted_updated.atom": 1,
+    "multiplechanges/updated_deleted.atom": 1,
+    "feeds/2-updated_t1.atom": 2,
+    "feeds/3-added_t3.atom": 3,
+    "feeds/4-deleted_t3.atom": 2,
+    "feeds/5-deleted_t2.atom": 1,
+    "feeds/6-deleted_t1.atom": 0,
+    "93_empty_titles_caused_by_list_of_values/index.atom": 3,
+}
+"""Feeds with several entries of one id or guid, of which one stays (R10), and those with tombstones that take
+entries away (R19): how many identities come out."""
+
+OTHER_HEADS: Final = {
+    "links": "R21: history links leave, self and via are the proxy's",
+    "language": "no xml:lang stands on the root of the output, for it would hold for every entry",
+    "fh_archive": "R21",
+    "fh_complete": "R21",
+    "sx_sharing": "it stands beside the channel, not in it",
+}
+"""What differs in any head, and why."""
+
+# feedparser does not read the text of elements that it does not know when they have attributes.
+GAINS_A_BASE: Final = {
+    "atom/atom_relative.xml": {"icon", "logo"},
+    "references/atom-ns.xml": {"media_community"},
+    "resources/rss_0.91U.xml": {"docs"},
+    "resources/rss_0.92.xml": {"docs"},
+    "resources/rss_0.92_alt.xml": {"docs"},
+    "resources/rss_0.94.xml": {"docs"},
+    "resources/rss_2.0.xml": {"docs"},
+}
+
+pytestmark = [
+    pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}"),
+    pytest.mark.timeout(90),
+]
+
+
+@pytest.fixture
+async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """A proxy for all feeds of a test: it asks none of their hosts, and for no document twice."""
+    config = a_config(
+        tmp_path,
+        fetch={"allow_hosts": ("127.0.0.1",), "concurrency_per_host": 8},
+        freshness={"minimum_seconds": 86_400.0},
+        history={"warn_entry": False},
+    )
+    async with running(config) as proxy:
+        yield proxy
+
+
+def feeds(*folders: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and body of every well-formed feed of the formats that the proxy reads."""
+    for folder in folders:
+        for path in sorted((CORPUS / folder).rglob("*")):
+            if path.is_file() and is_feed(body := path.read_bytes()):
+                yield path.relative_to(CORPUS).as_posix(), body
+
+
+def is_feed(body: bytes) -> bool:
+    try:
+        anatomy(body)
+    except NotCuttableError:
+        return False
+    return True
+
+
+def listed(name: str, table: Mapping[str, T]) -> T | None:
+    return next((value for ending, value in table.items() if name.endswith(f"/{ending}")), None)
+
+
+def objections(name: str, before: list[Seen], after: list[Seen]) -> Iterator[str]:
+    """Say in what the entries that come out are other ones than those that went in."""
+    expected = listed(name, REPEATED)
+    if expected is None:
+        yield from differences(before, after)
+        return
+    ids = [entry["id"] for entry in after]
+    if len(ids) == len(before) or len(ids) != len(set(ids)) or len(ids) != expected:
+        yield f"{[entry['id'] for entry in before]} became {ids}"
+    yield from (f"{entry} is none of the publisher's" for entry in after if entry not in before)
+
+
+def head_objections(name: str, before: Seen, after: Seen) -> Iterator[str]:
+    """Say in what the head that comes out says other things than the one that went in."""
+    for field in sorted({*before, *after} - set(OTHER_HEADS) - (listed(name, GAINS_A_BASE) or set())):
+        if before.get(field) != after.get(field):
+            yield f"head: {field} {before.get(field)!r} became {after.get(field)!r}"
+
+
+async def served(proxy: Proxy, name: str, url: str) -> Reply:
+    reply = await proxy.whole(url)
+    assert reply.status == 200, (name, reply.body)
+    return reply
+
+
+async def test_a_reader_sees_every_feed_as_its_publisher_wrote_it(proxy: Proxy, origin: Origin) -> None:
+    """R20 to R22: entries and head, whatever the format makes of them."""
+    found: list[tuple[str, str]] = []
+    count = 0
+    for number, (name, body) in enumerate(feeds("real", "rfc5005")):
+        path = f"/feeds/{number}/feed.xml"
+        origin.publish(path, body, content_type=XML)
+        url = origin.url(path)
+        reply = await served(proxy, name, url)
+        content_type = reply.headers["Content-Type"]
+        after = seen(reply.body, PROXY_URL, content_type)
+        found += [(name, why) for why in objections(name, seen(body, url, XML), after)]
+        head = head_seen(body, url, XML)
+        found += [
+            (name, why) for why in head_objections(name, head, head_seen(reply.body, PROXY_URL, content_type))
+        ]
+        count += 1
+    assert found == []
+    assert count > 200
+
+
+async def test_a_reader_sees_every_entry_of_a_chain_as_in_its_own_document(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R2, R11, R22: whatever is relative means what it meant in the document that the entry stood in."""
+    found: list[tuple[str, str]] = []
+    count = 0
+    for number, (name, body) in enumerate(feeds("real", "rfc5005")):
+        try:
+            parts = cut(body, lambda place, n=number: origin.url(f"/{n}/{'older/' * place}feed.xml"))  # type: ignore[misc]
+        except NotCuttableError:
+            continue
+        before: list[Seen] = []
+        for part in parts:
+            origin.publish(part.url.removeprefix(origin.url("")), part.body, content_type=XML)
+            before += seen(part.body, part.url, XML)
+        reply = await served(proxy, name, parts[0].url)
+        if not reply.reconstruction.startswith(f"complete;documents={len(parts)};"):
+            found.append((name, reply.reconstruction))
+        after = seen(reply.body, PROXY_URL, reply.headers["Content-Type"])
+        found += [(name, why) for why in objections(name, before, after)]
+        count += 1
+    assert found == []
+    assert count > 200
+
+
+def test_a_reader_sees_every_conformance_case_as_in_its_own_document() -> None:
+    """R11, R22: the many small cases of other projects, cut, made self-contained and joined."""
+    found: list[tuple[str, str]] = []
+    count = 0
+    for name, body in feeds("conf"):
+        try:
+            parts = cut(body, lambda place: f"http://site.test/{'older/' * place}feed.xml")
+        except NotCuttableError:
+            continue
+        after = seen(joined(parts), PROXY_URL, f"{XML}; charset=utf-8")
+        before = [entry for part in parts for entry in seen(part.body, part.url, XML)]
+        found += [(name, why) for why in differences(before, after)]
+        count += 1
+    assert found == []
+    assert count > 1000
+
+
+def joined(parts: list[Part]) -> bytes:
+    """The entries of a chain under the head of its first document."""
+    made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
+    context, subscription = made[0].context(), made[0].document
+    entries = b"".join(each.entry(n, context) for each in made for n in range(len(each.document.entries)))
+    head = compose_head(subscription)
+    prologue = compose_prologue(
+        subscription.family,
+        head.text,
+        prefixes=head.prefixes | prefixes_in(entries),
+        address=Address(PROXY_URL, parts[0].url),
+        is_complete=True,
+    )
+    return prologue + entries + EPILOGUE[subscription.family]

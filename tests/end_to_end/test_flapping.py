@@ -1,0 +1,213 @@
+"""Publishers that change their mind: formats, kinds, `current`; a store that fails (R1, R3, R8, R25)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.feeds import an_item, atom, ids, publish_chain, rss
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from wholefeed.errors import StorageFullError
+
+
+async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Proxy, origin: Origin) -> None:
+    """R8, R23, R25: what was remembered waits for its format to come back."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2)))
+    assert ids((await proxy.refreshed(url)).body) == ["c", "b", "a"]
+
+    origin.publish("/feed", rss(an_item("y", 5), an_item("x", 4)))
+    reply = await proxy.refreshed(url)
+    assert reply.headers["Content-Type"].startswith("application/rss+xml")
+    assert ids(reply.body) == ["y", "x"]
+    origin.publish("/feed", rss(an_item("z", 6), an_item("y", 5)))
+    assert ids((await proxy.refreshed(url)).body) == ["z", "y", "x"]
+
+    origin.publish("/feed", atom(an_item("d", 7)))
+    assert ids((await proxy.refreshed(url)).body) == ["d", "c", "b", "a"]
+    origin.publish("/feed", rss(an_item("zz", 8)))
+    assert ids((await proxy.refreshed(url)).body) == ["zz", "z", "y", "x"]
+
+
+async def test_what_is_remembered_of_one_format_takes_no_place_of_the_others(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R8, R23, R25: also when the open memory document is full, and those behind it are the other's."""
+    monkeypatch.setattr("wholefeed.core.compose.remember.SEALED_ENTRIES", 3)
+    url = origin.url("/feed")
+    for body in (atom(an_item("a", 1)), atom(an_item("b", 2)), rss(an_item("x", 3)), rss(an_item("y", 4))):
+        origin.publish("/feed", body)
+        await proxy.whole(url)
+        await proxy.refreshed(url)
+    origin.publish("/feed", atom(*(an_item(name, 5) for name in "cdef")))
+    await proxy.refreshed(url)
+    origin.publish("/feed", atom(an_item("g", 6)))
+    assert sorted(ids((await proxy.refreshed(url)).body)) == list("abcdefg")
+    origin.publish("/feed", rss(an_item("z", 7)))
+    assert sorted(ids((await proxy.refreshed(url)).body)) == list("xyz")
+
+
+async def test_a_chain_in_another_format_is_left_behind(proxy: Proxy, origin: Origin) -> None:
+    """R23."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=2)
+    await proxy.whole(url)
+    expected = publish_chain(origin, archives=1, make=rss)
+    origin.publish("/archive/1", rss(an_item("e2", 2), an_item("e1", 1), archive=True))
+    reply = await proxy.refreshed(url, full=True)
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+async def test_a_chain_that_keeps_its_urls_in_another_format_is_fetched_anew(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R13, R14, R23: what is settled of one format is missing of the other."""
+    url = origin.url("/feed")
+    for make in (atom, rss, atom):
+        expected = publish_chain(origin, archives=3, make=make)
+        proxy.clock.advance(90_000)
+        reply = await proxy.whole(url)
+        assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+async def test_a_chain_half_in_another_format_is_tried_in_its_time(proxy: Proxy, origin: Origin) -> None:
+    """R14, R23."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=2)
+    await proxy.whole(url)
+    origin.publish("/feed", rss(an_item("x", 9), prev_archive="/archive/2"))
+    assert (await proxy.refreshed(url)).state == "partial"
+    origin.forget_requests()
+    proxy.clock.advance(1000)
+    assert (await proxy.whole(url)).state == "partial"
+    assert origin.counts() == {"/feed": 1}
+    expected = publish_chain(origin, archives=2, make=rss)
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(ids(reply.body))) == ("complete", sorted([*expected, "x"]))
+
+
+async def test_what_a_complete_feed_took_away_does_not_come_back(proxy: Proxy, origin: Origin) -> None:
+    """R1, R25."""
+    url = origin.url("/feed")
+    for body, expected in (
+        (atom(an_item("x", 1)), ["x"]),
+        (atom(an_item("a", 2)), ["a", "x"]),
+        (atom(an_item("a", 2), complete=True), ["a"]),
+        (atom(an_item("b", 3), an_item("a", 2)), ["b", "a"]),
+        (atom(an_item("b", 3)), ["b", "a"]),
+    ):
+        origin.publish("/feed", body)
+        await proxy.whole(url)
+        assert ids((await proxy.refreshed(url)).body) == expected
+
+
+async def test_current_is_followed_once(proxy: Proxy, origin: Origin) -> None:
+    """R3: the document that it names serves, whatever it says itself."""
+    origin.publish("/a", atom(an_item("a", 1), current="/b"))
+    origin.publish("/b", atom(an_item("b", 2), current="/c"))
+    origin.publish("/c", atom(an_item("c", 3), current="/a"))
+    url = origin.url("/a")
+    for _ in range(3):
+        assert ids((await proxy.whole(url)).body) == ["b"]
+        proxy.clock.advance(4000)
+    assert set(origin.counts()) == {"/a", "/b"}
+
+
+async def test_a_document_whose_archive_names_it_is_walked_all_the_same(proxy: Proxy, origin: Origin) -> None:
+    """R17: a template that writes one `self` into every document ends no chain."""
+    origin.publish("/feed", atom(an_item("c", 3), self="/1", prev_archive="/1"))
+    origin.publish("/1", atom(an_item("b", 2), archive=True, self="/0", prev_archive="/0"))
+    origin.publish("/0", atom(an_item("a", 1), archive=True, self="/1"))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", ["c", "b", "a"])
+
+
+async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 20."""
+    origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1#a\\b"))
+    origin.publish("/1", atom(an_item("a", 1), archive=True))
+    assert ids((await proxy.whole(origin.url("/feed"))).body) == ["b", "a"]
+
+
+@pytest.mark.fault("68")
+async def test_what_could_not_be_published_is_published_later(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R14; FAULTS 68: also when the publisher has nothing new to say since."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
+    await proxy.whole(url)
+
+    async def full(*_: object, **__: object) -> None:
+        raise StorageFullError("the volume is full")
+
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
+    with monkeypatch.context() as broken, capture_logs() as lines:
+        broken.setattr(proxy.store, "publish", full)
+        reply = await proxy.refreshed(url)
+        assert (reply.status, ids(reply.body)) == (200, ["a"])
+    assert "feed.unkept" in [line["event"] for line in lines]
+    assert "refresh.failed" not in [line["event"] for line in lines]
+
+    assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
+
+
+@pytest.mark.fault("67")
+async def test_what_was_not_published_is_taken_up_at_the_next_start(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R14; FAULTS 67."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
+
+    async def full(*_: object, **__: object) -> None:
+        raise StorageFullError("the volume is full")
+
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
+        monkeypatch.setattr(proxy.store, "publish", full)
+        await proxy.refreshed(url)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.settled()
+        assert ids((await proxy.get(url)).body) == ["b", "a"]
+
+
+async def test_no_more_is_remembered_than_a_feed_may_hold(tmp_path: Path, origin: Origin) -> None:
+    """R18."""
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, limits={"entries_per_feed": 5})) as proxy:
+        for turn in range(4):
+            origin.publish("/feed", atom(*(an_item(f"{turn}-{n}", turn) for n in range(3))))
+            await proxy.whole(url)
+            await proxy.refreshed(url)
+        reply = await proxy.get(url)
+        assert reply.state == "partial"
+        assert len(ids(reply.body)) <= 1 + 5 + 3
+        (missing,) = (await proxy.status(url))["missing"]
+        assert missing["reason"] == "limit"
+
+
+async def test_a_forward_chain_is_not_walked_anew_each_time(proxy: Proxy, origin: Origin) -> None:
+    """R3, R14: it goes on from the newest archive that is known."""
+    for number in range(1, 6):
+        origin.publish(
+            f"/{number}",
+            atom(
+                an_item(str(number), number),
+                archive=True,
+                next_archive=f"/{number + 1}" if number < 5 else None,
+                prev_archive=f"/{number - 1}" if number > 1 else None,
+            ),
+        )
+    url = origin.url("/1")
+    first = await proxy.whole(url)
+    origin.forget_requests()
+    proxy.clock.advance(4000)
+    assert ids((await proxy.whole(url)).body) == ids(first.body)
+    assert set(origin.counts()) == {"/5"}

@@ -1,0 +1,299 @@
+"""Refreshes, and what stays through all of them (rules R8, R10, R13, R15, R17, R18, R23, R24)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import an_item, atom, ids, publish_chain, rss, texts
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.service.refresh.flights import Flights
+from wholefeed.store.rows import FeedRow
+
+
+async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Origin) -> None:
+    """R13, R14: the newest archive is looked at once more when it stops being the newest, then never."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.forget_requests()
+
+    expected = publish_chain(origin, archives=4)
+    proxy.clock.advance(3600)
+    reply = await proxy.whole(url)
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert origin.counts() == {"/feed": 1, "/archive/4": 1, "/archive/3": 1}
+
+    origin.forget_requests()
+    expected = publish_chain(origin, archives=5)
+    proxy.clock.advance(90_000)
+    reply = await proxy.whole(url)
+    assert ids(reply.body) == expected
+    assert origin.counts() == {"/feed": 1, "/archive/5": 1, "/archive/4": 1}
+
+
+@pytest.mark.fault("52")
+async def test_an_archive_that_still_grows_is_seen(proxy: Proxy, origin: Origin) -> None:
+    """R13; FAULTS 52: publishers do link archives that still grow; the new body replaces the old one."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
+    origin.publish("/1", atom(an_item("a", 1), archive=True))
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("d", 4), prev_archive="/1"))
+    origin.publish("/1", atom(an_item("b", 2), an_item("a", 1), archive=True))
+    proxy.clock.advance(90_000)
+    reply = await proxy.whole(url)
+    assert ids(reply.body) == ["d", "c", "b", "a"]
+    assert "ArchiveChanged" in str((await proxy.status(url))["notes"])
+
+
+@pytest.mark.parametrize(("marked", "asked"), [(False, {"/feed", "/2", "/1"}), (True, {"/feed", "/2"})])
+async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
+    proxy: Proxy, origin: Origin, marked: bool, asked: set[str]
+) -> None:
+    """R13: it never settles; fh:archive says that it may."""
+    url = origin.url("/feed")
+
+    def publish(newest: str) -> None:
+        origin.publish("/feed", atom(an_item(newest, 4), prev_archive="/2"))
+        for path, item, older in (("/2", an_item("b", 2), "/1"), ("/1", an_item("a", 1), None)):
+            body = atom(item, archive=marked, prev_archive=older)
+            origin.publish(path, body, headers=[("Cache-Control", "no-store")])
+
+    publish("c")
+    await proxy.whole(url)
+    for newest in ("d", "e"):
+        publish(newest)
+        origin.forget_requests()
+        proxy.clock.advance(90_000)
+        await proxy.whole(url)
+        assert set(origin.counts()) == asked
+
+
+@pytest.mark.fault("53")
+async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Origin) -> None:
+    """R13; FAULTS 53: a stored archive that is gone at the publisher's serves, completeness stands."""
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    origin.remove("/archive/1")
+    origin.remove("/archive/2")
+    proxy.clock.advance(90_000)
+    reply = await proxy.whole(url)
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+
+
+async def test_a_correction_in_the_subscription_document_replaces_the_archived_entry(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R10; RFC 5005, 4.1 and 4.2: and it stays when it has left the subscription document (R8)."""
+    url = origin.url("/feed")
+    origin.publish("/1", atom(an_item("a", 1, "wrong"), an_item("z", 0), archive=True))
+    origin.publish("/feed", atom(an_item("a", 5, "right"), updated=5, prev_archive="/1"))
+    reply = await proxy.whole(url)
+    assert ids(reply.body) == ["a", "z"]
+    assert texts(reply.body)["a"] == "right"
+
+    origin.publish("/feed", atom(an_item("b", 6), updated=6, prev_archive="/1"))
+    reply = await proxy.refreshed(url)
+    assert ids(reply.body) == ["b", "a", "z"]
+    assert texts(reply.body)["a"] == "right"
+
+
+async def test_an_entry_that_moved_into_an_archive_stands_once(proxy: Proxy, origin: Origin) -> None:
+    """R8, R10: no entry is lost or doubled on its way from the subscription document into the archive."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1), updated=2))
+    await proxy.whole(url)
+    origin.publish("/1", atom(an_item("a", 1), updated=1, archive=True))
+    origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2), updated=3, prev_archive="/1"))
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(ids(reply.body))) == ("complete", ["a", "b", "c"])
+
+
+async def test_detached_documents_come_back_without_a_fetch(proxy: Proxy, origin: Origin) -> None:
+    """R15."""
+    url = origin.url("/feed")
+    expected = publish_chain(origin, archives=2)
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("x"), complete=True))
+    assert ids((await proxy.refreshed(url)).body) == ["x"]
+    origin.forget_requests()
+    publish_chain(origin, archives=2)
+    reply = await proxy.refreshed(url)
+    assert reply.state == "complete"
+    assert [name for name in ids(reply.body) if name != "x"] == expected
+    assert "/archive/1" not in origin.counts()
+
+
+@pytest.mark.parametrize(
+    ("older", "state"),
+    [("/1", "complete"), ("/feed", "partial"), ("/2", "partial")],
+    ids=["names itself", "back to the start", "back to the newest archive"],
+)
+async def test_a_loop_ends_the_chain(proxy: Proxy, origin: Origin, older: str, state: str) -> None:
+    """R17; FAULTS 50: a document whose older link names itself is the end; a larger circle is partial."""
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
+    origin.publish("/2", atom(an_item("b", 2), archive=True, prev_archive="/1"))
+    origin.publish("/1", atom(an_item("a", 1), archive=True, prev_archive=older))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert reply.state == state
+    assert [name for name in ids(reply.body) if len(name) == 1] == ["c", "b", "a"]
+    assert max(origin.counts().values()) == 1
+
+
+async def test_another_format_in_the_chain_counts_as_missing(proxy: Proxy, origin: Origin) -> None:
+    """R23; FAULTS 59."""
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
+    origin.publish("/2", rss(an_item("b", 2), archive=True))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert reply.reconstruction == "partial;documents=1;entries=1;missing=1"
+    (missing,) = (await proxy.status(origin.url("/feed")))["missing"]
+    assert missing["reason"] == "format"
+
+
+async def test_another_sites_archive_joins_only_with_a_confirmation(proxy: Proxy) -> None:
+    """R24; FAULTS 22: the same atom:id, or a `current` that leads back."""
+    async with Origin("127.0.0.1") as here, Origin("127.0.0.2") as there:
+        for path, feed_id, current in (
+            ("/same", "urn:feed", None), ("/back", "urn:other", here.url("/back")), ("/alien", "urn:x", None),
+        ):  # fmt: skip
+            here.publish(path, atom(an_item("b", 2), prev_archive=there.url(path)))
+            there.publish(path, atom(an_item("a", 1), feed_id=feed_id, archive=True, current=current))
+        assert (await proxy.whole(here.url("/same"))).state == "complete"
+        assert (await proxy.whole(here.url("/back"))).state == "complete"
+        reply = await proxy.whole(here.url("/alien"))
+        assert (reply.state, ids(reply.body)[1:]) == ("partial", ["b"])
+        (missing,) = (await proxy.status(here.url("/alien")))["missing"]
+        assert missing["reason"] == "cross-origin-unconfirmed"
+
+
+async def test_entries_of_one_feed_are_not_another_feeds(proxy: Proxy, origin: Origin) -> None:
+    """R9; FAULTS 23: identity is scoped to the feed."""
+    origin.publish("/mine", atom(an_item("a", 1, "mine")))
+    origin.publish("/theirs", atom(an_item("a", 9, "theirs")))
+    await proxy.whole(origin.url("/mine"))
+    await proxy.whole(origin.url("/theirs"))
+    assert texts((await proxy.whole(origin.url("/mine"))).body) == {"a": "mine"}
+
+
+async def test_a_link_that_cannot_be_followed_ends_it_partial(proxy: Proxy, origin: Origin) -> None:
+    """FAULTS 16: and stays so when the subscription document has not changed."""
+    origin.publish("/feed", atom(an_item("a", 1), prev_archive="ftp://o.test/1"), etag='"1"')
+    url = origin.url("/feed")
+    assert (await proxy.whole(url)).state == "partial"
+    assert (await proxy.refreshed(url)).state == "partial"
+    (missing,) = (await proxy.status(url))["missing"]
+    assert missing["reason"] == "bad-link"
+
+
+@pytest.mark.parametrize(
+    ("limits", "key"),
+    [
+        ({"documents_per_feed": 3}, "limits.documents_per_feed"),
+        ({"entries_per_feed": 5}, "limits.entries_per_feed"),
+        ({"feed_bytes": 2000}, "limits.feed_bytes"),
+    ],
+)
+async def test_a_limit_ends_the_walk_partial_never_with_an_error(
+    tmp_path: Path, origin: Origin, limits: dict[str, int], key: str
+) -> None:
+    """R18."""
+    publish_chain(origin, archives=9)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, limits=limits)) as proxy:
+        reply = await proxy.whole(url)
+        assert (reply.status, reply.state) == (200, "partial")
+        status = await proxy.status(url)
+        assert [missing["reason"] for missing in status["missing"]] == ["limit"]
+        assert key in str(status["notes"])
+
+
+async def test_a_walk_takes_no_longer_than_it_may(tmp_path: Path, origin: Origin) -> None:
+    """R18: what has arrived by then is kept."""
+    publish_chain(origin, archives=3)
+    async with running(a_config(tmp_path, limits={"walk_seconds": 1})) as proxy:
+        with origin.held("/archive/2"):
+            reply = await proxy.whole(origin.url("/feed"))
+        assert (reply.state, ids(reply.body)[1:]) == ("partial", ["e8", "e7", "e6", "e5"])
+
+
+async def test_a_newer_parser_reads_the_stored_bodies_again(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, section 6: without a second fetch, the old segments serving meanwhile."""
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    first = await proxy.whole(url)
+    origin.forget_requests()
+    for module in ("documents.reparse", "refresh.publish", "documents.shapes"):
+        monkeypatch.setattr(f"wholefeed.service.{module}.PARSER_VERSION", PARSER_VERSION + 1)
+    reply = await proxy.refreshed(url)
+    assert (ids(reply.body), reply.headers["ETag"]) == (expected, first.headers["ETag"])
+    assert set(origin.counts()) == {"/feed"}
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    assert {row.parser_version for row in await proxy.store.documents(feed.id)} == {PARSER_VERSION + 1}
+    async with proxy.store.snapshot(feed.id) as snapshot:
+        assert {segment.parser_version for segment in snapshot.segments} == {PARSER_VERSION + 1}
+
+
+async def test_entries_without_an_author_follow_the_heads_they_stand_under(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R22: an archive's authors go into its entries where the subscription document's differ."""
+    url = origin.url("/feed")
+    old = atom(an_item("a", 1), archive=True)
+    new = atom(an_item("b", 2), prev_archive="/1")
+    origin.publish("/1", old)
+    origin.publish("/feed", new)
+    assert (await proxy.whole(url)).body.count(b"<name>Ann</name>") == 1
+    origin.publish("/feed", new.replace(b"Ann", b"Bea"))
+    body = (await proxy.refreshed(url)).body
+    assert (body.count(b"<name>Ann</name>"), body.count(b"<name>Bea</name>")) == (1, 1)
+
+
+async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R14: when the refresh looks for what to do next, and one is wished for at that moment."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.whole(url)
+    wished = False
+    real = proxy.store.feed
+
+    async def feed(feed_id: int) -> FeedRow | None:
+        nonlocal wished
+        found = await real(feed_id)
+        refreshes = proxy.service._refreshes
+        if not wished and refreshes.running(feed_id) and feed_id not in refreshes._running:
+            wished = True
+            await proxy.service.refresh(url)
+        return found
+
+    monkeypatch.setattr(proxy.store, "feed", feed)
+    origin.forget_requests()
+    await proxy.refreshed(url)
+    assert wished
+    assert len(origin.requests_for("/feed")) == 2
+
+
+async def test_a_flight_that_has_ended_is_not_joined() -> None:
+    """Not even before the loop has told so: what is wished for then would wait for ever."""
+    flights: Flights[str, int] = Flights()
+    at_the_end: list[asyncio.Task[int] | None] = []
+
+    async def fly(number: int) -> int:
+        asyncio.get_running_loop().call_soon(lambda: at_the_end.append(flights.running("key")))
+        return number
+
+    assert await flights.join("key", lambda: fly(1)) == 1
+    assert await flights.join("key", lambda: fly(2)) == 2
+    await asyncio.sleep(0)
+    assert at_the_end == [None, None]
+    assert len(flights) == 0

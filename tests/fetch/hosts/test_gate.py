@@ -1,0 +1,429 @@
+"""wholefeed.fetch.hosts: politeness. Time is a number here, and nobody sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
+from wholefeed.fetch.hosts.breaker import LIMIT, PAUSE_SECONDS
+from wholefeed.fetch.hosts.gate import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Visit
+
+
+class Clock:
+    """A clock that stands still until the test moves it, and what is called back by it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
+
+    def __call__(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        timer = Timer(self._calls)
+        self._calls[timer] = (self.now + seconds, call)
+        return timer
+
+    async def passes(self, seconds: float) -> None:
+        """Move on, and call back what is due."""
+        self.now += seconds
+        for timer, (at, call) in list(self._calls.items()):
+            if at <= self.now:
+                del self._calls[timer]
+                call()
+        await settled()
+
+
+class Timer:
+    def __init__(self, calls: dict[object, tuple[float, Callable[[], None]]]) -> None:
+        self._calls = calls
+
+    def cancel(self) -> None:
+        self._calls.pop(self, None)
+
+
+def a_gate(
+    clock: Clock | None = None, *, concurrency: int = 32, per_host: int = 4, interval: float = 0
+) -> HostGate:
+    clock = clock or Clock()
+    return HostGate(
+        concurrency=concurrency,
+        per_host=per_host,
+        min_interval_seconds=interval,
+        clock=clock,
+        call_later=clock.call_later,
+    )
+
+
+class Crowd:
+    """Requests that hold their place until they are told to go."""
+
+    def __init__(self, gate: HostGate) -> None:
+        self._gate = gate
+        self.tasks: list[asyncio.Task[None]] = []
+        self.running: list[str] = []
+        self._places = asyncio.Semaphore(0)
+        self._is_over = False
+
+    async def _request(self, host: str) -> None:
+        async with self._gate.slot(host, 443, url=f"https://{host}/"):
+            self.running.append(host)
+            if not self._is_over:
+                await self._places.acquire()
+
+    async def arrives(self, *hosts: str) -> None:
+        self.tasks += [asyncio.create_task(self._request(host)) for host in hosts]
+        await settled()
+
+    async def leaves(self, requests: int = 1) -> None:
+        """Let those go that came first."""
+        for _ in range(requests):
+            self._places.release()
+        await settled()
+
+    async def goes(self) -> list[BaseException | None]:
+        self._is_over = True
+        await self.leaves(len(self.tasks))
+        return await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def a_crowd(gate: HostGate) -> AsyncIterator[Crowd]:
+    crowd = Crowd(gate)
+    yield crowd
+    await crowd.goes()
+
+
+async def visited(
+    gate: HostGate, tell: Callable[[Visit], Any] = lambda _visit: None, *, host: str = "a", port: int = 443
+) -> None:
+    async with gate.slot(host, port, url=f"https://{host}/feed") as visit:
+        tell(visit)
+
+
+async def refusal(gate: HostGate, *, host: str = "a", port: int = 443) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        await visited(gate, host=host, port=port)
+    return caught.value
+
+
+def good(visit: Visit) -> None:
+    visit.answered(is_strained=False)
+
+
+def busy(visit: Visit) -> None:
+    visit.answered(is_strained=True)
+
+
+def unreachable(visit: Visit) -> None:
+    visit.failed("connection-failed", is_heard=False)
+
+
+async def a_dead_host(gate: HostGate, port: int = 443) -> None:
+    for _ in range(LIMIT):
+        await visited(gate, unreachable, port=port)
+
+
+# Places
+
+
+async def test_a_host_gets_no_more_requests_at_once_than_it_may() -> None:
+    """FAULTS 24."""
+    async with a_crowd(a_gate(per_host=2)) as crowd:
+        await crowd.arrives("a", "a", "a", "b")
+        assert crowd.running == ["a", "a", "b"]
+
+
+async def test_no_more_requests_run_at_once_than_may_in_all() -> None:
+    async with a_crowd(a_gate(concurrency=3)) as crowd:
+        await crowd.arrives("a", "b", "c", "d")
+        assert crowd.running == ["a", "b", "c"]
+
+
+@pytest.mark.fault("24")
+async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
+    """FAULTS 24: links at one host leave places for the others."""
+    async with a_crowd(a_gate(concurrency=3, per_host=2)) as crowd:
+        await crowd.arrives(*["victim"] * 200, "other")
+        assert crowd.running == ["victim", "victim", "other"]
+
+
+async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest() -> None:
+    async with a_crowd(a_gate(concurrency=4)) as crowd:
+        await crowd.arrives(*["slow"] * 20)
+        assert crowd.running == ["slow"] * 4
+        await crowd.arrives("late", "later", "late")
+        await crowd.leaves(2)
+        assert crowd.running == ["slow"] * 4 + ["late", "later"]
+
+
+async def test_a_queue_is_served_in_order() -> None:
+    gate = a_gate(per_host=1)
+    order: list[int] = []
+
+    async def request(number: int) -> None:
+        async with gate.slot("a", 443, url="https://a/"):
+            order.append(number)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(request(number) for number in range(20)))
+    assert order == list(range(20))
+
+
+async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None:
+    gate = a_gate(per_host=1, concurrency=1)
+    with pytest.raises(ZeroDivisionError):
+        await visited(gate, lambda _: 1 // 0)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("a", "a", "b")
+        for task in crowd.tasks:
+            task.cancel()
+        await settled()
+    assert len(gate) == 0
+    async with gate.slot("a", 443, url="https://a/"):
+        assert len(gate) == 1
+
+
+async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/"):
+        second = asyncio.create_task(visited(gate))
+        await settled()
+    second.cancel()  # its turn has come, but it has not run since
+    await asyncio.wait({second})
+    assert second.cancelled()
+    await visited(gate)
+    assert len(gate) == 0
+
+
+async def test_requests_of_one_host_are_spaced_out() -> None:
+    """Design, section 2: fetch.min_interval_per_host_seconds."""
+    clock = Clock()
+    async with a_crowd(a_gate(clock, interval=2.0)) as crowd:
+        await crowd.arrives("a", "a", "b", "a")
+        assert crowd.running == ["a", "b"]
+        await clock.passes(1.0)
+        assert crowd.running == ["a", "b"]
+        await clock.passes(1.0)
+        assert crowd.running == ["a", "b", "a"]
+        await clock.passes(2.0)
+        assert crowd.running == ["a", "b", "a", "a"]
+
+
+async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
+    gate = a_gate(per_host=1)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives(*["a"] * (1 + MAX_WAITING_PER_HOST))
+        error = await refusal(gate)
+        assert isinstance(error, QueueFullError)
+        assert (error.answer_status, error.slug, error.retry_after_seconds) == (503, "overloaded", 10)
+        await visited(gate, host="b")
+
+
+async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
+    gate = a_gate(concurrency=1)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
+        assert isinstance(await refusal(gate), QueueFullError)
+        await crowd.leaves()
+        await crowd.arrives("a")
+    assert crowd.running[-1] == "a"
+
+
+# Pace
+
+
+async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
+    gate = a_gate(per_host=4)
+    await visited(gate, busy)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives(*["a"] * 5)
+        assert crowd.running == ["a"] * 2
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
+    gate = a_gate(per_host=4)
+    await visited(gate, lambda visit: visit.failed("timeout", is_heard=is_heard))
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives(*["a"] * 5)
+        assert crowd.running == ["a"] * 2
+
+
+async def test_a_host_that_answers_well_again_gets_its_places_back() -> None:
+    gate = a_gate(per_host=4)
+    await visited(gate, busy)
+    for _ in range(2 + 3):
+        await visited(gate, good)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives(*["a"] * 5)
+        assert crowd.running == ["a"] * 4
+
+
+# Hosts that are left alone
+
+
+async def test_a_host_that_asked_to_be_left_alone_is() -> None:
+    """FAULTS 55."""
+    clock = Clock()
+    gate = a_gate(clock)
+    await visited(gate, lambda visit: visit.answered(is_strained=True, rest_seconds=60), port=80)
+    clock.now += 20
+    error = await refusal(gate)
+    assert (error.slug, error.retry_after_seconds, error.url) == ("host-backoff", 40, "https://a/feed")
+    await visited(gate, host="b")
+    clock.now += 40
+    await visited(gate)
+
+
+async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
+    gate = a_gate()
+    gate.penalize("a", gate.now() + 60)
+    gate.penalize("a", gate.now() + 1)
+    assert gate.blocked_seconds("a") == 60
+    assert gate.blocked_seconds("b") == 0
+
+
+async def test_requests_that_wait_are_told_at_once() -> None:
+    """FAULTS 55: a long queue ends at once."""
+    gate = a_gate(per_host=1, interval=2.0)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("a", "a", "a", "b")
+        gate.penalize("a", gate.now() + 60)
+        await settled()
+        assert [task.done() for task in crowd.tasks] == [False, True, True, False]
+        ended = await crowd.goes()
+    assert [type(outcome) for outcome in ended] == [type(None), PublisherError, PublisherError, type(None)]
+
+
+async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
+    clock = Clock()
+    gate = a_gate(clock)
+    with capture_logs() as logs:
+        await a_dead_host(gate)
+        error = await refusal(gate)
+    assert (error.slug, error.answer_status, error.retry_after_seconds) == (
+        "connection-failed",
+        502,
+        PAUSE_SECONDS,
+    )
+    assert [(log["event"], log["host"], log["port"], log["slug"]) for log in logs] == [
+        ("host.rested", "a", 443, "connection-failed")
+    ]
+
+
+async def test_one_request_finds_out_whether_the_host_is_back() -> None:
+    clock = Clock()
+    gate = a_gate(clock)
+    await a_dead_host(gate)
+    clock.now += PAUSE_SECONDS
+    with capture_logs() as logs:
+        async with gate.slot("a", 443, url="https://a/feed") as probe:
+            assert (await refusal(gate)).slug == "connection-failed"
+            probe.answered(is_strained=False)
+            await visited(gate)
+    assert [log["event"] for log in logs] == ["host.recovered"]
+    assert len(gate) == 0
+
+
+async def test_a_probe_that_waits_for_its_place_is_the_only_one() -> None:
+    clock = Clock()
+    gate = a_gate(clock, concurrency=1)
+    await a_dead_host(gate)
+    clock.now += PAUSE_SECONDS
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("other", "a", "a")
+        await crowd.leaves()
+        assert crowd.running == ["other", "a"]
+        await crowd.leaves()
+        assert crowd.running == ["other", "a", "a"]
+
+
+async def test_a_cancelled_probe_makes_room_for_another() -> None:
+    clock = Clock()
+    gate = a_gate(clock)
+    await a_dead_host(gate)
+    clock.now += PAUSE_SECONDS
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("a")
+        crowd.tasks[0].cancel()
+        await settled()
+    await visited(gate, good)
+
+
+async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
+    gate = a_gate(per_host=1)
+    for _ in range(LIMIT - 1):
+        await visited(gate, lambda visit: visit.failed("timeout", is_heard=False))
+    async with gate.slot("a", 443, url="https://a/feed") as visit:
+        waiting = asyncio.create_task(refusal(gate))
+        await settled()
+        visit.failed("timeout", is_heard=False)
+        error = await waiting
+    assert isinstance(error, PublisherTimeoutError)
+    assert error.answer_status == 504
+
+
+async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
+    """No link to a closed port stops a feed at the same host."""
+    gate = a_gate()
+    await a_dead_host(gate, port=81)
+    await visited(gate, port=443)
+    assert (await refusal(gate, port=81)).slug == "connection-failed"
+
+
+@pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
+async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
+    gate = a_gate()
+    for _ in range(3 * LIMIT):
+        await visited(gate, lambda visit: visit.failed(slug, is_heard=slug != "tls-certificate"))
+    assert len(gate) == 0
+
+
+async def test_a_name_without_an_address_is_not_looked_up_for_a_minute() -> None:
+    """FAULTS 21."""
+    clock = Clock()
+    gate = a_gate(clock)
+    await visited(gate, lambda visit: visit.failed("dns-error", is_heard=False))
+    error = await refusal(gate)
+    assert (error.slug, error.retry_after_seconds) == ("dns-error", 60)
+    clock.now += 60
+    await visited(gate, good)
+
+
+# Memory
+
+
+async def test_hosts_that_nothing_is_known_of_are_forgotten() -> None:
+    gate = a_gate()
+    for number in range(100):
+        await visited(gate, good, host=f"host-{number}")
+    assert len(gate) == 0
+
+
+async def test_the_memory_for_hosts_is_bounded() -> None:
+    gate = a_gate()
+    async with gate.slot("busy", 443, url="https://busy/"):
+        for number in range(MAX_HOSTS + 100):
+            gate.penalize(f"host-{number}", gate.now() + 3600)
+        assert len(gate) == MAX_HOSTS
+        assert gate.blocked_seconds("host-0") == 0
+        assert gate.blocked_seconds(f"host-{MAX_HOSTS + 99}") == 3600
+
+
+async def test_the_memory_for_ports_is_bounded() -> None:
+    gate = a_gate()
+    for port in range(1024, 2048):
+        await visited(gate, unreachable, port=port)
+    assert len(gate._hosts["a"].breakers) == 64

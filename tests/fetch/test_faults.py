@@ -1,0 +1,559 @@
+"""wholefeed.fetch.fetcher: what goes wrong on the wire (FAULTS part C)."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gzip
+import ssl
+import time
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import brotli  # type: ignore[import-untyped]
+import pytest
+import trustme
+from structlog.testing import capture_logs
+
+from tests.answers import (
+    BODY_DRIP,
+    ENDLESS_1XX,
+    ENDLESS_BODY,
+    HEADER_DRIP,
+    Answer,
+    CloseWithoutAnswer,
+    Raw,
+    Redirect,
+    Request,
+    Reset,
+    Silence,
+    Status,
+    Truncated,
+    Wire,
+)
+from tests.fetchers import Names, a_fetcher
+from tests.origin import Origin
+from wholefeed.errors import DocumentError, PublisherStatusError, PublisherTimeoutError
+from wholefeed.fetch import exchange
+from wholefeed.fetch.failures import failure_of
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.validators import Validators
+
+FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[Origin]:
+    """A publisher that does what the test tells it."""
+    async with Origin() as origin:
+        yield origin
+
+
+async def error_of(fetcher: Fetcher, url: str) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        await fetcher.fetch(url)
+    return caught.value
+
+
+async def slug_of(origin: Origin, answer: Answer, **fetch: Any) -> str:
+    """What an answer makes of a fetch; and the next one must not suffer from it."""
+    origin.publish("/sound", FEED)
+    origin.answer("/feed", answer)
+    async with a_fetcher(**fetch) as fetcher, asyncio.timeout(20):
+        error = await error_of(fetcher, origin.url("/feed"))
+        assert (await fetcher.fetch(origin.url("/sound"))).body == FEED
+    assert error.answer_status == (504 if isinstance(error, PublisherTimeoutError) else 502)
+    return error.slug
+
+
+async def test_a_refused_connection_fails_after_the_tries_that_are_allowed() -> None:
+    """FAULTS 28."""
+    async with Origin() as origin:
+        url = origin.url("/feed")
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with a_fetcher(retries=2) as fetcher:
+        fetcher._sleep = sleep
+        error = await error_of(fetcher, url)
+    assert (error.slug, error.answer_status) == ("connection-failed", 502)
+    assert len(pauses) == 2
+
+
+async def test_a_publisher_that_is_back_in_a_moment_is_fetched() -> None:
+    """FAULTS 28."""
+    origin = Origin()
+    origin.publish("/feed", FEED)
+    await origin.start()
+    await origin.stop()
+
+    async def sleep(_: float) -> None:
+        await origin.start()
+
+    async with a_fetcher(retries=1) as fetcher:
+        fetcher._sleep = sleep
+        assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
+    await origin.stop()
+
+
+async def test_a_reset_is_a_failed_connection(origin: Origin) -> None:
+    """FAULTS 28."""
+    assert await slug_of(origin, Reset()) == "connection-failed"
+
+
+@pytest.mark.fault("29")
+async def test_a_connection_closed_without_an_answer_is_tried_once_more(origin: Origin) -> None:
+    """FAULTS 29."""
+    assert await slug_of(origin, CloseWithoutAnswer()) == "connection-failed"
+    closed = origin.requests_for("/feed")
+    assert len(closed) == 2
+    assert len({request.connection for request in closed}) == 2
+
+
+async def test_the_second_try_may_succeed(origin: Origin) -> None:
+    """FAULTS 29."""
+    origin.publish("/feed", FEED)
+    origin.fault("/feed", CloseWithoutAnswer(), times=1)
+    async with a_fetcher() as fetcher:
+        assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Silence(), id="silence"),
+        pytest.param(HEADER_DRIP, id="header drip"),
+        pytest.param(BODY_DRIP, id="body drip"),
+        pytest.param(ENDLESS_1XX, id="endless 1xx"),
+        pytest.param(Silence(OK + b"Content-Length: 99\r\n\r\n<feed"), id="silence in the body"),
+    ],
+)
+async def test_what_never_ends_ends_with_the_time_of_the_document(origin: Origin, answer: Answer) -> None:
+    """FAULTS 30."""
+    started = time.monotonic()
+    slug = await slug_of(origin, answer, document_timeout_seconds=0.6, read_timeout_seconds=0.5)
+    assert slug == "timeout"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.fault("30")
+async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
+    """FAULTS 30: 60 s are for all hops together."""
+    origin.latency_seconds = 0.2
+    for number in range(5):
+        origin.redirect(f"/{number}", f"/{number + 1}")
+    origin.publish("/5", FEED)
+    async with a_fetcher(document_timeout_seconds=0.5) as fetcher:
+        error = await error_of(fetcher, origin.url("/0"))
+    assert error.slug == "timeout"
+
+
+@pytest.mark.fault("30")
+async def test_a_drip_is_given_up_when_it_is_slower_than_a_kibibyte_a_second(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 30."""
+    monkeypatch.setattr(exchange, "RATE_GRACE_SECONDS", 0.2)
+    origin.answer("/feed", BODY_DRIP)
+    started = time.monotonic()
+    async with a_fetcher(document_timeout_seconds=30) as fetcher:
+        error = await error_of(fetcher, origin.url("/feed"))
+    assert error.slug == "timeout"
+    assert time.monotonic() - started < 5
+
+
+def test_a_connection_that_breaks_in_a_body_leaves_it_incomplete() -> None:
+    """FAULTS 32: whatever aiohttp calls it."""
+    for broken in (aiohttp.ClientOSError(104, "reset"), aiohttp.ServerDisconnectedError()):
+        assert failure_of(broken, "http://example.org/", in_body=True).slug == "incomplete"
+        assert failure_of(broken, "http://example.org/").slug == "connection-failed"
+
+
+@pytest.mark.fault("30")
+def test_the_minimum_rate_counts_after_ten_seconds() -> None:
+    """FAULTS 30."""
+    now = 0.0
+    floor = exchange._RateFloor(lambda: now)
+    now = 10.0
+    floor.check(0)
+    now = 11.0
+    floor.check(11 * 1024)
+    with pytest.raises(TimeoutError):
+        floor.check(11 * 1024 - 1)
+
+
+@pytest.mark.fault("30")
+async def test_an_endless_body_is_broken_off_at_the_limit(origin: Origin) -> None:
+    """FAULTS 30."""
+    origin.answer("/feed", ENDLESS_BODY)
+    async with a_fetcher(document_bytes=1 << 20) as fetcher, asyncio.timeout(10):
+        error = await error_of(fetcher, origin.url("/feed"))
+        assert error.slug == "too-large"
+        while origin.open_connections:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("answer", ["announced", "endless"])
+async def test_a_body_over_the_wire_limit_is_refused(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """FAULTS, limits: 16 MiB on the wire, whatever it decodes to."""
+    assert exchange.MAX_WIRE_BYTES == 16 << 20
+    monkeypatch.setattr(exchange, "MAX_WIRE_BYTES", 1 << 20)
+    announced = Raw(OK + b"Content-Length: 1048577\r\n\r\n")
+    origin.answer("/feed", announced if answer == "announced" else ENDLESS_BODY)
+    async with a_fetcher(document_bytes=1 << 30) as fetcher, asyncio.timeout(10):
+        with capture_logs() as logs:
+            assert (await error_of(fetcher, origin.url("/feed"))).slug == "too-large"
+    assert logs[0]["wire_bytes"] < 2 << 20
+
+
+@pytest.mark.parametrize(
+    ("head", "slugs"),
+    [
+        (b"Content-Length: 999\r\n\r\n" + FEED, {"incomplete"}),
+        (b"Content-Length: -1\r\n\r\n" + FEED, {"protocol-error"}),
+        (b"Content-Length: x\r\n\r\n" + FEED, {"protocol-error"}),
+        (b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + FEED, {"protocol-error"}),
+        (
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            {"protocol-error"},
+        ),
+        (b"Content-Length: 10\r\n\r\n" + FEED, {"protocol-error"}),
+    ],
+)
+async def test_a_length_that_is_not_true_is_an_error(origin: Origin, head: bytes, slugs: set[str]) -> None:
+    """FAULTS 31: the connection is not used again."""
+    assert await slug_of(origin, Raw(OK + head, keep_alive=head.endswith(FEED) and b": 10" in head)) in slugs
+    first, second = origin.requests[0], origin.requests[-1]
+    assert first.connection != second.connection
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Truncated(FEED, 20), id="short of its length"),
+        pytest.param(Truncated(FEED, 20, chunked=True), id="in a chunk"),
+        pytest.param(Raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), id="no last chunk"),
+        pytest.param(Reset(OK + b"Content-Length: 99\r\n\r\n<feed"), id="reset"),
+        pytest.param(Reset(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), id="reset in chunks"),
+        pytest.param(Reset(OK + b"\r\n<feed"), id="reset without a length"),
+    ],
+)
+async def test_a_body_that_breaks_off_is_incomplete(origin: Origin, answer: Answer) -> None:
+    """FAULTS 32."""
+    assert await slug_of(origin, answer) == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "chunk", [b"zz\r\nhello\r\n", b"-5\r\nhello\r\n", b"5\r\nhelloXX0\r\n\r\n", b"f" * 40 + b"\r\n"]
+)
+async def test_a_bad_chunk_is_an_error(origin: Origin, chunk: bytes) -> None:
+    """FAULTS 32."""
+    answer = Raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
+    assert await slug_of(origin, answer) == "incomplete"
+
+
+@pytest.mark.fault("32")
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, is_whole: bool) -> None:
+    """FAULTS 32: aiohttp tells nobody of one that comes by itself; the reader waited for its time to end."""
+    first, second = asyncio.Event(), asyncio.Event()
+
+    class Late:
+        async def send(self, request: Request, wire: Wire) -> None:
+            await wire.send(OK + b"Transfer-Encoding: chunked\r\n\r\n6\r\n<feed>\r\n")
+            await first.wait()
+            await wire.send(b"zz\r\nhello\r\n" if is_whole else b"5\r\nhelloXX\r\n")
+            await second.wait()
+
+    origin.answer("/feed", Late())
+    async with a_fetcher() as fetcher, asyncio.timeout(10):
+        with pytest.raises(DocumentError) as caught:
+            await fetcher.fetch(origin.url("/feed"), on_chunk=lambda _url, _chunk: first.set())
+        assert caught.value.slug == "incomplete"
+        while origin.open_connections:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(OK + b"X-A: b\r\n" * 5000 + b"Content-Length: 5\r\n\r\nhello", id="5,000 headers"),
+        pytest.param(OK + b"X-A: " + b"b" * (1 << 20) + b"\r\n\r\nhello", id="a header of 1 MB"),
+        pytest.param(OK + b"X-A: b\0c\r\nContent-Length: 5\r\n\r\nhello", id="NUL"),
+        pytest.param(OK + b"X-A: b\rX-B: c\r\nContent-Length: 5\r\n\r\nhello", id="bare CR"),
+        pytest.param(b"HTTP/1.1 000 Zero\r\nContent-Length: 5\r\n\r\nhello", id="status 000"),
+        pytest.param(b"HTTP/1.1 999 Nine\r\nContent-Length: 5\r\n\r\nhello", id="status 999"),
+        pytest.param(b"HTTP/1.1 20 Two\r\nContent-Length: 5\r\n\r\nhello", id="status 20"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", id="not HTTP at all"),
+        pytest.param(b"<feed/>", id="a body alone"),
+        pytest.param(b"HTTP/9.9 200 OK\r\nContent-Length: 5\r\n\r\nhello", id="HTTP/9.9"),
+    ],
+)
+async def test_what_is_not_http_is_an_error(origin: Origin, data: bytes) -> None:
+    """FAULTS 33."""
+    assert await slug_of(origin, Raw(data)) == "protocol-error"
+
+
+def contexts(*, issued_for: str = "127.0.0.1", trusted: bool = True) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return the context of a publisher and that of a client."""
+    authority, other = trustme.CA(), trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(issued_for).configure_cert(server)
+    client = ssl.create_default_context()
+    (authority if trusted else other).configure_trust(client)
+    return server, client
+
+
+async def test_a_valid_certificate_is_accepted() -> None:
+    server, client = contexts()
+    async with Origin(tls=server) as origin, a_fetcher(ssl_context=client) as fetcher:
+        origin.publish("/feed", FEED)
+        assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
+
+
+@pytest.mark.fault("34")
+@pytest.mark.parametrize(("issued_for", "trusted"), [("other.example", True), ("127.0.0.1", False)])
+async def test_a_certificate_that_is_not_valid_is_refused(issued_for: str, trusted: bool) -> None:
+    """FAULTS 34."""
+    server, client = contexts(issued_for=issued_for, trusted=trusted)
+    async with Origin(tls=server) as origin, a_fetcher(ssl_context=client, retries=2) as fetcher:
+        origin.publish("/feed", FEED)
+        error = await error_of(fetcher, origin.url("/feed"))
+    assert (error.slug, error.answer_status) == ("tls-certificate", 502)
+    assert origin.total_connections <= 1
+
+
+async def test_a_certificate_that_has_expired_is_refused() -> None:
+    """FAULTS 34."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    authority.issue_cert("127.0.0.1", not_after=past).configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    async with Origin(tls=server) as origin, a_fetcher(ssl_context=client) as fetcher:
+        assert (await error_of(fetcher, origin.url("/feed"))).slug == "tls-certificate"
+
+
+async def test_no_tls_where_tls_is_asked_for_is_a_failed_connection() -> None:
+    """It is not tried again: what answers there speaks something else."""
+    connections = []
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, a_fetcher(retries=2) as fetcher:
+        error = await error_of(fetcher, f"https://127.0.0.1:{port}/feed")
+    assert error.slug == "connection-failed"
+    assert "TLS" in str(error)
+    assert len(connections) == 1
+
+
+async def test_https_leads_to_http_only_where_that_is_allowed(origin: Origin) -> None:
+    """FAULTS 14."""
+    server, client = contexts()
+    origin.publish("/feed", FEED)
+    async with Origin(tls=server) as secure:
+        secure.redirect("/feed", origin.url("/feed"))
+        async with a_fetcher(ssl_context=client) as fetcher:
+            assert (await error_of(fetcher, secure.url("/feed"))).slug == "downgrade"
+        async with a_fetcher(ssl_context=client, allow_downgrade=True) as fetcher:
+            assert (await fetcher.fetch(secure.url("/feed"))).body == FEED
+
+
+@pytest.mark.parametrize("location", [None, "", "http://", "http://[::1", "//", "http://a:b:c/"])
+async def test_a_redirect_without_a_usable_location_is_an_error(origin: Origin, location: str | None) -> None:
+    """FAULTS 35."""
+    assert await slug_of(origin, Redirect(location)) == "redirect-loop"
+
+
+@pytest.mark.parametrize("circle", [["/feed"], ["/a", "/feed"], ["/a", "/b", "/a"]])
+async def test_redirects_in_a_circle_are_an_error(origin: Origin, circle: list[str]) -> None:
+    """FAULTS 35."""
+    for source, target in zip(["/feed", *circle], circle, strict=False):
+        origin.redirect(source, f"{target}#again")
+    async with a_fetcher() as fetcher:
+        assert (await error_of(fetcher, origin.url("/feed"))).slug == "redirect-loop"
+    assert len(origin.requests) == len(set(circle) | {"/feed"})
+
+
+async def test_redirects_are_followed_up_to_the_limit(origin: Origin) -> None:
+    """FAULTS 35."""
+    for number in range(4):
+        origin.redirect(f"/{number}", f"/{number + 1}")
+    origin.publish("/4", FEED)
+    async with a_fetcher(max_redirects=4) as fetcher:
+        assert (await fetcher.fetch(origin.url("/0"))).body == FEED
+    async with a_fetcher(max_redirects=3) as fetcher:
+        error = await error_of(fetcher, origin.url("/0"))
+    assert (error.slug, error.answer_status) == ("redirect-loop", 502)
+
+
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("br", lambda data: bytes(brotli.compress(data, quality=4))),
+    ],
+)
+async def test_a_bomb_is_refused_at_once_and_memory_stays_flat(
+    origin: Origin, coding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    """FAULTS 36; finding 4."""
+    bomb = compress(b"\0" * (64 << 20))
+    origin.publish("/feed", bomb, headers=[("Content-Encoding", coding)])
+    async with a_fetcher(document_bytes=32 << 20) as fetcher:
+        tracemalloc.start()
+        started = time.perf_counter()
+        error = await error_of(fetcher, origin.url("/feed"))
+        elapsed_seconds = time.perf_counter() - started
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert error.slug == "too-large"
+    assert elapsed_seconds < 2
+    assert peak_bytes < 40 << 20
+
+
+@pytest.mark.parametrize(
+    ("coding", "wire"),
+    [
+        pytest.param("gzip", gzip.compress(FEED)[:-9], id="truncated"),
+        pytest.param("gzip", gzip.compress(FEED)[:-8] + b"\0" * 8, id="bad CRC"),
+        pytest.param("gzip", gzip.compress(FEED) + b"junk", id="trailing junk"),
+        pytest.param("gzip", gzip.compress(b"") * 1000, id="many members"),
+        pytest.param("gzip", FEED, id="not coded"),
+        pytest.param("br", b"\x00not brotli", id="bad br"),
+        pytest.param("compress", FEED, id="unasked"),
+        pytest.param("sdch", FEED, id="unknown"),
+        pytest.param("gzip, gzip", gzip.compress(gzip.compress(FEED)), id="double"),
+    ],
+)
+async def test_a_coding_that_is_not_as_it_says_is_an_error(origin: Origin, coding: str, wire: bytes) -> None:
+    """FAULTS 37; finding 3."""
+    origin.publish("/feed", wire, headers=[("Content-Encoding", coding)])
+    async with a_fetcher() as fetcher:
+        error = await error_of(fetcher, origin.url("/feed"))
+    assert (error.slug, error.answer_status) == ("content-coding", 502)
+
+
+@pytest.mark.parametrize("status", [201, 202, 204, 205, 206, 207])
+async def test_a_success_that_is_no_document_is_an_error(origin: Origin, status: int) -> None:
+    """FAULTS 39."""
+    assert await slug_of(origin, Status(status)) == "unexpected-status"
+
+
+async def test_not_modified_without_our_validator_is_an_error(origin: Origin) -> None:
+    """FAULTS 39."""
+    assert await slug_of(origin, Status(304)) == "unexpected-status"
+
+
+async def test_an_empty_document_is_an_error(origin: Origin) -> None:
+    """FAULTS 39."""
+    assert await slug_of(origin, Status(200)) == "empty"
+
+
+async def test_a_transformed_document_is_one(origin: Origin) -> None:
+    """RFC 9110, section 15.3.4."""
+    origin.publish("/feed", FEED, status=203)
+    async with a_fetcher() as fetcher:
+        assert (await fetcher.fetch(origin.url("/feed"))).status == 203
+
+
+@pytest.mark.parametrize(
+    ("status", "slug", "answered"),
+    [
+        (401, "origin-forbidden", 502),
+        (403, "origin-forbidden", 502),
+        (404, "publisher-status", 404),
+        (410, "publisher-status", 410),
+        (300, "publisher-status", 502),
+        (305, "publisher-status", 502),
+        (400, "publisher-status", 502),
+        (429, "publisher-status", 502),
+        (500, "publisher-status", 502),
+        (599, "publisher-status", 502),
+    ],
+)
+async def test_a_status_that_brings_no_document_is_told(
+    origin: Origin, status: int, slug: str, answered: int
+) -> None:
+    """FAULTS 54, 56."""
+    origin.answer("/feed", Status(status, body=b"<html>no</html>"))
+    async with a_fetcher() as fetcher:
+        error = await error_of(fetcher, origin.url("/feed"))
+    assert isinstance(error, PublisherStatusError)
+    assert (error.slug, error.publisher_status, error.answer_status) == (slug, status, answered)
+    assert error.retry_after_seconds is None
+
+
+async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
+    origin.publish("/feed", b"x" * (8 << 20), status=404)
+    async with a_fetcher() as fetcher, asyncio.timeout(10):
+        await error_of(fetcher, origin.url("/feed"))
+        while origin.open_connections:
+            await asyncio.sleep(0.01)
+
+
+async def test_an_error_page_that_does_not_end_is_not_waited_for(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "_DRAIN_SECONDS", 0.1)
+    origin.answer("/feed", Silence(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno"))
+    async with a_fetcher() as fetcher, asyncio.timeout(10):
+        assert (await error_of(fetcher, origin.url("/feed"))).publisher_status == 404
+        while origin.open_connections:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Origin) -> None:
+    """FAULTS 30; a TLS handshake belongs to the connection, and nobody answers one here."""
+
+    async def sleep(_: float) -> None:
+        """Goes on at once."""
+
+    url = origin.url("/feed").replace("http:", "https:")
+    async with a_fetcher(retries=1, connect_timeout_seconds=0.2) as fetcher, asyncio.timeout(10):
+        fetcher._sleep = sleep
+        error = await error_of(fetcher, url)
+    assert (error.slug, error.answer_status) == ("timeout", 504)
+    assert origin.total_connections == 2
+
+
+async def test_a_name_without_a_listener_is_a_failed_connection() -> None:
+    """FAULTS 28."""
+    async with Origin() as origin:
+        port = origin.port
+    async with a_fetcher(resolver=Names({"down.example": ("127.0.0.1", "127.0.0.2")})) as fetcher:
+        assert (await error_of(fetcher, f"http://down.example:{port}/")).slug == "connection-failed"
+
+
+async def test_validators_survive_redirects(origin: Origin) -> None:
+    """FAULTS 39: 304 at the end of redirects."""
+    origin.redirect("/old", "/feed")
+    origin.publish("/feed", FEED, etag='"1"')
+    async with a_fetcher() as fetcher:
+        fetched = await fetcher.fetch(origin.url("/old"), validators=Validators(etag='"1"'))
+    assert (fetched.not_modified, fetched.final_url) == (True, origin.url("/feed"))
+
+
+async def test_a_validator_is_sent_to_no_document_but_its_own(origin: Origin) -> None:
+    """RFC 9110, 13.1: what another document calls by the same tag is not the one that is stored."""
+    origin.redirect("/feed", "/new")
+    origin.publish("/new", FEED, etag='"1"')
+    async with a_fetcher() as fetcher:
+        validators = Validators(etag='"1"', url=origin.url("/feed"))
+        assert (await fetcher.fetch(origin.url("/feed"), validators=validators)).body

@@ -1,0 +1,192 @@
+"""wholefeed.fetch.room: how much of large bodies is in memory at once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.fetchers import a_fetcher
+from tests.origin import Origin
+from tests.running import a_config, running
+from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.fetch import exchange
+from wholefeed.fetch.room import TOTAL_BYTES, BodyRoom, Share
+
+URL = "http://a.example/"
+
+
+def a_share(room: BodyRoom, *, is_ahead: bool = False) -> Share:
+    return room.share(URL, is_ahead=is_ahead)
+
+
+async def test_a_share_is_taken_once_and_given_back() -> None:
+    room = BodyRoom(total_bytes=100)
+    share = a_share(room)
+    await share.take(60)
+    await share.take(60)
+    assert room.free_bytes == 40
+    share.shrink(10)
+    assert room.free_bytes == 90
+    share.shrink(50)
+    assert room.free_bytes == 90
+    share.give_back()
+    share.give_back()
+    assert room.free_bytes == 100
+
+
+async def test_a_body_larger_than_the_room_gets_all_of_it() -> None:
+    room = BodyRoom(total_bytes=100)
+    await a_share(room).take(1000)
+    assert room.free_bytes == 0
+
+
+async def test_shares_wait_in_order_until_there_is_room() -> None:
+    room = BodyRoom(total_bytes=100)
+    first = a_share(room)
+    await first.take(70)
+    order: list[int] = []
+
+    async def take(size: int) -> None:
+        await a_share(room).take(size)
+        order.append(size)
+
+    waiting = [asyncio.create_task(take(size)) for size in (80, 20)]
+    await asyncio.sleep(0)
+    assert order == []
+    first.give_back()
+    await asyncio.gather(*waiting)
+    assert order == [80, 20]
+    assert room.free_bytes == 0
+
+
+async def test_a_share_does_not_wait_for_ever() -> None:
+    room = BodyRoom(total_bytes=100, wait_seconds=0.01)
+    await a_share(room).take(70)
+    with pytest.raises(QueueFullError) as caught:
+        await a_share(room).take(40)
+    assert caught.value.retry_after_seconds == 2
+    await a_share(room).take(30)
+
+
+async def test_what_is_fetched_ahead_leaves_half_of_the_room_and_never_waits() -> None:
+    room = BodyRoom(total_bytes=100)
+    await a_share(room, is_ahead=True).take(50)
+    with pytest.raises(QueueFullError):
+        await a_share(room, is_ahead=True).take(1)
+    await a_share(room).take(50)
+
+
+async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
+    room = BodyRoom(total_bytes=100)
+    held = a_share(room)
+    await held.take(50)
+    waiting = [asyncio.create_task(a_share(room).take(size)) for size in (100, 50)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.wait(waiting)
+    assert waiting[0].cancelled()
+    assert room.free_bytes == 0
+
+
+async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> None:
+    room = BodyRoom(total_bytes=100)
+    held = a_share(room)
+    await held.take(100)
+    waiting = asyncio.create_task(a_share(room).take(100))
+    await asyncio.sleep(0)
+    held.give_back()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert room.free_bytes == 100
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["take", "ahead", "back", "cancel"]), st.integers(1, 150)), max_size=40
+    )
+)
+def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[str, int]]) -> None:
+    async def play() -> None:
+        room = BodyRoom(total_bytes=100)
+        shares: list[tuple[Share, asyncio.Task[None]]] = []
+        for event, size in events:
+            if event in ("take", "ahead"):
+                share = a_share(room, is_ahead=event == "ahead")
+                shares.append((share, asyncio.create_task(share.take(size))))
+            elif shares:
+                share, task = shares[size % len(shares)]
+                task.cancel() if event == "cancel" else share.give_back()
+            await asyncio.sleep(0)
+            assert 0 <= room.free_bytes <= 100
+        while not all(task.done() for _, task in shares):
+            for share, _ in shares:
+                share.give_back()
+            await asyncio.sleep(0)
+        for share, task in shares:
+            task.exception() if not task.cancelled() else None
+            share.give_back()
+        assert room.free_bytes == 100
+
+    asyncio.run(play())
+
+
+async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) -> None:
+    origin.publish("/feed", b"<feed>" + bytes(3 << 20))
+    origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
+    async with a_fetcher(document_bytes=8 << 20) as fetcher:
+        room = fetcher._room
+        fetched = await fetcher.fetch(origin.url("/feed"))
+        coded = await fetcher.fetch(origin.url("/coded"))
+        assert room.free_bytes == TOTAL_BYTES - len(fetched.body) - len(coded.body)
+        del fetched, coded
+        gc.collect()
+        await asyncio.sleep(0)
+        assert room.free_bytes == TOTAL_BYTES
+
+
+async def test_the_room_comes_back_when_a_fetch_fails(origin: Origin) -> None:
+    origin.publish("/feed", bytes(3 << 20))
+    async with a_fetcher(document_bytes=2 << 20) as fetcher:
+        with pytest.raises(DocumentError):
+            await fetcher.fetch(origin.url("/feed"))
+        assert fetcher._room.free_bytes == TOTAL_BYTES
+
+
+async def test_a_walk_along_large_documents_needs_no_more_room_than_there_is(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two feeds, each with more fetched ahead than there is room for: both come whole."""
+    monkeypatch.setattr(exchange, "LARGE_BYTES", 100)
+    expected = publish_chain(origin, archives=12)
+    async with Origin("127.0.0.2") as other, running(a_config(tmp_path)) as proxy:
+        publish_chain(other, archives=12)
+        fetcher = proxy.service._shop.source._fetcher
+        fetcher._room.total_bytes = fetcher._room.free_bytes = 1500  # a document has about 900 bytes
+        monkeypatch.setattr("wholefeed.fetch.room.RETRY_AFTER_SECONDS", 0.01)
+        replies = await asyncio.gather(*(proxy.whole(each.url("/feed")) for each in (origin, other)))
+        assert [(reply.state, ids(reply.body)) for reply in replies] == [("complete", expected)] * 2
+        await proxy.settled()
+        gc.collect()
+        await asyncio.sleep(0.01)
+        assert fetcher._room.free_bytes == 1500
+
+
+async def test_a_feed_that_there_is_no_room_for_is_refused_and_asked_again(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "LARGE_BYTES", 100)
+    origin.publish("/feed", atom(an_item("a")))
+    async with running(a_config(tmp_path)) as proxy:
+        room = proxy.service._shop.source._fetcher._room
+        room.free_bytes, room.wait_seconds = 0, 0.05
+        refused = await proxy.get(origin.url("/feed"))
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+        room.give_back(TOTAL_BYTES)
+        assert ids((await proxy.get(origin.url("/feed"))).body) == ["a"]

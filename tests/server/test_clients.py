@@ -1,0 +1,52 @@
+"""Who asks, behind reverse proxies that are believed and others."""
+
+from __future__ import annotations
+
+import pytest
+
+from wholefeed.server.clients import TrustedProxies, last_value
+
+TRUSTED = TrustedProxies(("10.0.0.0/8", "fd00::/8"))
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "client"),
+    [
+        ("203.0.113.9", [], "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66", "198.51.100.1", "10.0.0.2 , 10.0.0.3"], "198.51.100.1"),
+        ("10.0.0.1", ["10.0.0.7, 10.0.0.8"], "10.0.0.7"),
+        ("10.0.0.1", ["192.0.2.66, unknown"], "10.0.0.1"),
+        ("10.0.0.1", ["192.0.2.66, <script>, 10.0.0.2"], "10.0.0.2"),
+        ("10.0.0.1", [""], "10.0.0.1"),
+        ("10.0.0.1", ["198.51.100.1:4711"], "198.51.100.1"),
+        ("::ffff:10.0.0.1", ["::ffff:198.51.100.1"], "198.51.100.1"),
+        ("fd00::1", ["[2001:db8:1:2:3::4]:4711"], "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", [], "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", [], "fe80::/64"),
+        (None, ["198.51.100.1"], "unknown"),
+        ("", [], "unknown"),
+    ],
+)
+def test_a_client_is_the_last_address_that_nobody_vouches_for(
+    peer: str | None, forwarded_for: list[str], client: str
+) -> None:
+    assert TRUSTED.client(peer, forwarded_for) == client
+
+
+@pytest.mark.parametrize(
+    ("peer", "is_trusted"),
+    [("10.1.2.3", True), ("11.1.2.3", False), ("::ffff:10.0.0.1", True), ("fd12::1", True), (None, False)],
+)
+def test_only_the_configured_networks_are_believed(peer: str | None, is_trusted: bool) -> None:
+    assert TRUSTED.include(peer) is is_trusted
+    assert not TrustedProxies(()).include(peer)
+
+
+def test_of_several_values_the_last_one_is_the_proxy_s_own() -> None:
+    assert last_value([]) == ""
+    assert last_value(["evil.example, a.example"]) == "a.example"
+    assert last_value(["evil.example", "a.example"]) == "a.example"

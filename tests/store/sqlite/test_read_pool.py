@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiosqlite
+import pytest
+
+from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from wholefeed.store.sqlite.condition import Condition
+from wholefeed.store.sqlite.connection import fetch_all, fetch_value, open_reader, open_writer, run
+from wholefeed.store.sqlite.read_pool import Readers
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+async def readers(database: Path) -> AsyncIterator[Readers]:
+    pool = Readers(Condition())
+    for _ in range(2):
+        pool.add(await open_reader(database))
+    yield pool
+    await pool.close()
+
+
+async def endless(db: aiosqlite.Connection) -> None:
+    await fetch_all(db, ENDLESS)
+
+
+async def running(readers: Readers) -> asyncio.Task[None]:
+    """A task whose endless query has begun."""
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def work(db: aiosqlite.Connection) -> None:
+        await db.create_function("begun", 0, lambda: bool(loop.call_soon_threadsafe(begun.set)))
+        await fetch_all(db, f"SELECT begun(), ({ENDLESS})")
+
+    task = asyncio.create_task(readers.run(work))
+    await begun.wait()
+    return task
+
+
+async def test_a_cancelled_read_stops_and_its_connection_serves_again(readers: Readers) -> None:
+    """FAULTS, finding 9: without an interrupt the next query waited for the cancelled one."""
+    for _ in range(6):
+        task = await running(readers)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async with asyncio.timeout(5):
+        values = await asyncio.gather(
+            *(readers.run(lambda db: fetch_value(db, "SELECT 7")) for _ in range(8))
+        )
+    assert values == [7] * 8
+
+
+async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(readers: Readers) -> None:
+    chance = random.Random(2)
+    for _ in range(100):
+        task = asyncio.create_task(readers.transaction(endless))
+        for _ in range(chance.randrange(8)):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async with asyncio.timeout(10):
+        values = await asyncio.gather(
+            *(readers.run(lambda db: fetch_value(db, "SELECT 7")) for _ in range(4))
+        )
+    assert values == [7] * 4
+    if readers._reclaiming:
+        await asyncio.wait(readers._reclaiming, timeout=10)
+    assert readers._idle.qsize() == 2
+    assert not any(connection.in_transaction for connection in readers._connections)
+
+
+async def test_a_failed_read_gives_its_connection_back(readers: Readers) -> None:
+    for _ in range(5):
+        with pytest.raises(StoreError, match="no such table"):
+            await readers.transaction(lambda db: fetch_all(db, "SELECT * FROM nowhere"))
+
+    assert await readers.run(lambda db: fetch_value(db, "SELECT 7")) == 7
+
+
+async def test_readers_cannot_write_or_checkpoint(readers: Readers) -> None:
+    """FAULTS, finding 12."""
+    with pytest.raises(StorageFullError):
+        await readers.run(lambda db: run(db, "DELETE FROM feed"))
+    assert await readers.run(lambda db: fetch_value(db, "PRAGMA wal_autocheckpoint")) == 0
+
+
+async def test_a_read_transaction_sees_one_moment(readers: Readers, database: Path) -> None:
+    writer = await open_writer(database, "")
+
+    async def work(db: aiosqlite.Connection) -> tuple[int, int]:
+        before = await fetch_value(db, "SELECT count(*) FROM probe")
+        await run(writer, "INSERT INTO probe VALUES (1, x'00')")
+        return before, await fetch_value(db, "SELECT count(*) FROM probe")
+
+    try:
+        assert await readers.transaction(work) == (0, 0)
+        assert await readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM probe")) == 1
+    finally:
+        await writer.close()
+
+
+async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None:
+    """FAULTS, finding 9: a connection that is not closed hangs the process at exit."""
+    pool = Readers(Condition())
+    pool.add(await open_reader(database))
+    tasks = [await running(pool)]
+    tasks += [asyncio.create_task(pool.run(endless)) for _ in range(3)]
+    await asyncio.sleep(0)
+
+    begun = time.monotonic()
+    await pool.close()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(result) for result in results] == [OverloadedError] * 4
+    assert time.monotonic() - begun < 5
+    for connection in pool._connections:
+        connection._thread.join(5)
+        assert not connection._thread.is_alive()
+    with pytest.raises(OverloadedError):
+        await pool.run(endless)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
+from wholefeed.core.terms import Family, Role
+from wholefeed.errors import StoreError
+from wholefeed.store.store import Store
+
+DAY = 86400.0
+
+
+async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    document = a_document(
+        URL,
+        an_entry("a"),
+        an_entry("b"),
+        rank=-3,
+        body="<feed>ü</feed>".encode(),
+        final_url="http://o.test/final",
+        family=Family.RSS,
+        site_id="urn:x",
+        links={"older": "http://o.test/2"},
+        is_marked=True,
+        is_settled=True,
+        is_uncacheable=True,
+        brought_news=False,
+        etag='W/"é"',
+        last_modified="Sat, 01 Jan 2000 00:00:00 GMT",
+        updated_at=7.25,
+        parser_version=3,
+    )
+
+    (number,) = await store.put_documents(feed, [document], now=NOW)
+
+    (row,) = await store.documents(feed)
+    names = [name for name in document.__slots__ if name not in ("body", "entries", "tombstones")]
+    assert {name: getattr(row, name) for name in names} == {name: getattr(document, name) for name in names}
+    assert (row.id, row.feed, row.entries, row.body_bytes, row.live_bytes) == (number, feed, 2, 15, 200)
+    assert (row.checked_at, row.detached_at, row.segment, row.is_dirty) == (NOW, None, None, True)
+    assert await store.body(number) == document.body
+    assert await store.feed_bytes(feed) == 15
+
+
+@pytest.mark.parametrize("length", [0, 10, 64 * 1024, 3_000_000])
+async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
+    feed = (await a_feed(store)).id
+    body = (b"0123456789abcdef" * (length // 16 + 1))[:length]
+    (number,) = await store.put_documents(feed, [a_document(body=body)], now=NOW)
+
+    assert await store.body(number) == body
+
+
+async def test_a_damaged_body_is_told(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    (number,) = await store.put_documents(feed, [a_document(body=b"x" * 1000)], now=NOW)
+    for damage in ("coded = substr(coded, 1, length(coded) - 1)", "length = 7"):
+        await store._writer.run(lambda db, d=damage: db.execute(f"UPDATE body SET {d}"))  # type: ignore[misc]
+
+        with pytest.raises(StoreError, match="damaged"):
+            await store.body(number)
+    with pytest.raises(StoreError, match="no body"):
+        await store.body(number + 1)
+
+
+async def test_a_replaced_document_keeps_its_number(store: Store) -> None:
+    """FAULTS 52: the new body replaces the old one."""
+    feed = (await a_feed(store)).id
+    (first,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"old")], now=NOW)
+
+    (second,) = await store.put_documents(
+        feed, [a_document(URL, an_entry("b"), an_entry("c"), body=b"new", rank=5)], now=NOW
+    )
+
+    assert second == first
+    assert await store.body(first) == b"new"
+    (row,) = await store.documents(feed)
+    assert (row.rank, row.entries, row.live_bytes) == (5, 2, 200)
+
+
+async def test_one_url_can_have_several_roles(store: Store) -> None:
+    """R3: the URL asked for may be an archive, and the subscription document too."""
+    feed = (await a_feed(store)).id
+    archive, subscription = await store.put_documents(
+        feed, [a_document(URL), a_document(URL, role=Role.SUBSCRIPTION)], now=NOW
+    )
+
+    assert archive != subscription
+    assert [(row.id, row.role) for row in await store.documents(feed)] == [
+        (subscription, Role.SUBSCRIPTION),
+        (archive, Role.ARCHIVE),
+    ]
+
+
+async def test_all_documents_are_put_or_none(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    bad = a_document("http://o.test/bad", rank=0)
+    object.__setattr__(bad, "entries", [an_entry("a")._replace(identity=b"short")])  # type: ignore[arg-type]
+
+    with pytest.raises(StoreError, match="CONSTRAINT"):
+        await store.put_documents(feed, [a_document(URL, an_entry("a")), bad], now=NOW)
+
+    assert await store.documents(feed) == []
+    assert (await store.placed(feed)) == (0, [])
+
+
+async def test_touching_leaves_the_live_entries_alone(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    revision, _ = await store.placed(feed)
+
+    await store.touch_document(number, checked_at=NOW + 5, etag='"2"', is_settled=True)
+
+    (row,) = await store.documents(feed)
+    assert (row.checked_at, row.etag, row.is_settled) == (NOW + 5, '"2"', True)
+    assert (await store.placed(feed))[0] == revision
+    with pytest.raises(StoreError, match="no document"):
+        await store.touch_document(number + 1, etag=None)
+
+
+async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None:
+    """Design, section 6; R25: removing means detaching."""
+    feed = (await a_feed(store)).id
+    numbers = await store.put_documents(
+        feed, [a_document(f"{URL}/{n}", an_entry(f"{n}"), rank=n) for n in range(3)], now=NOW
+    )
+    await store.detach(feed, numbers[:1], now=NOW)
+    await store.detach(feed, numbers[1:2], now=NOW + DAY)
+    rows = await store.documents(feed)
+    assert [(row.id, row.rank, row.detached_at) for row in rows] == [
+        (numbers[2], 2, None),
+        (numbers[0], None, NOW),
+        (numbers[1], None, NOW + DAY),
+    ]
+
+    assert await store.upkeep.purge(now=NOW + 90 * DAY) == 0
+    assert await store.upkeep.purge(now=NOW + 90 * DAY + 1) == 1
+
+    assert [row.id for row in await store.documents(feed)] == [numbers[2], numbers[1]]
+    with pytest.raises(StoreError):
+        await store.body(numbers[0])
+
+
+async def test_a_document_detached_twice_keeps_its_first_date(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    (number,) = await store.put_documents(feed, [a_document(rank=None)], now=NOW)
+
+    await store.put_documents(feed, [a_document(rank=None)], now=NOW + DAY)
+    await store.detach(feed, [number], now=NOW + 2 * DAY)
+
+    assert [row.detached_at for row in await store.documents(feed)] == [NOW]

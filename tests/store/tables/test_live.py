@@ -1,0 +1,504 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
+from wholefeed.core.compose.deflate import inflate
+from wholefeed.core.merge.merge import Copy, choose
+from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
+from wholefeed.core.model import Tombstone, entry_id
+from wholefeed.core.terms import Role
+from wholefeed.store.rows import NewDocument, NewEntry
+from wholefeed.store.store import Store
+
+ARCHIVE = "http://o.test/1"
+OLDER = "http://o.test/2"
+MEMORY = "memory:1"
+
+_numbers = count()
+
+
+async def live(store: Store, feed: int) -> set[tuple[str, str, int]]:
+    """(role, URL, ordinal) of each live copy."""
+    rows = await store.documents(feed)
+    ordinals = await store.live_ordinals([row.id for row in rows])
+    return {(row.role, row.url, at) for row in rows for at in ordinals[row.id]}
+
+
+async def put(store: Store, feed: int, *documents: NewDocument) -> list[int]:
+    return await store.put_documents(feed, documents, now=NOW)
+
+
+def subscription(*entries: NewEntry, updated_at: float | None = None) -> NewDocument:
+    return a_document(URL, *entries, role=Role.SUBSCRIPTION, updated_at=updated_at)
+
+
+def deleted(name: str, when_at: float) -> Tombstone:
+    return Tombstone(entry_id(name), when_at, name)
+
+
+def memory(*entries: NewEntry) -> NewDocument:
+    return a_document(MEMORY, *entries, role=Role.MEMORY)
+
+
+async def test_an_entry_that_stands_once_is_live(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
+
+    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", ARCHIVE, 1)}
+
+
+async def test_of_duplicates_the_latest_instant_stays(store: Store) -> None:
+    """R10; RFC 5005 §4.2: whatever the order of arrival."""
+    for first, second in ((1.0, 2.0), (2.0, 1.0), (None, 1.0), (1.0, None)):
+        feed = (await a_feed(store, f"{URL}{next(_numbers)}")).id
+        await put(store, feed, a_document(ARCHIVE, an_entry("a", first)))
+        await put(store, feed, a_document(OLDER, an_entry("a", second), rank=1))
+
+        winner = ARCHIVE if (first or 0) > (second or 0) else OLDER
+        assert await live(store, feed) == {("archive", winner, 0)}
+
+
+async def test_duplicates_within_one_document_leave_one(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("a", 5.0), an_entry("a")))
+
+    assert await live(store, feed) == {("archive", ARCHIVE, 1)}
+
+
+async def test_a_superseded_copy_returns_when_the_better_one_is_detached(store: Store) -> None:
+    """R15: what only a detached document held leaves; what another holds too stays."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription())
+    newer, older = await put(
+        store,
+        feed,
+        a_document(ARCHIVE, an_entry("a", 2.0), an_entry("only")),
+        a_document(OLDER, an_entry("a", 1.0), rank=1),
+    )
+
+    await store.detach(feed, [newer], now=NOW)
+    assert await live(store, feed) == {("archive", OLDER, 0)}
+
+    await store.attach(feed, newer, 0, now=NOW)
+    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", ARCHIVE, 1)}
+    assert (await store.live_ordinals([older])) == {older: ()}
+
+
+async def test_a_remembered_copy_corrects_what_the_archive_holds(store: Store) -> None:
+    """R8; RFC 5005 §4.1: publishers may correct an entry in the subscription document instead."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription(), memory(an_entry("a", 9.0, document_updated_at=9.0)))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
+
+    assert await live(store, feed) == {("memory", MEMORY, 0)}
+
+
+async def test_remembered_copies_leave_with_the_last_archive_that_held_them(store: Store) -> None:
+    """R8: an identity once seen in an archive document is settled; one never settled stays."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription(), memory(an_entry("a", 9.0), an_entry("never")))
+    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
+    assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
+
+    await store.detach(feed, [archive], now=NOW)
+    assert await live(store, feed) == {("memory", MEMORY, 1)}
+
+    await store.attach(feed, archive, 0, now=NOW)
+    assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
+
+
+async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Store) -> None:
+    """R8, R25: also when the archive's body was replaced, and when it was purged."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a"), an_entry("b")))
+    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
+
+    await put(store, feed, a_document(ARCHIVE, an_entry("b")))
+    assert await live(store, feed) == {("memory", MEMORY, 1)}
+
+    await store.detach(feed, [archive], now=NOW)
+    assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
+    assert [row.url for row in await store.documents(feed)] == [MEMORY]
+    await put(store, feed, memory(an_entry("a"), an_entry("b"), an_entry("c")))
+    assert await live(store, feed) == {("memory", MEMORY, 2)}
+
+
+async def test_a_document_fetched_ahead_settles_but_is_not_live(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a")))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a"), rank=None))
+
+    assert await live(store, feed) == set()
+
+
+@pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
+async def test_an_archives_or_pages_date_counts_as_at_most_the_subscription_documents(
+    store: Store, role: Role
+) -> None:
+    """R10: some generators date every document "now"; a later subscription document is judged again."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription(updated_at=100.0))
+    await put(
+        store,
+        feed,
+        a_document(ARCHIVE, an_entry("a"), role=role, updated_at=150.0),
+        a_document(OLDER, an_entry("a"), role=role, rank=1, updated_at=200.0),
+    )
+    assert await live(store, feed) == {(role, ARCHIVE, 0)}
+
+    for updated_at, winner in ((180.0, OLDER), (140.0, ARCHIVE), (None, OLDER), (120.0, ARCHIVE)):
+        await put(store, feed, subscription(updated_at=updated_at))
+        assert await live(store, feed) == {(role, winner, 0)}
+
+
+async def test_documents_that_trade_places_are_judged_again(store: Store) -> None:
+    """R10: still equal, the copy nearer the subscription document stays."""
+    feed = (await a_feed(store)).id
+    first, second = await put(
+        store,
+        feed,
+        a_document(ARCHIVE, an_entry("a"), rank=0),
+        a_document(OLDER, an_entry("a"), rank=1),
+    )
+
+    await store.reorder(feed, {first: 1, second: 0}, now=NOW)
+    assert await live(store, feed) == {("archive", OLDER, 0)}
+
+
+async def test_documents_that_trade_places_while_another_comes_are_judged_again(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    documents = [a_document(f"{URL}/{n}", an_entry("a"), rank=n) for n in (1, 2)]
+    first, second = await put(store, feed, *documents)
+    (third,) = await put(store, feed, a_document(f"{URL}/3", an_entry("a"), rank=None))
+
+    await store.arrange(feed, ranks={first: 2, second: 1, third: 3}, now=NOW)
+    assert await live(store, feed) == {("archive", f"{URL}/2", 0)}
+
+
+async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
+    await put(store, feed, a_document(OLDER, an_entry("a", 4.0), rank=1))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+
+    await put(store, feed, a_document(ARCHIVE, an_entry("x"), an_entry("a", 3.0)))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", OLDER, 0)}
+
+
+async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_archive(store: Store) -> None:
+    """R19; RFC 6721, 3: copies that were updated later live."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("b", 9.0), an_entry("c")))
+    bearer = replace(subscription(), tombstones=[deleted(name, 7.0) for name in "abc"])
+    await put(store, feed, bearer)
+
+    assert await live(store, feed) == {("archive", ARCHIVE, 1)}
+
+
+async def test_a_tombstone_that_has_fallen_out_still_counts(store: Store) -> None:
+    """R19: stored for good, and passed on; an undated copy in a newer document lives."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("u")))
+    await put(store, feed, replace(subscription(), tombstones=[deleted("a", 7.0), deleted("u", 7.0)]))
+    await put(store, feed, subscription(an_entry("u")))
+
+    assert await live(store, feed) == {("subscription", URL, 0)}
+    assert {(each.ref, each.when_at) for each in await store.tombstones(feed)} == {("a", 7.0), ("u", 7.0)}
+    await put(store, feed, subscription(an_entry("a", 8.0)))
+    assert await live(store, feed) == {("subscription", URL, 0)}
+
+
+async def test_a_tombstone_of_a_detached_archive_does_not_count(store: Store) -> None:
+    """R19: any attached document; R15."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, subscription(an_entry("a", 5.0)))
+    bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
+    (number,) = await put(store, feed, bearer)
+    assert await live(store, feed) == set()
+
+    await store.detach(feed, [number], now=NOW)
+    assert await live(store, feed) == {("subscription", URL, 0)}
+    assert await store.tombstones(feed) == []
+    await store.attach(feed, number, 0, now=NOW)
+    assert await live(store, feed) == set()
+
+
+async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store: Store) -> None:
+    """R19: in its own and older documents; when documents trade places, it is judged again."""
+    feed = (await a_feed(store)).id
+    bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
+    first, second = await put(store, feed, bearer, a_document(OLDER, an_entry("a"), rank=1))
+    assert await live(store, feed) == set()
+
+    await store.arrange(feed, ranks={first: 1, second: 0}, now=NOW)
+    assert await live(store, feed) == {("archive", OLDER, 0)}
+    await store.arrange(feed, ranks={first: 0, second: 1}, now=NOW)
+    assert await live(store, feed) == set()
+
+
+async def test_tombstones_of_an_earlier_subscription_document_still_count(store: Store) -> None:
+    """R19: stored for good, also when the feed has moved to another URL."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
+    (number,) = await put(store, feed, replace(subscription(), tombstones=[deleted("a", 7.0)]))
+    await store.detach(feed, [number], now=NOW)
+
+    assert await live(store, feed) == set()
+    assert [each.ref for each in await store.tombstones(feed)] == ["a"]
+
+
+async def test_no_deletion_lies_in_the_future(store: Store) -> None:
+    """R19 with R10's caution: a publisher's broken clock buries no later entry."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, replace(subscription(), tombstones=[deleted("a", NOW + 1e9)]))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", NOW + 1)))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+
+
+async def test_feeds_do_not_share_identities(store: Store) -> None:
+    """FAULTS 23: identity is scoped to the feed."""
+    mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id
+    await put(store, mine, a_document(ARCHIVE, an_entry("a", 1.0)))
+    await put(store, hostile, a_document(ARCHIVE, an_entry("a", 9.0)))
+
+    assert await live(store, mine) == {("archive", ARCHIVE, 0)}
+
+
+async def test_only_documents_whose_live_entries_changed_are_dirty(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0), an_entry("b")))
+    await put(store, feed, a_document(OLDER, an_entry("c"), rank=1))
+    revision, placed = await store.placed(feed)
+    assert [one.live_bytes for one in placed] == [200, 100]
+
+    await put(store, feed, subscription(an_entry("a", 2.0)))
+
+    assert (await store.placed(feed))[0] == revision + 1
+    assert {row.url: row.live_bytes for row in await store.documents(feed)} == {
+        URL: 100,
+        ARCHIVE: 100,
+        OLDER: 100,
+    }
+
+
+async def test_many_copies_of_one_identity_are_decided_in_chunks(store: Store) -> None:
+    """FAULTS 57: duplicate ids in one document and across documents, more than a chunk holds."""
+    feed = (await a_feed(store)).id
+    same = [an_entry("same", float(at % 997)) for at in range(1500)]
+    await put(store, feed, a_document(ARCHIVE, *same, an_entry("z", 1.0)))
+    assert await live(store, feed) == {("archive", ARCHIVE, 996), ("archive", ARCHIVE, 1500)}
+
+    await put(store, feed, a_document(OLDER, *[an_entry("same", 998.0)] * 700, rank=1))
+    assert await live(store, feed) == {("archive", OLDER, 0), ("archive", ARCHIVE, 1500)}
+
+    (older,) = [row.id for row in await store.documents(feed) if row.url == OLDER]
+    await store.detach(feed, [older], now=NOW)
+    assert await live(store, feed) == {("archive", ARCHIVE, 996), ("archive", ARCHIVE, 1500)}
+
+
+# What the store keeps true step by step must be what a choice from nothing comes to.
+
+INSTANTS = st.sampled_from([None, 1.0, 2.0, NOW + 90_000.0])
+DATES = st.sampled_from([None, 10.0, 20.0, 30.0])
+ENTRIES = st.lists(
+    st.builds(an_entry, st.sampled_from("abcde"), INSTANTS, document_updated_at=DATES), max_size=4
+)
+SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2), (Role.PAGE, 4), (Role.PAGE, 5)]
+SLOTS += [(Role.ARCHIVE, n) for n in range(4)]
+RANKS = st.integers(0, 4)
+TOMBSTONES = st.just(()) | st.lists(
+    st.builds(deleted, st.sampled_from("abc"), st.sampled_from([0.5, 1.0, 2.0, NOW + 8e4])),
+    max_size=2,
+    unique_by=lambda tombstone: tombstone.identity,
+)
+PUTS = st.tuples(
+    st.just("put"),
+    st.sampled_from(SLOTS),
+    ENTRIES,
+    DATES,
+    RANKS | st.none(),
+    st.sampled_from([NOW, NOW + 9e4]),
+    TOMBSTONES,
+)
+ARRANGEMENTS = st.tuples(
+    st.just("arrange"),
+    st.dictionaries(st.integers(0, 6), RANKS, max_size=7),
+    st.sets(st.integers(0, 6), max_size=2),
+)
+STEPS = st.lists(PUTS | ARRANGEMENTS | st.just(("purge",)) | st.just(("publish",)), max_size=12)
+
+
+@dataclass
+class Expected:
+    """The same documents in memory, judged anew each time."""
+
+    documents: dict[int, NewDocument] = field(default_factory=dict)
+    ranks: dict[int, int | None] = field(default_factory=dict)
+    settled: set[bytes] = field(default_factory=set)
+    fallen: dict[bytes, float] = field(default_factory=dict)
+    """Tombstones that no document bears any more."""
+
+    def put(self, number: int, document: NewDocument) -> None:
+        old = self.documents.get(number)
+        if old is not None and old.role is Role.ARCHIVE:
+            self.settled |= {entry.identity for entry in old.entries}
+        if old is not None:
+            borne = {tombstone.identity for tombstone in document.tombstones}
+            self.keep([each for each in old.tombstones if each.identity not in borne], old)
+        self.documents[number] = document
+        self.ranks[number] = document.rank
+
+    def keep(self, tombstones: Sequence[Tombstone], bearer: NewDocument) -> None:
+        for each in tombstones:
+            when_at = min(each.when_at, bearer.fetched_at)
+            self.fallen[each.identity] = max(when_at, self.fallen.get(each.identity, when_at))
+
+    def detach(self, number: int) -> None:
+        document = self.documents[number]
+        if document.role is Role.SUBSCRIPTION and self.ranks[number] is not None:
+            self.keep(document.tombstones, document)
+            self.documents[number] = replace(document, tombstones=())
+        self.ranks[number] = None
+
+    def burials(self, identity: bytes) -> list[Burial]:
+        borne = [
+            Burial(min(each.when_at, document.fetched_at), place_of(document.role, rank))
+            for number, document in self.documents.items()
+            for each in document.tombstones
+            if (rank := self.ranks[number]) is not None and each.identity == identity
+        ]
+        fallen = [Burial(self.fallen[identity], FALLEN_OUT)] if identity in self.fallen else []
+        return borne + fallen
+
+    def purge(self) -> None:
+        for number in [number for number, rank in self.ranks.items() if rank is None]:
+            document = self.documents.pop(number)
+            del self.ranks[number]
+            if document.role is Role.ARCHIVE:
+                self.settled |= {entry.identity for entry in document.entries}
+
+    def subscription_updated_at(self) -> float | None:
+        held = [
+            (rank, number)
+            for number, rank in self.ranks.items()
+            if rank is not None and self.documents[number].role is Role.SUBSCRIPTION
+        ]
+        return self.documents[min(held)[1]].updated_at if held else None
+
+    def live(self) -> dict[int, tuple[int, ...]]:
+        copies: dict[bytes, list[Copy]] = defaultdict(list)
+        places: list[tuple[int, int]] = []
+        archived = set(self.settled)
+        for number in sorted(self.documents):
+            document, rank = self.documents[number], self.ranks[number]
+            for ordinal, entry in enumerate(document.entries):
+                if document.role is Role.ARCHIVE:
+                    archived.add(entry.identity)
+                if rank is None:
+                    continue
+                is_memory = document.role is Role.MEMORY
+                copy = Copy(
+                    key=len(places),
+                    updated_at=entry.updated_at,
+                    role=document.role,
+                    position=rank,
+                    ordinal=ordinal,
+                    document_updated_at=entry.document_updated_at if is_memory else document.updated_at,
+                    fetched_at=document.fetched_at,
+                )
+                copies[entry.identity].append(copy)
+                places.append((number, ordinal))
+        found: dict[int, list[int]] = {number: [] for number in self.documents}
+        date = self.subscription_updated_at()
+        for identity, held in copies.items():
+            best = choose(
+                held,
+                subscription_updated_at=date,
+                settled=identity in archived,
+                burials=self.burials(identity),
+            )
+            if best is not None:
+                found[places[best.key][0]].append(places[best.key][1])
+        return {number: tuple(sorted(ordinals)) for number, ordinals in found.items()}
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+async def test_choosing_step_by_step_equals_choosing_from_nothing(
+    store: Store, steps: Sequence[tuple[object, ...]]
+) -> None:
+    """R8, R10, R19: the result depends on what the copies are, not on how they came; so do segments."""
+    feed = (await a_feed(store, f"{URL}/{next(_numbers)}")).id
+    expected = Expected()
+    for step in steps:
+        await _take(store, feed, expected, step)
+        numbers = list(expected.documents)
+        assert await store.live_ordinals(numbers) == expected.live()
+        live_bytes = {row.id: row.live_bytes for row in await store.documents(feed)}
+        assert live_bytes == {number: 100 * len(at) for number, at in expected.live().items()}
+
+
+async def _take(store: Store, feed: int, expected: Expected, step: Sequence[object]) -> None:
+    match step:
+        case ("put", (role, slot), entries, date, rank, fetched_at, tombstones):
+            assert isinstance(role, Role)
+            document = a_document(
+                f"http://o.test/{slot}",
+                *entries,  # type: ignore[misc]
+                role=role,
+                rank=rank,  # type: ignore[arg-type]
+                updated_at=date,
+                fetched_at=fetched_at,
+                is_settled=role is not Role.SUBSCRIPTION,
+                tombstones=tombstones,
+            )
+            (number,) = await put(store, feed, document)
+            expected.put(number, document)
+        case ("arrange", ranks, detached):
+            assert isinstance(ranks, dict)
+            assert isinstance(detached, set)
+            numbers = dict(enumerate(sorted(expected.documents)))
+            wanted = {numbers[at]: rank for at, rank in ranks.items() if at in numbers and at not in detached}
+            leaving = {numbers[at] for at in detached if at in numbers}
+            await store.arrange(feed, ranks=wanted, detached=leaving, now=NOW)
+            expected.ranks.update(wanted)
+            for number in leaving:
+                expected.detach(number)
+        case ("publish",):
+            assert await publish(store, feed) is not None
+            assert await published_text(store, feed) == await text_of(
+                store, await in_output_order(store, feed)
+            )
+        case ("purge",):
+            await store.upkeep.purge(now=NOW + 100 * 86400)
+            expected.purge()
+
+
+async def in_output_order(store: Store, feed: int) -> list[int]:
+    return [row.id for row in await store.documents(feed) if row.rank is not None and row.live_bytes]
+
+
+async def published_text(store: Store, feed: int) -> bytes:
+    async with store.snapshot(feed) as snapshot:
+        return b"".join([inflate(await store.block(s.id), s.length, s.crc32) for s in snapshot.segments])
+
+
+def test_identities_are_sixteen_bytes() -> None:
+    assert len(entry_id("x")) == 16
+
+
+@pytest.mark.parametrize("ordinal", [0, 511, 512, 513, 1023, 1024])
+async def test_a_chunks_edge_hides_no_winner(store: Store, ordinal: int) -> None:
+    feed = (await a_feed(store)).id
+    entries = [an_entry("same", 9.0 if at == ordinal else 1.0) for at in range(1100)]
+    await put(store, feed, a_document(ARCHIVE, *entries))
+
+    assert await live(store, feed) == {("archive", ARCHIVE, ordinal)}

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
+from wholefeed.core.compose.deflate import inflate
+from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.terms import Role, State
+from wholefeed.errors import StoreError, UnknownFeedError
+from wholefeed.store.sqlite.connection import fetch_value
+from wholefeed.store.store import Store
+from wholefeed.store.tables.segments import spread
+
+OTHER = "http://o.test/other"
+
+
+async def stored_segments(store: Store) -> int:
+    return int(await store._readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM block")))
+
+
+async def a_published_feed(store: Store, documents: int = 3) -> int:
+    """A feed of unsettled archives, each in a segment of its own."""
+    feed = (await a_feed(store)).id
+    new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n) for n in range(documents)]
+    await store.put_documents(feed, new, now=NOW)
+    assert await publish(store, feed) is not None
+    return feed
+
+
+async def segment_ids(store: Store, feed: int) -> list[int]:
+    async with store.snapshot(feed) as snapshot:
+        return [segment.id for segment in snapshot.segments]
+
+
+async def test_what_was_published_is_read_back(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    revision, placed = await store.placed(feed)
+    assert placed == [Placed(document, None, False, False, 100)]
+    segment = a_segment(document, text=b"<entry>a</entry>")
+
+    row = await store.publish(
+        feed,
+        a_publication([segment], state=State.PARTIAL, entries=7, notes='["x"]', context=b"c"),
+        revision=revision,
+        now=NOW,
+    )
+
+    assert row is not None
+    assert (row.state, row.entries, row.notes, row.head, row.context) == (
+        State.PARTIAL,
+        7,
+        '["x"]',
+        b"<feed>",
+        b"c",
+    )
+    async with store.snapshot(feed) as snapshot:
+        assert snapshot.feed == row
+        (stored,) = snapshot.segments
+        block = await store.block(stored.id)
+    assert block == segment.sealed.block
+    assert inflate(block, stored.length, stored.crc32) == b"<entry>a</entry>"
+    assert (stored.digest, stored.crc_shift) == (segment.sealed.digest, segment.sealed.crc_shift)
+    assert (await store.placed(feed))[1] == [Placed(document, stored.id, True, False, 100)]
+
+
+async def test_a_refresh_keeps_the_segments_that_did_not_change(store: Store) -> None:
+    """Design, section 6: a superseded entry makes only its own segment be rebuilt."""
+    feed = await a_published_feed(store)
+    before = await segment_ids(store, feed)
+
+    new = a_document("http://o.test/new", an_entry("e1", 5.0), rank=-1)
+    await store.put_documents(feed, [new], now=NOW)
+    await store.put_documents(feed, [a_document(OTHER, an_entry("x"), rank=9)], now=NOW)
+    await publish(store, feed)
+
+    after = await segment_ids(store, feed)
+    assert after[1:3] == [before[0], before[2]]
+    assert len(after) == 4
+    assert not set(after) & {before[1]}
+
+
+async def test_a_plan_made_before_a_change_is_refused(store: Store) -> None:
+    feed = await a_published_feed(store)
+    revision, _ = await store.placed(feed)
+    await store.put_documents(feed, [a_document(OTHER, an_entry("new"), rank=9)], now=NOW)
+    before = await segment_ids(store, feed)
+
+    assert await store.publish(feed, a_publication(before), revision=revision, now=NOW) is None
+    assert await segment_ids(store, feed) == before
+
+
+async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: Store) -> None:
+    feed = await a_published_feed(store)
+    revision, placed = await store.placed(feed)
+    old = await segment_ids(store, feed)
+    renewed = [a_segment(one.document) for one in placed]
+    assert await store.publish(feed, a_publication(renewed), revision=revision, now=NOW)
+
+    assert await store.publish(feed, a_publication(old), revision=revision, now=NOW) is None
+
+
+async def test_a_publication_that_leaves_entries_out_is_an_error(store: Store) -> None:
+    feed = await a_published_feed(store)
+    revision, _ = await store.placed(feed)
+    before = await segment_ids(store, feed)
+
+    with pytest.raises(StoreError, match="1 documents in none"):
+        await store.publish(feed, a_publication(before[:-1]), revision=revision, now=NOW)
+    with pytest.raises(StoreError, match="expected attached documents"):
+        await store.publish(feed, a_publication([*before, a_segment(999)]), revision=revision, now=NOW)
+    assert await segment_ids(store, feed) == before
+
+
+async def test_last_modified_moves_forward_only_with_the_digest(store: Store) -> None:
+    """Design, section 6: and by a whole second, which is what HTTP can tell (RFC 9110, section 8.8.2)."""
+    feed = (await a_feed(store)).id
+
+    instants = []
+    for now, digest in ((10.5, b"1"), (11.0, b"1"), (11.1, b"2"), (5.0, b"3"), (99.0, b"3"), (99.0, b"4")):
+        row = await publish(store, feed, now=now, digest=digest)
+        assert row is not None
+        instants.append(row.modified_at)
+
+    assert instants == [9.5, 9.5, 11.1, 12.1, 12.1, 99.0]
+
+
+@pytest.mark.fault("66a")
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -> None:
+    """FAULTS 66a: the answer is what its ETag and Content-Length said."""
+    feed = await a_published_feed(store, 1)
+    async with store.snapshot(feed) as snapshot:
+        (held,) = snapshot.segments
+        before = await store.block(held.id)
+        for n in range(3):
+            await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
+            assert await publish(store, feed) is not None
+            await store.upkeep.purge(now=NOW)
+        assert await store.block(held.id) == before
+        assert await stored_segments(store) == 2
+
+    await store.upkeep.purge(now=NOW)
+    assert await stored_segments(store) == 1
+    with pytest.raises(StoreError, match="no segment"):
+        await store.block(held.id)
+
+
+async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(store: Store) -> None:
+    feed = await a_published_feed(store, 2)
+    async with store.snapshot(feed) as snapshot:
+        blocks = [await store.block(segment.id) for segment in snapshot.segments]
+
+        assert await store.forget(feed, now=NOW)
+
+        assert [await store.block(segment.id) for segment in snapshot.segments] == blocks
+        with pytest.raises(UnknownFeedError):
+            async with store.snapshot(feed):
+                pass
+    await store.upkeep.purge(now=NOW)
+    assert await stored_segments(store) == 0
+
+
+async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Store) -> None:
+    """Whoever is reading a feed's segments is not overtaken by their removal."""
+    feed = await a_published_feed(store, 1)
+    (old,) = await segment_ids(store, feed)
+    with store._pins.reading(feed):
+        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
+        await publish(store, feed)
+        await store.upkeep.purge(now=NOW)
+        await store.block(old)
+        await store.forget(feed, now=NOW)
+        await store.block(old)
+
+    await store.upkeep.purge(now=NOW)
+    assert await stored_segments(store) == 0
+
+
+async def test_retired_segments_are_removed_by_the_next_publication(store: Store) -> None:
+    feed = await a_published_feed(store, 1)
+    for n in range(4):
+        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
+        await publish(store, feed)
+
+        assert await stored_segments(store) == 2
+
+
+async def test_retired_segments_are_removed_at_start(database: Path) -> None:
+    async with Store.open(database) as store:
+        feed = await a_published_feed(store, 1)
+        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
+        await publish(store, feed)
+        assert await stored_segments(store) == 2
+
+    async with Store.open(database) as store:
+        assert await stored_segments(store) == 1
+
+
+async def test_readers_see_only_whole_publications(store: Store) -> None:
+    """Each publication holds as many segments as its `documents` says, all of one generation."""
+    feed = (await a_feed(store)).id
+    is_done = asyncio.Event()
+    seen: set[int] = set()
+
+    async def read() -> None:
+        while not is_done.is_set():
+            async with store.snapshot(feed) as snapshot:
+                texts = {inflate(await store.block(s.id), s.length, s.crc32) for s in snapshot.segments}
+                assert len(snapshot.segments) == snapshot.feed.documents
+                assert texts <= {str(snapshot.feed.entries).encode()}
+                seen.add(snapshot.feed.entries)
+
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(read()) for _ in range(3)]
+        for generation in range(1, 60):
+            new = [a_document(f"{URL}/{n}", an_entry(f"{n}"), rank=n) for n in range(generation % 5)]
+            leaving = {row.id for row in await store.documents(feed)}
+            numbers = await store.put_documents(feed, new, now=NOW)
+            await store.detach(feed, leaving - set(numbers), now=NOW)
+            revision, placed = await store.placed(feed)
+            text = str(generation).encode()
+            publication = a_publication(
+                [a_segment(one.document, text=text) for one in placed],
+                documents=len(placed),
+                entries=generation,
+            )
+            assert await store.publish(feed, publication, revision=revision, now=NOW) is not None
+        is_done.set()
+    assert all(reader.exception() is None for reader in readers)
+    assert len(seen) > 5
+
+
+async def test_kept_segments_follow_their_documents(store: Store) -> None:
+    """R20: what trades places is not sealed again."""
+    feed = await a_published_feed(store, 3)
+    first, second, third = await segment_ids(store, feed)
+    documents = [one.document for one in (await store.placed(feed))[1]]
+
+    await store.reorder(feed, dict(zip(documents, (2, 0, 1), strict=True)), now=NOW)
+    await publish(store, feed)
+
+    assert await segment_ids(store, feed) == [second, third, first]
+
+
+async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: Store) -> None:
+    feed = await a_published_feed(store, 2)
+    new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
+    await store.put_documents(feed, new, now=NOW)
+    await publish(store, feed)
+
+    loser = (await store.placed(feed))[1][2]
+    assert (loser.segment, loser.is_clean, loser.live_bytes) == (None, True, 0)
+
+
+@pytest.mark.parametrize("by_putting", [True, False])
+async def test_a_document_that_leaves_taints_who_shared_its_segment(store: Store, by_putting: bool) -> None:
+    feed = (await a_feed(store)).id
+    new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
+    numbers = await store.put_documents(feed, new, now=NOW)
+    await publish(store, feed)
+    assert len(await segment_ids(store, feed)) == 1
+
+    if by_putting:
+        await store.put_documents(feed, [a_document(f"{URL}/1", an_entry("e1"), rank=None)], now=NOW)
+    else:
+        await store.detach(feed, numbers[1:2], now=NOW)
+
+    assert [(one.document, one.is_clean) for one in (await store.placed(feed))[1]] == [
+        (numbers[0], False),
+        (numbers[2], False),
+    ]
+
+
+async def test_documents_that_trade_places_within_a_segment_taint_it(store: Store) -> None:
+    feed = (await a_feed(store)).id
+    new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
+    first, second, third = await store.put_documents(feed, new, now=NOW)
+    await publish(store, feed)
+
+    await store.reorder(feed, {first: 10, second: 11, third: 12}, now=NOW)
+    assert all(one.is_clean for one in (await store.placed(feed))[1])
+
+    await store.reorder(feed, {first: 11, second: 10}, now=NOW)
+    assert not any(one.is_clean for one in (await store.placed(feed))[1])
+
+
+async def test_placed_documents_come_in_output_order(store: Store) -> None:
+    """R20."""
+    feed = (await a_feed(store)).id
+    roles = [Role.ARCHIVE, Role.MEMORY, Role.SUBSCRIPTION]
+    new = [
+        a_document(f"{URL}/{rank}", an_entry(f"{role}{rank}"), role=role, rank=rank)
+        for role in roles
+        for rank in (3, 1)
+    ]
+    numbers = await store.put_documents(feed, new, now=NOW)
+
+    assert [one.document for one in (await store.placed(feed))[1]] == numbers[::-1]
+    assert [row.id for row in await store.documents(feed)] == numbers[::-1]
+
+
+@given(st.lists(st.none() | st.integers(-50, 50), max_size=30))
+def test_positions_ascend(positions: list[int | None]) -> None:
+    found = spread(positions)
+
+    assert len(found) == len(positions)
+    assert all(a < b for a, b in pairwise(found))
+
+
+@given(st.lists(st.integers(-1000, 1000), unique=True, min_size=1), st.data())
+def test_positions_stay_where_there_is_room(given_positions: list[int], data: st.DataObject) -> None:
+    """Work is proportional to the change: a segment put in front, behind or between moves no other."""
+    positions: list[int | None] = [p * (1 << 20) for p in sorted(given_positions)]
+    for _ in range(data.draw(st.integers(0, 10))):
+        positions.insert(data.draw(st.integers(0, len(positions))), None)
+
+    found = spread(positions)
+
+    assert all(old in (None, new) for old, new in zip(positions, found, strict=True))
+
+
+def test_positions_are_given_anew_where_there_is_no_room() -> None:
+    assert spread([1, None, 2]) == [0, 1 << 20, 2 << 20]
+    assert spread([5, 4]) == [0, 1 << 20]
+    assert spread([]) == []

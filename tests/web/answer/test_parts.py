@@ -1,0 +1,188 @@
+"""limit, since and limits.answer_bytes, as a reader meets them (design, section 2; READERS)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from wholefeed.core.parse.documents import parse
+
+
+async def seen(proxy: Proxy, url: str, query: dict[str, str], **headers: str) -> Reply:
+    sent = {
+        "Accept-Encoding": "identity",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    return await proxy.ask("GET", "/feed", params={"url": url, **query}, headers=sent)
+
+
+def says_complete(reply: Reply) -> bool:
+    return "complete" in [element.name for element in parse(reply.body, "http://p.test/").head.history]
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf])
+async def test_a_limit_gives_the_first_entries_and_says_so(proxy: Proxy, origin: Origin, make: Any) -> None:
+    """Feed-Reconstruction stays truthful about the whole; no fh:complete (R21)."""
+    expected = publish_chain(origin, archives=3, make=make)
+    url = origin.url("/feed")
+    whole = await proxy.whole(url)
+    reply = await proxy.get(url, limit="3")
+
+    assert ids(reply.body) == expected[:3]
+    assert (
+        reply.reconstruction
+        == f"{whole.reconstruction};cut"
+        == "complete;documents=4;entries=8;missing=0;cut"
+    )
+    assert says_complete(whole)
+    assert not says_complete(reply)
+    assert reply.headers["ETag"] != whole.headers["ETag"]
+    found = links(reply.body)
+    assert found["urn:wholefeed:whole"] == links(whole.body)["self"]
+    assert found["self"] == [links(whole.body)["self"][0] + "&limit=3"]
+    assert "urn:wholefeed:whole" not in links(whole.body)
+
+
+async def test_a_view_that_leaves_nothing_out_is_whole(proxy: Proxy, origin: Origin) -> None:
+    """R21: fh:complete exactly when the state is complete and nothing was cut."""
+    expected = publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    for query in ({"limit": "4"}, {"limit": "9999"}, {"since": "1970-01-01T00:00:00Z"}):
+        reply = await seen(proxy, url, query)
+        assert ids(reply.body) == expected
+        assert says_complete(reply)
+        assert not reply.reconstruction.endswith("cut")
+
+
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Origin, make: Any) -> None:
+    expected = publish_chain(origin, archives=3, make=make)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    reply = await proxy.get(url, since=stamp(5))
+    assert ids(reply.body) == [name for name in expected if int(name[1:]) >= 5]
+    assert reply.reconstruction.endswith(";cut")
+    shifted = await proxy.get(url, since=stamp(5).replace("Z", "+00:00"))
+    assert ids(shifted.body) == ids(reply.body)
+    both = await proxy.get(url, since=stamp(5), limit="2")
+    assert ids(both.body) == expected[:2]
+    nothing = await proxy.get(url, since="2100-01-01T00:00:00Z")
+    assert (nothing.status, ids(nothing.body)) == (200, [])
+
+
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, make: Any) -> None:
+    """READERS: miniflux takes 15 MiB, CommaFeed 5 MB, after decompression."""
+    expected = publish_chain(origin, archives=5, entries=4, make=make)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, limits={"answer_bytes": 3000})) as proxy:
+        reply = await proxy.whole(url)
+        packed = await proxy.get(url, headers={"Accept-Encoding": "gzip"})
+        prefixed = await proxy.ask("GET", f"/{url}", headers={"Accept-Encoding": "identity"})
+    assert len(reply.body) <= 3000
+    assert reply.reconstruction == "complete;documents=6;entries=24;missing=0;cut"
+    kept = ids(reply.body)
+    assert kept == expected[: len(kept)]
+    assert 3 <= len(kept) < 24
+    assert gzip.decompress(packed.body) == reply.body == prefixed.body
+
+
+async def test_an_answer_below_answer_bytes_is_whole(tmp_path: Path, origin: Origin) -> None:
+    publish_chain(origin, archives=1)
+    async with running(a_config(tmp_path, limits={"answer_bytes": 100_000})) as proxy:
+        reply = await proxy.whole(origin.url("/feed"))
+    assert says_complete(reply)
+
+
+@pytest.mark.parametrize("query", [{"limit": "3"}, {"since": stamp(4)}, {"limit": "1", "since": stamp(2)}])
+async def test_a_view_has_every_form_of_an_answer(
+    proxy: Proxy, origin: Origin, query: dict[str, str]
+) -> None:
+    """RFC 9110: HEAD, conditional requests and gzip, over the bytes of the view."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    reply = await seen(proxy, url, query)
+    packed = await seen(proxy, url, query, Accept_Encoding="gzip")
+    head = await proxy.ask(
+        "HEAD", "/feed", params={"url": url, **query}, headers={"Accept-Encoding": "identity"}
+    )
+    known = await seen(proxy, url, query, If_None_Match=reply.headers["ETag"])
+    other = await proxy.get(url, headers={"If-None-Match": reply.headers["ETag"]})
+
+    assert gzip.decompress(packed.body) == reply.body
+    assert int(packed.headers["Content-Length"]) == len(packed.body)
+    assert int(head.headers["Content-Length"]) == len(reply.body)
+    assert (known.status, known.reconstruction) == (304, reply.reconstruction)
+    assert other.status == 200
+    assert head.headers["ETag"] == reply.headers["ETag"] != packed.headers["ETag"]
+
+
+@pytest.mark.parametrize("make", [atom, rdf])
+async def test_entries_of_a_view_are_those_of_the_whole_byte_for_byte(
+    proxy: Proxy, origin: Origin, make: Any
+) -> None:
+    """R22."""
+    publish_chain(origin, archives=2, make=make)
+    url = origin.url("/feed")
+    whole = parse((await proxy.whole(url)).body, "http://p.test/")
+    view = parse((await proxy.get(url, limit="5")).body, "http://p.test/")
+
+    slices = [[d.text[e.start : e.end] for e in d.entries] for d in (whole, view)]
+    assert slices[1] == slices[0][:5]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"limit": "0"}, "whole number"),
+        ({"limit": "-1"}, "whole number"),
+        ({"limit": "many"}, "whole number"),
+        ({"limit": ""}, "whole number"),
+        ({"limit": "1" * 30}, "whole number"),
+        ({"since": "yesterday"}, "RFC 3339"),
+        ({"since": "2026-01-01"}, "RFC 3339"),
+        ({"since": "2026-13-01T00:00:00Z"}, "RFC 3339"),
+        ({"since": ""}, "RFC 3339"),
+    ],
+)
+async def test_a_bad_value_is_a_400_that_names_what_was_expected(
+    proxy: Proxy, origin: Origin, query: dict[str, str], expected: str
+) -> None:
+    reply = await seen(proxy, origin.url("/feed"), query)
+
+    assert reply.status == 400
+    assert f"expected {next(iter(query))} as " in json.loads(reply.body)["detail"]
+    assert expected in json.loads(reply.body)["detail"]
+    assert origin.requests == []
+
+
+async def test_what_is_left_out_whole_is_not_touched(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design, section 6: a view costs what it sends, not the feed."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    read: list[int] = []
+    block = proxy.store.block
+
+    async def counted(segment: int) -> bytes:
+        read.append(segment)
+        return await block(segment)
+
+    monkeypatch.setattr(proxy.store, "block", counted)
+    await proxy.get(url)
+    whole = set(read)
+    read.clear()
+    await proxy.get(url, limit="2")
+    assert len(whole) > 1
+    assert len(read) == 1

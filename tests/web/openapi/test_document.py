@@ -1,0 +1,377 @@
+"""The description of the HTTP interface against the interface: routes, slugs, JSON, and hostile requests."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import http.client
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.answers import Status
+from tests.feeds import an_item, atom, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from wholefeed import __version__
+from wholefeed.fetch import failures
+from wholefeed.web.middlewares import _HTTP_SLUGS
+from wholefeed.web.openapi.components import PROBLEMS
+from wholefeed.web.openapi.document import description
+from wholefeed.web.routes import routes
+
+PACKAGE = Path(__file__).parents[3] / "proxy" / "wholefeed"
+DOCUMENT = description()
+START_UP_ONLY = {"config", "store-unusable"}
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND")
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    app = web.Application()
+    app.add_routes(routes())
+    served = {
+        (route.method.lower(), route.resource.canonical)
+        for route in app.router.routes()
+        if route.resource is not None
+    }
+    described = {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}
+    assert described == served
+
+
+def test_the_description_is_served_with_the_version() -> None:
+    assert DOCUMENT["info"]["version"] == __version__
+    assert DOCUMENT["servers"] == [{"url": "/"}]
+    assert description("https://feeds.example/w")["servers"] == [{"url": "https://feeds.example/w"}]
+
+
+async def test_the_description_can_be_asked_for(proxy: Proxy) -> None:
+    reply = await proxy.ask("GET", "/openapi.json", headers={"Accept-Encoding": "identity"})
+    assert json.loads(reply.body) == DOCUMENT
+
+
+def strings(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for value in node.values():
+            yield from strings(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from strings(value)
+
+
+def resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference leads to."""
+    found: Any = node
+    if "$ref" in node:
+        found = DOCUMENT
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+    assert isinstance(found, dict)
+    return found
+
+
+def operations() -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {
+        (method.upper(), path): operation
+        for path, item in DOCUMENT["paths"].items()
+        for method, operation in item.items()
+    }
+
+
+def test_every_reference_leads_somewhere_and_every_part_is_used() -> None:
+    used = set(strings(DOCUMENT))
+    for target in used:
+        assert resolved({"$ref": target})
+    for kind in ("parameters", "headers", "responses", "schemas"):
+        named = {f"#/components/{kind}/{name}" for name in DOCUMENT["components"][kind]}
+        unused = {"MethodNotAllowed", "RequestEntityTooLarge", "ContentTooLarge"}  # of no path in particular
+        assert {each for each in named - used if each.rpartition("/")[2] not in unused} == set()
+
+
+def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() -> None:
+    found = operations()
+    names = [operation["operationId"] for operation in found.values()]
+    assert len(names) == len(set(names))
+    for (_, path), operation in found.items():
+        in_path = {p["name"] for p in map(resolved, operation["parameters"]) if p["in"] == "path"}
+        assert in_path == ({"url"} if "{url}" in path else set())
+        for requirement in operation["security"]:
+            assert requirement.keys() <= DOCUMENT["components"]["securitySchemes"].keys()
+
+
+def slugs_of(source: str) -> set[str]:
+    """The slugs that a module gives to errors."""
+    found: set[ast.expr | None] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.keyword(arg="slug"):
+                found.add(node.value)
+            case ast.AnnAssign(target=ast.Name(id="default_slug")):
+                found.add(node.value)
+            case ast.Assign(targets=[ast.Name(id="slug")]):
+                found.add(node.value)
+            case ast.Call(func=ast.Attribute(attr="stop"), args=[first, *_]):
+                found.add(first)
+            case ast.Call(func=ast.Name(id="UrlError"), args=[_, second]):
+                found.add(second)
+            case ast.arguments():
+                named = (*node.args[len(node.args) - len(node.defaults) :], *node.kwonlyargs)
+                defaults = (*node.defaults, *node.kw_defaults)
+                found |= {value for arg, value in zip(named, defaults, strict=True) if arg.arg == "slug"}
+    return {
+        node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    } - {""}
+
+
+def test_every_slug_is_described_and_nothing_else() -> None:
+    given_out = {slug for path in PACKAGE.rglob("*.py") for slug in slugs_of(path.read_text("utf-8"))}
+    given_out |= {row[2] for row in (*failures._IN_BODY, *failures._BEFORE_BODY)} | set(_HTTP_SLUGS.values())
+    described = {slug for slugs in PROBLEMS.values() for slug in slugs}
+    assert described == given_out - START_UP_ONLY
+
+
+async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:
+    """Each property, and of the right type."""
+    origin.publish("/feed", atom(an_item("a"), prev_archive="/gone", extra="&nbsp;"))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    status = await proxy.status(url)
+    assert status["missing"]
+    assert status["notes"]
+    conform(status, {"$ref": "#/components/schemas/Account"})
+    assert {each["standing"] for each in status["chain"]} == {"kept", "missing"}
+    conform(await failing_status(proxy, origin), {"$ref": "#/components/schemas/Account"})
+    refreshed = json.loads((await proxy.ask("POST", "/refresh", params={"url": url})).body)
+    conform(refreshed, {"$ref": "#/components/schemas/Status"})
+    feeds = json.loads((await proxy.ask("GET", "/feeds")).body)
+    conform(feeds, operations()["GET", "/feeds"]["responses"]["200"]["content"]["application/json"]["schema"])
+    for path in ("/healthz", "/readyz"):
+        conform(json.loads((await proxy.ask("GET", path)).body), {"$ref": "#/components/schemas/Health"})
+
+
+async def failing_status(proxy: Proxy, origin: Origin) -> dict[str, Any]:
+    """Of a feed whose publisher fails."""
+    origin.publish("/failing", atom(an_item("a")))
+    url = origin.url("/failing")
+    await proxy.whole(url)
+    origin.fault("/failing", Status(500))
+    proxy.clock.advance(86_400)
+    await proxy.get(url)
+    status = await proxy.status(url)
+    assert status["failure"] is not None
+    return status
+
+
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+}
+
+
+def conform(value: Any, schema: Mapping[str, Any]) -> None:
+    """Hold a value against as much of JSON Schema as is used here; objects have no other properties."""
+    properties = conforming(value, schema)
+    if isinstance(value, dict):
+        assert value.keys() <= properties
+
+
+def conforming(value: Any, schema: Mapping[str, Any]) -> set[str]:
+    if "enum" in schema:
+        assert value in schema["enum"]
+    if "const" in schema:
+        assert value == schema["const"]
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        assert type(value) in [TYPES[name] for name in names], (value, names)
+    assert set(schema.get("required", ())) <= (value.keys() if isinstance(value, dict) else set())
+    for name, part in schema.get("properties", {}).items():
+        if name in value:
+            conform(value[name], part)
+    if "anyOf" in schema:
+        null, other = schema["anyOf"]
+        conform(value, null if value is None else other)
+        return set(value or ())
+    for item in value if isinstance(value, list) else ():
+        conform(item, schema["items"])
+    found = set(schema.get("properties", {}))
+    for part in (*schema.get("allOf", ()), *([resolved(schema)] if "$ref" in schema else [])):
+        found |= conforming(value, part)
+    return found
+
+
+def test_a_value_that_does_not_conform_is_found() -> None:
+    for value in ({}, {"status": 1}, {"status": "ok", "more": 1}, {"status": "other"}):
+        with pytest.raises(AssertionError):
+            conform(value, {"$ref": "#/components/schemas/Health"})
+
+
+# what a request may hold: what belongs there, and what somebody hostile would try
+HOSTILE = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(
+        [
+            "",
+            "0",
+            "-1",
+            "1e999",
+            "nan",
+            "9" * 400,
+            "%",
+            "%00",
+            "%ff%fe",
+            "\x00",
+            "\r\nX-Injected: 1",
+            "<script>alert(1)</script>",
+            "' OR 1=1 --",
+            "../../etc/passwd",
+            "\u202e\u2028\ufeff",
+            "a" * 3000,
+        ]
+    ),
+)
+OPTIONS = {
+    "wait": st.sampled_from(["0", "0.01"]),
+    "limit": st.sampled_from(["1", "2", "1000000"]),
+    "since": st.sampled_from(["2023-11-14T00:00:00Z", "2023-11-14T23:59:60Z", "9999-12-31T23:59:59+00:00"]),
+    "full": st.sampled_from(["1", "0", ""]),
+    "If-None-Match": st.sampled_from(["*", '"x"', 'W/"x", "y"', '"']),
+    "If-Modified-Since": st.sampled_from(["Tue, 14 Nov 2023 00:00:00 GMT", "Tue, 99 Foo 0000 00:00:00 GMT"]),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request made from the description."""
+
+    method: str
+    path: str
+    """As it stands in the description; empty for none of it."""
+    head: bytes
+
+
+@st.composite
+def requests(draw: st.DrawFn, urls: st.SearchStrategy[str]) -> Asked:
+    path = draw(st.sampled_from([*DOCUMENT["paths"], "/feed", ""]))
+    known = [method.upper() for method in DOCUMENT["paths"].get(path, {})]
+    method = draw(st.sampled_from([*known * 3, *METHODS]))
+    operation = operations().get((method, path), {"parameters": []})
+    fields, query, target = "", [], path
+    for parameter in map(resolved, operation["parameters"]):
+        name = parameter["name"]
+        if not (parameter.get("required") or draw(st.booleans())):
+            continue
+        value = draw(st.one_of(OPTIONS.get(name, urls), urls if name == "url" else HOSTILE))
+        written = value if draw(st.booleans()) and value.isascii() and value.isprintable() else None
+        if parameter["in"] == "header":
+            fields += f"{name}: {value.translate({10: 32, 13: 32, 0: 32})}\r\n"
+        elif parameter["in"] == "path":
+            target = f"/{quote(value, safe='') if written is None or ' ' in written else written}"
+        else:
+            safe = "" if written is None else ":/?#[]@!$'()*,;"
+            query += [f"{name}={quote(value, safe=safe)}"] * draw(st.sampled_from([1, 1, 1, 1, 2]))
+    if draw(st.integers(0, 4)) == 0:
+        query.append(f"{quote(draw(HOSTILE))}={quote(draw(HOSTILE))}")
+    target = target or f"/{quote(draw(HOSTILE))}"
+    head = f"{method} {target}{'?' if query else ''}{'&'.join(query)} HTTP/1.1\r\nHost: localhost\r\n{fields}"
+    return Asked(method, path, f"{head}Connection: close\r\n\r\n".encode("utf-8", "surrogatepass"))
+
+
+class Wire(io.BytesIO):
+    """Bytes that came, for http.client."""
+
+    def makefile(self, _mode: str) -> io.BytesIO:
+        return self
+
+
+def check(asked: Asked, answer: bytes) -> int:
+    """Hold an answer against the description; return its status."""
+    reply = http.client.HTTPResponse(Wire(answer), method=asked.method)  # type: ignore[arg-type]
+    reply.begin()
+    body, media_type = reply.read(), (reply.headers["Content-Type"] or "").partition(";")[0]
+    assert "X-Injected" not in reply.headers
+    if reply.version == 10:  # no HTTP, so the application never saw it
+        assert (reply.status, media_type) == (400, "text/plain")
+        return reply.status
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+    operation = operations().get((asked.method, asked.path))
+    if operation is None:
+        assert reply.status in ((405, 404) if asked.path else (400, 404, 405)), answer
+        described = resolved({"$ref": f"#/components/responses/{problem_component(reply.status)}"})
+    else:
+        assert str(reply.status) in operation["responses"], answer
+        described = resolved(operation["responses"][str(reply.status)])
+    content = described.get("content", {})
+    if content or body:
+        assert media_type in content, answer
+    for name in described["headers"]:
+        if name != "Retry-After":
+            assert name in reply.headers, (name, answer)
+    if media_type == "application/problem+json" and asked.method != "HEAD":
+        found = json.loads(body)
+        conform(found, content[media_type]["schema"])
+        assert found["request_id"] == reply.headers["X-Request-Id"]
+    return reply.status
+
+
+def problem_component(status: int) -> str:
+    return {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed"}[status]
+
+
+def test_requests_made_from_the_description_are_answered_as_described(tmp_path: Path) -> None:
+    """Never a 500; status, fields and content as described; sound problem documents."""
+    statuses: set[int] = set()
+    changes = {
+        "fetch": {"allow_hosts": ("127.0.0.1",), "connect_timeout_seconds": 0.5},
+        "limits": {"respond_within_seconds": 1.0},
+    }
+
+    async def start() -> tuple[Any, Any, Proxy, Origin]:
+        publisher, server = Origin(), running(a_config(tmp_path, **changes))
+        origin = await publisher.__aenter__()
+        publish_chain(origin, archives=2)
+        origin.publish("/page", b"<html>no feed</html>", content_type="text/html")
+        return publisher, server, await server.__aenter__(), origin
+
+    with asyncio.Runner() as runner:
+        publisher, server, proxy, origin = runner.run(start())
+        own = [origin.url(path) for path in ("/feed", "/archive/1", "/page", "/gone", "/feed?a=%26&b=c#d")]
+        others = [
+            "http://127.0.0.1:9/",
+            "http://10.0.0.1/",
+            "http://2130706433/",
+            "http://u:p@a.test/",
+            "ftp://a/",
+        ]
+        urls = st.sampled_from([*own * 2, *others, f"{proxy.client.make_url('/feed')}?url=x"]) | HOSTILE
+
+        @settings(
+            max_examples=150,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
+        @given(requests(urls))
+        def hold(asked: Asked) -> None:
+            statuses.add(check(asked, runner.run(proxy.raw(asked.head))))
+
+        try:
+            hold()
+        finally:
+            runner.run(server.__aexit__(None, None, None))
+            runner.run(publisher.__aexit__(None, None, None))
+    assert statuses >= {200, 400, 404, 405}

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from wholefeed.errors import InvalidUrlError, RequestError
+from wholefeed.web.asked import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("url=https%3A%2F%2Fo.test%2Ff%3Fa%3D1", Query("https://o.test/f?a=1", {})),
+        ("wait=2&url=https%3A%2F%2Fo.test%2F", Query("https://o.test/", {"wait": "2"})),
+        ("url=https%3A%2F%2Fo.test%2Ff&a=1", Query("https://o.test/f", {})),
+        ("url=https://o.test/f?a=1&b=2", Query("https://o.test/f?a=1&b=2", {})),
+        ("url=https://o.test/f?a=1&wait=3&b=2", Query("https://o.test/f?a=1&b=2", {"wait": "3"})),
+        ("url=https://o.test/f?q=%26&b", Query("https://o.test/f?q=%26&b", {})),
+        ("url=https%3A%2F%2Fo.test%2Ff&amp;token=x", Query("https://o.test/f", {"token": "x"})),
+        ("url=https://o.test/f&amp;x=1", Query("https://o.test/f", {})),
+        ("url=https://o.test/f?a%3D1%26b%3D2&wait=1", Query("https://o.test/f?a=1&b=2", {"wait": "1"})),
+        ("url=https://o.test/f?q=a%3Db", Query("https://o.test/f?q=a%3Db", {})),
+        ("a=1&url=https://o.test/f", Query("https://o.test/f", {})),
+        ("", Query("", {})),
+    ],
+)
+def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
+    """Design, section 2: what stands behind an unencoded URL and is no option belongs to it."""
+    assert read_query(raw) == expected
+
+
+@pytest.mark.fault("27")
+def test_an_option_given_twice_is_refused() -> None:
+    """FAULTS 27: exactly one url."""
+    with pytest.raises(RequestError, match="more than one"):
+        read_query("url=https%3A%2F%2Fa.test&url=https%3A%2F%2Fb.test")
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "url"),
+    [
+        ("/https://o.test/f?a=1&wait=2", "https://o.test/f?a=1&wait=2"),
+        ("/http://o.test/f%20g", "http://o.test/f%20g"),
+        ("/https:/o.test/f", "https://o.test/f"),
+        ("/HTTPS://o.test/", "https://o.test/"),
+        ("//https://o.test/f", "https://o.test/f"),
+        ("/https%3A%2F%2Fo.test%2Ff%3Fa%3D1", "https://o.test/f?a=1"),
+    ],
+)
+def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: str) -> None:
+    assert is_prefix_form(raw_path)
+    assert read_prefix(raw_path) == url
+
+
+@pytest.mark.parametrize(
+    "raw_path", ["/feed?url=https://o.test", "/", "/ftp://o.test/", "/https:", "/https:///x"]
+)
+def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
+    assert not is_prefix_form(raw_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "slug"),
+    [
+        ("ftp://o.test/", "invalid-url"),
+        ("http://u:p@o.test/", "userinfo-not-allowed"),
+        ("http://2130706433/", "ambiguous-host"),
+    ],
+)
+def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slug: str) -> None:
+    """FAULTS 8, 17, 20."""
+    with pytest.raises(InvalidUrlError) as caught:
+        feed_url(given)
+    assert caught.value.slug == slug
+
+
+def test_no_url_at_all_is_told() -> None:
+    with pytest.raises(RequestError, match="the parameter url"):
+        feed_url("")
+
+
+def test_the_wait_is_at_most_what_is_configured() -> None:
+    assert read_wait({}, 8) == 8
+    assert read_wait({"wait": "2.5"}, 8) == 2.5
+    assert read_wait({"wait": "90"}, 8) == 8
+
+
+@pytest.mark.parametrize("given", ["x", "-1", "nan", "inf"])
+def test_a_wait_that_is_no_time_is_refused(given: str) -> None:
+    with pytest.raises(RequestError, match="wait in seconds"):
+        read_wait({"wait": given}, 8)
