@@ -11,7 +11,7 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 from fuzz.grammar import document_of
 from fuzz.meaning import said, without_namespace
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
-from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.formats import SEPARATOR, default_namespace
 from wholefeed.core.links.classify import classify
 from wholefeed.core.model import Entry, FeedDocument
@@ -23,6 +23,7 @@ from wholefeed.core.parse.xml.attributes import MAX_LANG_CHARACTERS
 from wholefeed.core.parse.xml.guard import MAX_DEPTH, UNLIMITED
 from wholefeed.core.terms import ATOM_NAMESPACES, Family
 from wholefeed.core.verbatim.fragments import prefixes_in
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 URL: Final = "http://example.org/blog/feed"
 ADDRESS: Final = Address("http://proxy.test/feed?url=x", URL)

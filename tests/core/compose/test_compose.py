@@ -19,13 +19,13 @@ from wholefeed.core.compose.compose import (
     compose_prologue,
     newest_first,
 )
-from wholefeed.core.compose.synthesize import fragments_of
 from wholefeed.core.compose.warning import Missing, compose_warning
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, segment_separator
 from wholefeed.core.model import FeedDocument, Tombstone, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
 from wholefeed.core.verbatim.fragments import prefixes_in
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
 

@@ -10,11 +10,12 @@ import feedparser
 import pytest
 
 from tests.core.parse.makers import URL, slices
-from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.terms import MEMORY_URL, Family
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
 FOLDERS = [CORPUS / "rfc5005", CORPUS / "real", CORPUS / "conf"]

@@ -20,11 +20,11 @@ from xml.sax.saxutils import quoteattr
 from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace
 from wholefeed.core.merge.tombstones import written
 from wholefeed.core.model import Channel, FeedDocument, HeadChild, Tombstone
-from wholefeed.core.parse.json.jsonfeed import EXTENSION
 from wholefeed.core.terms import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
     DSIG_NS,
+    EXTENSION,
     FH_NS,
     RSS_10_NS,
     WELL_KNOWN_PREFIXES,

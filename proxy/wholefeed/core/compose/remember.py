@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.merge.merge import counted_instant
 from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 SEALED_ENTRIES: Final = 256
 SEALED_BYTES: Final = 1 << 20

@@ -1,6 +1,6 @@
 """Self-contained entries -> a minimal feed document of their family, which parses back to the same ones.
 
-Remembered copies are kept so. What is to be sent of a document comes from `fragments_of`:
+Remembered copies are kept so.
 
     fragments = fragments_of(document)
     text = synthesize(document.family, document.version, [fragments.entry(0)])
@@ -12,26 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
-from wholefeed.core.model import EntryId, FeedDocument
-from wholefeed.core.parse.json.jsonfeed import EXTENSION
-from wholefeed.core.terms import IDENTITIES_TARGET, RDF_NS, WELL_KNOWN_PREFIXES, Family
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
-from wholefeed.core.verbatim.json_fragments import JsonFragments
+from wholefeed.core.model import EntryId
+from wholefeed.core.terms import EXTENSION, IDENTITIES_TARGET, RDF_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, prefixes_in
 from wholefeed.core.verbatim.start_tags import Attribute, attribute
 
 _DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
-
-
-def fragments_of(document: FeedDocument, namespace: str | None = None) -> Fragments | JsonFragments:
-    """Return the self-contained slices of a document.
-
-    Args:
-        document: The document.
-        namespace: The default namespace around them in the output; the family's usual one when None.
-    """
-    if document.family is Family.JSON:
-        return JsonFragments(document)
-    return Fragments(document, namespace)
 
 
 def synthesize(

@@ -14,7 +14,6 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from wholefeed.core.compose.synthesize import fragments_of
 from wholefeed.core.formats import ATOM_03
 from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.notes import Note
@@ -33,6 +32,7 @@ from wholefeed.core.parse.xml.reader import FeedReader
 from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssReader
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET, MEMORY_URL
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20

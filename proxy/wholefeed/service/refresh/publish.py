@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
 from wholefeed.core.compose.deflate import seal
 from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
-from wholefeed.core.compose.synthesize import fragments_of
 from wholefeed.core.context import HeadContext
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.verbatim.fragments import prefixes_in
+from wholefeed.core.verbatim.fragments_of import fragments_of
 from wholefeed.fetch.room import LargeWork
 from wholefeed.service.documents.shapes import document_from
 from wholefeed.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow, Told

@@ -26,13 +26,11 @@ from wholefeed.core.parse.json.json_text import Member, Number, byte_offsets, sc
 from wholefeed.core.parse.xml.attributes import MAX_LANG_CHARACTERS
 from wholefeed.core.parse.xml.guard import UNLIMITED
 from wholefeed.core.parse.xml.reader import MAX_ENTRIES, MAX_HEAD_BYTES, MAX_HEAD_CHILDREN
-from wholefeed.core.terms import MEMORY_URL, Family
+from wholefeed.core.terms import EXTENSION, MEMORY_URL, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve
 
 ITEMS: Final = "items"
-EXTENSION: Final = "_wholefeed"
-"""The proxy's own member of the head: where the feed comes from (`via`); identities in remembered copies."""
 
 RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
 """Members of the head that are links, and the relations they stand for (R6, R21)."""
