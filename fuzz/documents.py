@@ -18,9 +18,8 @@ from wholefeed.core.model import Entry, FeedDocument
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.early import EarlyHead
 from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.limits import MAX_DEPTH, MAX_LANG_CHARACTERS, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
-from wholefeed.core.parse.xml.attributes import MAX_LANG_CHARACTERS
-from wholefeed.core.parse.xml.guard import MAX_DEPTH, UNLIMITED
 from wholefeed.core.terms import ATOM_NAMESPACES, Family
 from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of

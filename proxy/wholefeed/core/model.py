@@ -114,6 +114,15 @@ class Scope:
     """Absolute base URL (RFC 3986, 5.1): xml:base in scope, else the URL after redirects."""
 
 
+class HeadContext(NamedTuple):
+    """What entries inherit, self-contained: from RFC 4287, 4.2.1 and 4.2.10; in JSON Feed 1.1, "Items"."""
+
+    authors: tuple[bytes, ...] = ()
+    rights: tuple[bytes, ...] = ()
+    language: bytes = b""
+    """Of JSON Feed alone: in XML each entry says its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The head section: the feed-wide metadata of one document."""

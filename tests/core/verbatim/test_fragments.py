@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from tests.core.parse.makers import URL, atom, rss, slices
 from wholefeed.core.compose.compose import compose_head
 from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.context import HeadContext
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.model import FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.xml.guard import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
+from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
 from wholefeed.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.urls import resolve
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, MAX_CONTEXT_BYTES, Fragments, prefixes_in

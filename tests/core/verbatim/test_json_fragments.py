@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 
 from tests.core.parse.json.test_jsonfeed import feed
-from wholefeed.core.context import HeadContext
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.model import FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.json_fragments import MAX_CONTEXT_BYTES, JsonFragments
 

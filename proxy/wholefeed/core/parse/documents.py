@@ -22,11 +22,12 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.identities import FieldsNeededError, listed
 from wholefeed.core.parse.json.json_text import json_text
 from wholefeed.core.parse.json.jsonfeed import read_json_feed
+from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
 from wholefeed.core.parse.repair.prolog import late_declaration
 from wholefeed.core.parse.xml.atom import AtomReader
 from wholefeed.core.parse.xml.frames import Options
-from wholefeed.core.parse.xml.guard import MAX_DEPTH, UNLIMITED, Guard
+from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfReader
 from wholefeed.core.parse.xml.reader import FeedReader
 from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssReader

@@ -14,8 +14,9 @@ from typing import Final
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import Opening, refuse_other_formats
 from wholefeed.core.parse.encodings import SNIFF_BYTES, encoding_of
+from wholefeed.core.parse.limits import MAX_DEPTH
 from wholefeed.core.parse.xml.frames import Options
-from wholefeed.core.parse.xml.guard import MAX_DEPTH, Guard
+from wholefeed.core.parse.xml.guard import Guard
 
 MAX_HEAD_BYTES: Final = 256 * 1024
 

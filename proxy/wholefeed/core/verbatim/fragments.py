@@ -15,9 +15,8 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Final
 
-from wholefeed.core.context import HeadContext
 from wholefeed.core.formats import default_namespace
-from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild
+from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild, HeadContext
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 from wholefeed.core.verbatim.references import has_relative_reference

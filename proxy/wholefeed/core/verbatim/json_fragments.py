@@ -11,8 +11,7 @@ import re
 from functools import cached_property
 from typing import Any, Final
 
-from wholefeed.core.context import HeadContext
-from wholefeed.core.model import FeedDocument, HeadChild
+from wholefeed.core.model import FeedDocument, HeadChild, HeadContext
 
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors: larger ones are not repeated in its items."""

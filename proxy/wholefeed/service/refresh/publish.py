@@ -18,9 +18,8 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
 from wholefeed.core.compose.deflate import seal
 from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
-from wholefeed.core.context import HeadContext
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
-from wholefeed.core.model import Tombstone
+from wholefeed.core.model import HeadContext, Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.verbatim.fragments import prefixes_in

@@ -15,7 +15,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.json import json_text, jsonfeed
 from wholefeed.core.parse.json.json_text import scan
-from wholefeed.core.parse.xml.guard import UNLIMITED
+from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import MEMORY_URL, Family
 from wholefeed.core.text.dates import parse_rfc3339
 

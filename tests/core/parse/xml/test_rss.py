@@ -6,7 +6,7 @@ from tests.core.parse.makers import URL, only, rss, slices
 from wholefeed.core.model import entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.xml.reader import MAX_SCOPES
+from wholefeed.core.parse.limits import MAX_SCOPES
 from wholefeed.core.terms import ATOM_NS, Family
 
 AT = 1071340202.0

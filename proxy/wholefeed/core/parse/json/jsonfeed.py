@@ -23,9 +23,13 @@ from wholefeed.core.parse.identities import (
     site_id,
 )
 from wholefeed.core.parse.json.json_text import Member, Number, byte_offsets, scan
-from wholefeed.core.parse.xml.attributes import MAX_LANG_CHARACTERS
-from wholefeed.core.parse.xml.guard import UNLIMITED
-from wholefeed.core.parse.xml.reader import MAX_ENTRIES, MAX_HEAD_BYTES, MAX_HEAD_CHILDREN
+from wholefeed.core.parse.limits import (
+    MAX_ENTRIES,
+    MAX_HEAD_BYTES,
+    MAX_HEAD_CHILDREN,
+    MAX_LANG_CHARACTERS,
+    UNLIMITED,
+)
 from wholefeed.core.terms import EXTENSION, MEMORY_URL, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve

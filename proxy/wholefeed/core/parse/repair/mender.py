@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.limits import MAX_ELEMENTS
 from wholefeed.core.parse.repair import references
 from wholefeed.core.parse.repair.edits import Edits, TooManyError
 from wholefeed.core.parse.repair.elements import Elements, Open
 from wholefeed.core.parse.repair.prolog import is_declaration, is_instruction, late_declaration
 from wholefeed.core.parse.repair.text_elements import TextElements
 from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
-from wholefeed.core.parse.xml.guard import MAX_ELEMENTS
 
 ATTRIBUTES: Final = "attributes"
 COMMENTS: Final = "comments"

@@ -7,11 +7,11 @@ from typing import Final
 
 from wholefeed.core.model import Link, Scope, Tombstone, entry_id
 from wholefeed.core.parse.identities import SPACES
+from wholefeed.core.parse.limits import MAX_LANG_CHARACTERS
 from wholefeed.core.terms import ATOM_NAMESPACES, IANA_RELATION_PREFIX, TOMBSTONE_NS, XML_NS
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
-MAX_LANG_CHARACTERS: Final = 64
 MAX_REF_CHARACTERS: Final = 4096
 MAX_SCOPE_PREFIXES: Final = 128
 MAX_SCOPE: Final = 8192

@@ -20,22 +20,15 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from wholefeed.core.parse.errors import ParseError
-
-MAX_DEPTH: Final = 256
-MAX_ATTRIBUTES: Final = 256
-"""Of one element; its namespace declarations are counted apart, up to the same number."""
-MAX_ELEMENTS: Final = 2_000_000
-MAX_NAMESPACE_CHARACTERS: Final = 1024
-MAX_TOKEN_CHARACTERS: Final = 1 << 20
-"""Of one name or one attribute value."""
-
-MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS
-UNLIMITED: Final = MAX_ELEMENTS
-"""A `max_depth` that nothing within the limits reaches: no limit of size or number holds then.
-
-It is for documents that are stored, or made of entries of stored ones: these were within the limits when
-they were fetched, and what has been added to them since must not take them away.
-"""
+from wholefeed.core.parse.limits import (
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_FLAT_ATTRIBUTES,
+    MAX_NAMESPACE_CHARACTERS,
+    MAX_TAG_BYTES,
+    MAX_TOKEN_CHARACTERS,
+    UNLIMITED,
+)
 
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
@@ -161,7 +154,7 @@ class Guard:
         Raises:
             ParseError: Too many attributes, or one name or value is too long.
         """
-        if len(attributes) > 2 * MAX_ATTRIBUTES:
+        if len(attributes) > MAX_FLAT_ATTRIBUTES:
             self.limit(f"at most {MAX_ATTRIBUTES} attributes", f"{len(attributes) // 2}")
         longest = max(len(name), max(map(len, attributes), default=0))
         if longest > MAX_TOKEN_CHARACTERS:

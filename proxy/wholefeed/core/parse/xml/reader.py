@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from wholefeed.core.model import (
     Entry,
@@ -28,19 +28,18 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
+from wholefeed.core.parse.limits import (
+    MAX_ELEMENTS,
+    MAX_ENTRIES,
+    MAX_FLAT_ATTRIBUTES,
+    MAX_HEAD_BYTES,
+    MAX_HEAD_CHILDREN,
+    MAX_SCOPES,
+)
 from wholefeed.core.parse.xml.attributes import DELETED, LINKS, head_link, inner_scope, tombstone, too_much
 from wholefeed.core.parse.xml.frames import Frame, Options, ignore, nothing
-from wholefeed.core.parse.xml.guard import MAX_ATTRIBUTES, MAX_ELEMENTS, Guard
+from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.terms import FH_NS, Family
-
-MAX_ENTRIES: Final = 250_000
-MAX_HEAD_CHILDREN: Final = 100_000
-MAX_HEAD_BYTES: Final = 2 << 20
-"""Of the elements beside the entries together: they go out with every answer."""
-MAX_SCOPES: Final = 16
-"""Different surroundings that the entries of one document can have."""
-
-_MAX_FLAT: Final = 2 * MAX_ATTRIBUTES
 
 
 class FeedReader(ABC):
@@ -125,7 +124,7 @@ class FeedReader(ABC):
             nonlocal depth, left
             depth += 1
             left -= 1
-            if measured or (attributes and len(attributes) > _MAX_FLAT):
+            if measured or (attributes and len(attributes) > MAX_FLAT_ATTRIBUTES):
                 guard.check_element(name, attributes)
             if depth == self._watch:
                 self._on_child(name, attributes)
