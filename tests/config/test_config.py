@@ -28,10 +28,12 @@ def a_file(folder: Path, text: str, name: str = "some.toml") -> Path:
 
 
 def test_nothing_given_gives_the_defaults() -> None:
+    """Without file, variables and flags the configuration is the defaults: wholefeed runs with none set."""
     assert load_config(None, {}, {}) == Config()
 
 
 def test_every_default_is_allowed_by_its_own_rule() -> None:
+    """A default copied into a file is accepted as it is: each passes the check of its own key."""
     for key in KEYS:
         assert key.rule.check(key.default) == key.default, key.name
 
@@ -47,6 +49,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
 
 
 def test_the_file_is_the_flag_s_else_the_variable_s_else_config_toml(tmp_path: Path) -> None:
+    """--config goes before WHOLEFEED_CONFIG, and that before config.toml in the working directory."""
     a_file(tmp_path, "[server]\nport = 1", "config.toml")
     by_variable = a_file(tmp_path, "[server]\nport = 2", "variable.toml")
     by_flag = a_file(tmp_path, "[server]\nport = 3", "flag.toml")
@@ -58,6 +61,7 @@ def test_the_file_is_the_flag_s_else_the_variable_s_else_config_toml(tmp_path: P
 
 
 def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
+    """A configuration saved by an editor that writes a UTF-8 mark is read."""
     file = tmp_path / "bom.toml"
     file.write_bytes(b"\xef\xbb\xbf[server]\nport = 4")
     assert load_config(file, {}, {}).server.port == 4
@@ -81,6 +85,7 @@ def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_variables_become_values(variable: str, text: str, section: str, key: str, value: object) -> None:
+    """Texts from the environment turn into lists, networks, hosts, numbers and booleans, in one spelling."""
     config = load_config(None, {variable: text}, {})
     assert getattr(getattr(config, section), key) == value
 
@@ -131,6 +136,7 @@ def test_variables_become_values(variable: str, text: str, section: str, key: st
 def test_a_refused_file_is_told_with_key_value_place_and_what_is_allowed(
     tmp_path: Path, text: str, message: str
 ) -> None:
+    """An unknown key or a bad value ends the start with a message that says what to change, and where."""
     with pytest.raises(ConfigError, match=message):
         load_config(a_file(tmp_path, text), {}, {})
 
@@ -150,11 +156,14 @@ def test_a_refused_file_is_told_with_key_value_place_and_what_is_allowed(
     ],
 )
 def test_a_refused_variable_is_told_by_its_name(environ: dict[str, str], message: str) -> None:
+    """A bad or misspelt variable is an error that names the variable, never ignored."""
     with pytest.raises(ConfigError, match=message):
         load_config(None, environ, {})
 
 
 def test_a_refused_flag_is_told(tmp_path: Path) -> None:
+    """A bad value of a flag, or a --config file that is not there, is told as coming from the command
+    line."""
     with pytest.raises(ConfigError, match=r"server\.port = -1 on the command line"):
         load_config(None, {}, {"server.port": -1})
     with pytest.raises(ConfigError, match=r"missing.toml \(--config\): No such file"):
@@ -163,12 +172,14 @@ def test_a_refused_flag_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["server.access_token", "server.signing_keys", "fetch.proxy"])
 def test_a_refused_secret_is_not_shown(key: str) -> None:
+    """Row 80: an error about a token, a signing key or a proxy's password does not print the value."""
     with pytest.raises(ConfigError) as caught:
         load_config(None, {}, {key: "top secret\n"})
     assert "secret" not in str(caught.value)
 
 
 def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_not_ours() -> None:
+    """What Kubernetes sets for a service of this name is no unknown key; WHOLEFEED_PORT=8080 still is."""
     environ = {
         "WHOLEFEED_SERVICE_HOST": "10.0.0.1",
         "WHOLEFEED_SERVICE_PORT": "8080",
@@ -183,6 +194,8 @@ def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_n
 
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
+    """Row 80: `config` masks the password of fetch.proxy, and its output is a valid file with the same
+    values."""
     config = Config(
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
     )
@@ -212,12 +225,14 @@ def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, va
 
 
 def test_an_access_token_of_sixteen_characters_is_long_enough() -> None:
+    """The shortest token that is allowed has 16 characters, and an empty one means none."""
     config = load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": "sixteen-letters!"}, {})
     assert config.server.access_token == "sixteen-letters!"
     assert load_config(None, {"WHOLEFEED_SERVER_ACCESS_TOKEN": ""}, {}).server.access_token == ""
 
 
 def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:
+    """The example file is what the code generates, loads as the defaults, and misses no key."""
     text = (ROOT / "config.example.toml").read_text("utf-8")
     assert text == example(), "run: wholefeed config --example > config.example.toml"
     assert load_config(ROOT / "config.example.toml", {}, {}) == Config()

@@ -34,9 +34,11 @@ def test_what_makes_a_feed_partial_has_words(slug: str) -> None:
 
 @pytest.mark.parametrize("module", FETCH_MODULES)
 def test_what_a_fetch_can_end_with_has_words(module: str) -> None:
+    """R16: each reason that a fetch can give is told in words in the pseudo-entry, not as a bare slug."""
     own = {"shutting-down", "config", "store", "internal"}
     assert [slug for slug in slugs(module) - own if " " not in in_words(slug)] == []
 
 
 def test_a_reason_without_words_is_told_as_it_is() -> None:
+    """R16: a reason that has no words yet is shown by its slug instead of failing the answer."""
     assert in_words("something-new") == "something-new"

@@ -183,6 +183,8 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
     "tag", ["<channel/>", '<s:channel xmlns:s="http://purl.org/rss/1.0/"></s:channel>', ""]
 )
 def test_an_rdf_channel_of_any_spelling_comes_out_well_formed(tag: str) -> None:
+    """R21: an RSS 1.0 head that is empty, prefixed or absent gets a channel with its items list all the
+    same."""
     body = f'<rdf:RDF xmlns="{RSS_10_NS}" xmlns:rdf="{RDF_NS}">{tag}<item rdf:about="urn:a"/></rdf:RDF>'
     root = ElementTree.fromstring(composed(parse(body.encode(), "http://o.test/"), is_complete=True))
     assert [child.tag for child in root] == [f"{{{RSS_10_NS}}}channel", f"{{{RSS_10_NS}}}item"]

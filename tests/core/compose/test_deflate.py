@@ -43,6 +43,7 @@ def test_joined_blocks_decode_as_one_gzip_stream(texts: list[bytes]) -> None:
 
 @given(TEXTS)
 def test_joined_blocks_decode_in_any_order_and_number(texts: list[bytes]) -> None:
+    """Sealed blocks make one valid gzip stream in whatever order they are joined, as an answer joins them."""
     parts = [seal(text) for text in texts]
 
     answer = a_gzip_answer([*parts[::-1], *parts])
@@ -52,6 +53,7 @@ def test_joined_blocks_decode_in_any_order_and_number(texts: list[bytes]) -> Non
 
 @given(st.binary(max_size=5000), st.binary(max_size=5000))
 def test_combined_crc_is_that_of_the_whole(first: bytes, second: bytes) -> None:
+    """The gzip trailer's checksum, computed from those of two parts, is that of the joined text."""
     combined = combine(zlib.crc32(first), zlib.crc32(second), crc_shift(len(second)))
 
     assert combined == zlib.crc32(first + second)
@@ -75,6 +77,7 @@ def test_combined_crc_holds_for_lengths_beyond_32_bits() -> None:
 
 
 def test_empty_text_makes_an_empty_block() -> None:
+    """A head or segment without text adds no bytes, and the answer around it still decodes."""
     sealed = seal(b"")
 
     assert (sealed.block, sealed.length, sealed.crc32) == (b"", 0, 0)
@@ -84,6 +87,7 @@ def test_empty_text_makes_an_empty_block() -> None:
 
 @given(st.binary(max_size=4000) | st.binary(max_size=20).map(lambda part: part * 500))
 def test_inflates_to_what_was_sealed(text: bytes) -> None:
+    """Any text comes back byte for byte, with the checksum that was noted for it."""
     sealed = seal(text)
 
     assert inflate(sealed.block, sealed.length, sealed.crc32) == text
@@ -91,6 +95,7 @@ def test_inflates_to_what_was_sealed(text: bytes) -> None:
 
 
 def test_digests_differ_with_the_text() -> None:
+    """Equal texts have equal 16-byte digests and others do not; the ETag of an answer is made of them."""
     assert seal(b"a").digest == seal(b"a").digest != seal(b"b").digest
     assert len(seal(b"a").digest) == 16
 
@@ -108,6 +113,7 @@ def test_digests_differ_with_the_text() -> None:
     ids=["tail cut", "half", "junk behind", "ends early", "a byte changed", "nothing"],
 )
 def test_a_damaged_block_is_refused(damage: object) -> None:
+    """Row 70: a stored block that was cut, changed or added to is an error, never served as entries."""
     sealed = seal(b"".join(b"entry %d;" % n for n in range(500)))
     assert callable(damage)
 
@@ -116,6 +122,7 @@ def test_a_damaged_block_is_refused(damage: object) -> None:
 
 
 def test_wrong_length_or_crc_is_refused() -> None:
+    """Row 70: a block that decodes, but not to the length and checksum noted for it, is refused too."""
     sealed = seal(b"some text")
 
     for length, crc in ((8, sealed.crc32), (10, sealed.crc32), (9, sealed.crc32 ^ 1)):

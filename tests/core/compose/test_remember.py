@@ -32,6 +32,8 @@ def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None)
 
 
 def test_nothing_is_written_when_no_entry_left() -> None:
+    """R8: a subscription document that only gained entries leaves nothing to remember, so nothing is
+    stored."""
     assert left(a_feed("b", "a"), a_feed("c", "b", "a")) == []
 
 
@@ -44,6 +46,7 @@ def test_what_left_is_remembered_with_the_date_of_its_document() -> None:
 
 
 def test_the_open_document_grows_at_its_top() -> None:
+    """R8, R10: later leavers join the open memory document in front, each with its own document's date."""
     (first,) = left(a_feed("b", "a", updated=1), a_feed("b"))
     (second,) = left(a_feed("c", "b", updated=2), a_feed("c"), opened(first))
     assert (second.number, names(second)) == (7, ["b", "a"])
@@ -51,12 +54,14 @@ def test_the_open_document_grows_at_its_top() -> None:
 
 
 def test_a_newer_copy_takes_the_place_of_a_remembered_one() -> None:
+    """R8: an entry that came back and left again is remembered once, in its newest copy."""
     (first,) = left(a_feed("b", "a"), a_feed("b"))
     (second,) = left(a_feed("a", "b"), a_feed("b"), opened(first))
     assert names(second) == ["a"]
 
 
 def test_an_entry_without_an_author_takes_its_documents_along() -> None:
+    """R22: a remembered Atom entry keeps the author that its document's head gave it."""
     (memory,) = left(a_feed("a"), a_feed("b"))
     assert b"<name>Ann</name>" in memory.text
 

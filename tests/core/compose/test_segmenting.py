@@ -63,6 +63,7 @@ def contents(documents: list[Placed], steps: list[Keep | Build]) -> list[int]:
 
 @given(FEEDS)
 def test_every_live_document_is_in_one_segment_in_order(documents: list[Placed]) -> None:
+    """R20: no document with live entries is left out of an answer, sent twice, or out of its place."""
     steps = plan(documents, target_bytes=TARGET)
 
     assert contents(documents, steps) == [d.document for d in documents if d.live_bytes]
@@ -71,6 +72,7 @@ def test_every_live_document_is_in_one_segment_in_order(documents: list[Placed])
 
 @given(FEEDS)
 def test_a_segment_that_holds_a_changed_document_is_not_kept(documents: list[Placed]) -> None:
+    """A segment with an entry that was replaced is built anew; else readers would get the old copy."""
     steps = plan(documents, target_bytes=TARGET)
 
     kept = {step.segment for step in steps if isinstance(step, Keep)}
@@ -79,6 +81,8 @@ def test_a_segment_that_holds_a_changed_document_is_not_kept(documents: list[Pla
 
 @given(FEEDS)
 def test_only_settled_neighbours_within_the_target_share(documents: list[Placed]) -> None:
+    """Only settled archives share a segment, and only up to its target size, so that a rebuild stays
+    small."""
     by_number = {d.document: d for d in documents}
 
     for step in plan(documents, target_bytes=TARGET):
@@ -90,6 +94,7 @@ def test_only_settled_neighbours_within_the_target_share(documents: list[Placed]
 
 @given(FEEDS)
 def test_planning_again_after_executing_keeps_everything(documents: list[Placed]) -> None:
+    """A feed that did not change has no segment rebuilt by the next refresh."""
     feed = Executed(documents)
     feed.run()
 
@@ -127,12 +132,14 @@ def test_each_byte_is_sealed_logarithmically_often(sizes: list[int], at_front: b
 
 
 def test_new_small_archives_fill_segments_from_the_old_end() -> None:
+    """A new archive in front of full segments is placed without moving the older ones."""
     documents = [a_document(n, live_bytes=300) for n in range(1, 8)]
 
     assert plan(documents, target_bytes=TARGET) == [Build((1,)), Build((2, 3, 4)), Build((5, 6, 7))]
 
 
 def test_a_kept_segment_is_drawn_in_only_by_a_neighbour_of_half_its_size() -> None:
+    """A stored segment is rewritten for a new neighbour only when that brings at least half its bytes."""
     kept = a_document(2, segment=7, is_clean=True, live_bytes=101)
 
     assert plan([a_document(1, live_bytes=50), kept], target_bytes=TARGET) == [Build((1,)), Keep(7)]
@@ -142,6 +149,7 @@ def test_a_kept_segment_is_drawn_in_only_by_a_neighbour_of_half_its_size() -> No
 
 
 def test_a_segment_of_half_the_target_is_left_alone() -> None:
+    """From half the target size on a stored segment is kept: new archives do not make it be written again."""
     for live_bytes, step in ((500, Keep(7)), (499, Build((1, 2)))):
         kept = a_document(2, segment=7, is_clean=True, live_bytes=live_bytes)
 
@@ -149,6 +157,7 @@ def test_a_segment_of_half_the_target_is_left_alone() -> None:
 
 
 def test_a_document_that_stands_between_two_of_one_segment_breaks_it() -> None:
+    """R20: when a new document comes between two that share a segment, they are parted to keep the order."""
     one, two = (a_document(n, segment=7, is_clean=True) for n in (1, 3))
 
     assert plan([one, two], target_bytes=TARGET) == [Keep(7)]
@@ -160,6 +169,7 @@ def test_a_document_that_stands_between_two_of_one_segment_breaks_it() -> None:
 
 
 def test_documents_without_live_bytes_belong_to_no_segment() -> None:
+    """A document whose entries were all superseded makes no empty segment and parts no kept one."""
     one, two = (a_document(n, segment=7, is_clean=True) for n in (1, 3))
     empty = a_document(2, live_bytes=0, is_clean=True)
 
@@ -168,6 +178,8 @@ def test_documents_without_live_bytes_belong_to_no_segment() -> None:
 
 
 def test_a_document_that_lost_its_last_live_entry_rebuilds_its_segment() -> None:
+    """The segment of a document that lost all its entries is built without them, so that they leave the
+    answer."""
     one = a_document(1, segment=7, is_clean=True)
     lost = a_document(2, segment=7, is_clean=False, live_bytes=0)
 
@@ -175,12 +187,15 @@ def test_a_document_that_lost_its_last_live_entry_rebuilds_its_segment() -> None
 
 
 def test_unsettled_documents_stand_alone() -> None:
+    """R13: a document that may still change has a segment of its own, so that its change rebuilds nothing
+    else."""
     documents = [a_document(n, is_settled=n != 2) for n in (1, 2, 3)]
 
     assert plan(documents, target_bytes=TARGET) == [Build((1,)), Build((2,)), Build((3,))]
 
 
 def test_what_is_drawn_in_draws_in_the_next() -> None:
+    """The rule of half the size is applied to what has grown, so that small segments do not pile up."""
     kept = [
         a_document(2, segment=8, is_clean=True, live_bytes=60),
         a_document(3, segment=7, is_clean=True, live_bytes=200),

@@ -72,6 +72,7 @@ def test_a_limit_takes_the_first_entries(segments: list[Segment], limit: int) ->
 def test_since_takes_every_entry_dated_from_then_on_and_none_before(
     segments: list[Segment], since: float
 ) -> None:
+    """`since=` loses no entry of that time or later, and reads only the segments that straddle it."""
     dates = [date for segment in segments for date in segment.dates]
     taken, is_cut, read = cut(segments, View(since=since))
 
@@ -86,6 +87,8 @@ def test_since_takes_every_entry_dated_from_then_on_and_none_before(
 
 @given(SEGMENTS, st.integers(0, 200))
 def test_the_room_is_never_exceeded_and_not_wasted(segments: list[Segment], room: int) -> None:
+    """An answer capped in bytes holds the first entries that fit, no more and no fewer, reading one segment
+    at most."""
     total = sum(segment.entries for segment in segments)
     taken, is_cut, read = cut(segments, View(max_bytes=1), room)
 
@@ -100,6 +103,7 @@ def test_the_room_is_never_exceeded_and_not_wasted(segments: list[Segment], room
 def test_what_is_taken_stands_in_output_order(
     segments: list[Segment], limit: int | None, since: float | None, room: int
 ) -> None:
+    """R20: whatever `limit`, `since` and the cap are, entries keep their order, stand once, and fit."""
     taken, _, _ = cut(segments, View(limit, since), room)
 
     assert all(a < b for a, b in pairwise(taken))
@@ -133,6 +137,7 @@ class Sized(NamedTuple):
 
 
 def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
+    """An entry larger than the whole cap is left out alone; the smaller ones behind it are still served."""
     cutting = Cut(View(max_bytes=None), room=50)
     first, second, third = Sized([90, 10]), Sized([10, 10]), Sized([20, 20])
     assert cutting.take(first) is Take.PART
@@ -144,6 +149,7 @@ def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
 
 
 def test_entries_are_found_in_a_segment_s_text() -> None:
+    """A cut within a segment falls between two entries, and reads the date that orders each of them."""
     text = (
         b'<entry xmlns:q="urn:q"><id>1</id><updated>2026-01-01T00:00:00Z</updated><q:x/></entry>\n'
         b"<entry><id>2</id><dc:date/></entry>\n"

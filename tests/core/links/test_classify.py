@@ -50,6 +50,7 @@ def test_does_not_call_a_document_complete_that_came_in_part() -> None:
 
 
 def test_names_the_neighbours_of_a_document() -> None:
+    """R2, R3: self, current, prev-archive and next-archive of one head give the four URLs, without a note."""
     relations = ("self", "current", "prev-archive", "next-archive")
     navigation = classify(a_document(*(a_link(relation, f"/{relation}") for relation in relations)))
     assert navigation.self_url == "http://o.test/self"
@@ -61,6 +62,7 @@ def test_names_the_neighbours_of_a_document() -> None:
 
 
 def test_names_nothing_where_nothing_is_linked() -> None:
+    """R7: a head without links names no neighbour, so that nothing is followed."""
     navigation = classify(a_document())
     assert (navigation.self_url, navigation.current_url) == (None, None)
     assert (navigation.older_url, navigation.newer_url) == (None, None)
@@ -126,6 +128,7 @@ def test_the_header_alone_makes_an_archived_feed() -> None:
 
 @pytest.mark.parametrize("href", ["", "ftp://o.test/x"])
 def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str) -> None:
+    """R11, R12; row 61: behind an empty or non-http prev-archive the one of the Link header is followed."""
     navigation = classify(a_document(a_link("prev-archive", href)), ["</2003/11>; rel=prev-archive"])
     assert navigation.older_url == ARCHIVE
     assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
@@ -186,11 +189,13 @@ def test_notes_show_no_credentials() -> None:
 
 
 def test_notes_are_few_whatever_the_head_holds() -> None:
+    """Thirty thousand links in one head make a bounded number of notes, in memory and in /status."""
     links = [a_link(relation, f"/{n}") for relation in ("next", "last", "first") for n in range(10_000)]
     assert len(classify(a_document(*links)).notes) == MAX_LINK_NOTES
 
 
 def test_several_self_links_are_nothing_to_note() -> None:
+    """Two self links, which many generators write, put no note into /status."""
     assert classify(a_document(a_link("self", "/a"), a_link("self", "/b"))).notes == ()
 
 

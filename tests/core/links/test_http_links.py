@@ -88,11 +88,13 @@ def test_skips_links_of_another_context(anchor: str, is_taken: bool) -> None:
 
 
 def test_reads_a_bounded_number_of_links() -> None:
+    """R12: of 1,500 links in HTTP fields only the first MAX_HEADER_LINKS are read."""
     assert len(header_links([", ".join(["<a>; rel=next"] * 500)] * 3, DOCUMENT)) == MAX_HEADER_LINKS
 
 
 @pytest.mark.parametrize("unit", [", ", "<", "<,", "<a>;", '<a>; x="', "<a>; x=\\"])
 def test_takes_linear_time_for_hostile_fields(unit: str) -> None:
+    """R12: a Link field of 64 KB that is built to be read over and over is parsed within a second."""
     started = time.perf_counter()
     list(parse_link_field(unit * (64_000 // len(unit))))
     assert time.perf_counter() - started < 1
@@ -100,6 +102,7 @@ def test_takes_linear_time_for_hostile_fields(unit: str) -> None:
 
 @given(st.text(st.sampled_from('<>;,="\\ arel*'), max_size=60))
 def test_never_raises(field: str) -> None:
+    """R12: no Link field of any content makes the reading of a feed fail."""
     header_links([field], DOCUMENT)
 
 

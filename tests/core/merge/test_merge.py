@@ -94,6 +94,7 @@ def test_remembered_copies_leave_when_no_archive_holds_a_settled_identity() -> N
 
 
 def test_no_copy_gives_none() -> None:
+    """R10: an identity without a candidate has no live copy, and is no error."""
     assert chosen() is None
 
 

@@ -84,6 +84,7 @@ def test_without_tombstones_nothing_is_removed(copies: list[Copy]) -> None:
 
 
 def test_a_buried_copy_makes_way_for_one_that_is_not() -> None:
+    """R19: a deletion removes an archive's copy up to its own instant, and none that was updated later."""
     subscription = Copy(1, None, Role.SUBSCRIPTION, 0, 0, None, NOW)
     archive = Copy(2, 5.0, Role.ARCHIVE, 0, 0, None, NOW)
     assert live([subscription, archive], [Burial(5.0, FALLEN_OUT)]) == subscription
@@ -102,6 +103,8 @@ def test_settled_is_judged_by_all_copies() -> None:
 
 
 def test_a_fallen_tombstone_stands_between_the_subscription_document_and_the_rest() -> None:
+    """R19: a tombstone that left the document deletes undated copies of older documents, none of the
+    newest."""
     burials = [Burial(1.0, FALLEN_OUT)]
     assert not is_buried(None, place_of(Role.SUBSCRIPTION, 0), burials)
     for role in (Role.MEMORY, Role.ARCHIVE, Role.PAGE):
@@ -110,6 +113,7 @@ def test_a_fallen_tombstone_stands_between_the_subscription_document_and_the_res
 
 
 def test_no_more_tombstones_are_passed_on_than_a_head_can_bear() -> None:
+    """R19: of too many deletions the latest are written into the head, so that it stays readable."""
     many = [Tombstone(entry_id(str(n)), float(n), str(n)) for n in range(MAX_PASSED_ON + 5)]
     text = written(many)
     assert text.count(b"<at:deleted-entry") == MAX_PASSED_ON

@@ -55,6 +55,8 @@ def test_html_is_no_feed(body: bytes) -> None:
     ],
 )
 def test_what_is_no_readable_feed_is_named(body: bytes, slug: str, found: str) -> None:
+    """Rows 38, 47: each kind of document that is no feed has its slug and a message that says what was
+    found."""
     error = refusal(body)
 
     assert error.slug == slug
@@ -70,11 +72,13 @@ def test_a_million_comments_do_not_hold_up_the_look_at_the_beginning() -> None:
 
 
 def test_atom_and_rss_are_told_by_their_root_not_by_their_content_type() -> None:
+    """R23: a feed served under a wrong media type is read as the format that it is."""
     assert parse(atom(), URL, "text/html").family is Family.ATOM
     assert parse(rss(), URL, "application/atom+xml").family is Family.RSS
 
 
 def test_a_feed_without_entries_is_a_feed() -> None:
+    """An empty feed is read, not refused: a new blog can be subscribed to."""
     assert parse(atom(), URL).entries == ()
     assert parse(b"<rss/>", URL).entries == ()
 
@@ -96,6 +100,7 @@ def test_listed_identities_take_the_place_of_made_up_ones() -> None:
     ],
 )
 def test_listed_identities_that_do_not_fit_or_are_a_publishers_mean_nothing(listed: str, url: str) -> None:
+    """R9: a list of identities counts in our own memory documents alone, and only if it fits the items."""
     body = rss("<item><link>a</link></item><item><guid>b</guid></item>")
     document = parse(f"<?{IDENTITIES_TARGET} {listed}?>".encode() + body, url)
 

@@ -43,6 +43,7 @@ def test_the_head_is_known_when_the_first_entry_begins(step: int, codec: str) ->
 
 
 def test_the_answer_comes_before_the_entry_ends() -> None:
+    """R0: the older link is known as soon as the first entry begins, so that the next fetch starts early."""
     body = rss(PADDING, "<atom:link rel='prev-archive' href='/1'/>", "<item>" + "x" * 100_000)
 
     ((after, document),) = feed(body, 100)
@@ -71,12 +72,14 @@ def test_a_short_document_answers_too_late_or_not_at_all() -> None:
 )
 @pytest.mark.parametrize("step", [100, 1 << 20])
 def test_on_any_trouble_it_never_answers(body: bytes, step: int) -> None:
+    """R0: HTML, bad encodings, repairs and limits give no early link: a wrong guess would cost a request."""
     assert feed(body, step) == []
 
 
 @pytest.mark.parametrize("step", [4096, 1 << 22])
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 def test_it_gives_up_on_a_head_that_is_too_long(step: int, codec: str) -> None:
+    """R0: an endless head is not kept in memory in the hope of an early link."""
     head = "<x/>" * (MAX_HEAD_BYTES // 4 + 1024)
     body = atom(head, LINK, "<entry/>").decode().encode(codec)
 
@@ -84,6 +87,7 @@ def test_it_gives_up_on_a_head_that_is_too_long(step: int, codec: str) -> None:
 
 
 def test_it_answers_once_and_ignores_the_rest() -> None:
+    """R0: one document predicts one link, and whatever follows it cannot make the prediction fail."""
     early = EarlyHead(URL, "")
     assert early.feed(atom(PADDING, LINK, "<entry/>", PADDING, "<entry/>")) is not None
     assert early.feed(b"\xff<<<") is None
@@ -91,6 +95,7 @@ def test_it_answers_once_and_ignores_the_rest() -> None:
 
 @given(st.lists(st.binary(max_size=600), max_size=6), st.text(max_size=20))
 def test_nothing_makes_it_raise(chunks: list[bytes], media_type: str) -> None:
+    """R0: no bytes and no media type make the early look at a head break the fetch itself."""
     early = EarlyHead(URL, f"text/xml; charset={media_type}")
     for chunk in (*chunks, b"<rss>", *chunks, PADDING.encode()):
         early.feed(chunk)

@@ -132,6 +132,7 @@ def test_utf_16_that_its_declaration_claims_falsely_is_utf_8_and_noted() -> None
 
 
 def test_utf_8_under_the_label_of_another_encoding_is_noticed_where_that_one_fails() -> None:
+    """Row 46: UTF-8 labelled euc-jp comes out readable, and the note EncodingRetried says so."""
     document = parse(a_document("日本語 é", declared="euc-jp").encode(), URL)
 
     assert document.head.title == "日本語 é"
@@ -189,6 +190,7 @@ def test_utf_32_is_refused(codec: str) -> None:
 
 
 def test_a_utf_8_document_is_not_copied() -> None:
+    """A document that is UTF-8 already is used as it is: a feed of 25 MB does not take twice its memory."""
     body = a_document().encode()
 
     assert to_utf8(body, "").text is body
@@ -197,6 +199,7 @@ def test_a_utf_8_document_is_not_copied() -> None:
 
 @given(st.binary(max_size=400) | st.text().map(str.encode))
 def test_utf_8_is_told_as_the_standard_library_does(text: bytes) -> None:
+    """The quick test for UTF-8 agrees with Python's decoder on any bytes, so no text is garbled."""
     try:
         text.decode()
         expected = True
@@ -206,6 +209,7 @@ def test_utf_8_is_told_as_the_standard_library_does(text: bytes) -> None:
 
 
 def test_a_character_across_two_steps_is_utf_8() -> None:
+    """A character that lies across two blocks of the test counts as whole; a cut one at the end does not."""
     assert is_utf8(b"x" * ((1 << 18) - 1) + "é".encode())
     assert not is_utf8(b"x" * (1 << 18) + b"\xc3")
 

@@ -70,6 +70,7 @@ def test_obeys_the_publisher(status: int) -> None:
 
 
 def test_a_missing_document_is_not_asked_for_earlier_because_of_a_retry_after() -> None:
+    """R14; row 54: a 404 with a short Retry-After still waits for freshness.retry_missing_seconds."""
     assert delay("publisher-status", 404, retry_after=1) == 1000
 
 
@@ -80,6 +81,7 @@ def test_no_document_is_asked_for_before_its_host_may_be() -> None:
 
 
 def test_tries_are_spaced_out_more_and_more() -> None:
+    """fetch.retries: each pause is twice the one before, up to 8 s, and jitter at most halves it."""
     assert [backoff_seconds(attempt, 0.0) for attempt in range(6)] == [0.5, 1, 2, 4, 8, 8]
     assert backoff_seconds(0, 1.0) == 0.25
     assert backoff_seconds(10_000, 0.0) == 8

@@ -92,6 +92,8 @@ def test_tells_what_may_not_be_reused_or_shared(value: str, uncacheable: bool, p
 
 @given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.text(max_size=40)))
 def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
+    """Whatever cache fields a publisher sends, it is asked at most every 5 minutes and at least once a
+    day."""
     assert 300 <= fresh(headers) <= 86400
     is_uncacheable(headers)
 

@@ -28,6 +28,7 @@ def test_a_move_is_believed_after_three_times_over_more_than_a_day(
 
 
 def test_an_answer_in_the_old_place_begins_the_count_anew() -> None:
+    """Row 35: a permanent redirect that was taken back, or leads elsewhere, is not remembered too early."""
     move = Move("http://new.test/", 0, 9)
     assert note_move(move, None, now=DAY * 2) == Move()
     assert note_move(move, "http://else.test/", now=DAY * 2) == Move("http://else.test/", DAY * 2, 1)

@@ -42,6 +42,7 @@ def test_a_feed_is_due_an_interval_after_its_last_time_once_it_is_stale(
 def test_nobody_is_asked_sooner_than_they_and_the_interval_allow(
     checked: float, fresh: float, interval: float, longest: float
 ) -> None:
+    """R7: a poll waits both for freshness to run out and for history.poll_seconds."""
     due_at = poll_due_at(NOW - checked, NOW + fresh, the_times(interval, longest))
     assert due_at >= NOW + fresh
     assert due_at >= NOW - checked + interval
@@ -58,17 +59,20 @@ def test_whatever_the_clock_has_done_a_feed_is_polled_again(
 
 @given(st.integers(1, 200), st.floats(0, 1), st.floats(3600, DAY))
 def test_all_feeds_come_by_evenly_within_the_interval(feeds: int, jitter: float, interval: float) -> None:
+    """R7: with any number of feeds each is polled within the interval, and not all at once."""
     pause = pause_seconds(interval_seconds=interval, feeds=feeds, jitter=jitter, longest_seconds=DAY)
     assert interval / 2 * 0.999 <= feeds * pause <= interval * 1.001
 
 
 @given(st.integers(0, 10**7), st.floats(0, 1), intervals)
 def test_a_pause_is_neither_nothing_nor_long(feeds: int, jitter: float, interval: float) -> None:
+    """R7: with millions of feeds or none, polling neither runs without a pause nor sleeps for long."""
     pause = pause_seconds(interval_seconds=interval, feeds=feeds, jitter=jitter, longest_seconds=60)
     assert SHORTEST_PAUSE_SECONDS <= pause <= 60
 
 
 def test_jitter_moves_a_pause() -> None:
+    """R7: the pause between two polls varies by up to a half, so that proxies started together part."""
     pauses = [
         pause_seconds(interval_seconds=3600, feeds=100, jitter=jitter, longest_seconds=60)
         for jitter in (0.0, 0.5, 1.0)

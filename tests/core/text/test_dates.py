@@ -75,6 +75,7 @@ def test_what_rss_feeds_write_is_one_instant(text: str) -> None:
 
 @pytest.mark.parametrize("parse", [parse_rfc822, parse_rfc3339])
 def test_missing_seconds_and_times_are_zero(parse: object) -> None:
+    """R10: dates without seconds, time, day or month are read as their earliest moment, by either parser."""
     assert callable(parse)
     assert parse("Sat, 13 Dec 2003 18:30 GMT") == INSTANT - 2
     assert parse("2003-12-13T18:30Z") == INSTANT - 2
@@ -97,6 +98,7 @@ def test_a_leap_second_and_the_end_of_a_day_are_instants() -> None:
 
 
 def test_fractions_count_to_the_microsecond() -> None:
+    """R10: of two updates within one second the later one wins; further digits are dropped."""
     assert parse_rfc3339("2003-12-13T18:30:02.25Z") == INSTANT + 0.25
     assert parse_rfc3339("2003-12-13T18:30:02,25Z") == INSTANT + 0.25
     assert parse_rfc3339("2003-12-13T18:30:02.123456789Z") == (int(INSTANT) * 10**6 + 123456) / 10**6
@@ -126,6 +128,7 @@ def test_fractions_count_to_the_microsecond() -> None:
     ],
 )
 def test_what_is_no_date_is_none(text: str) -> None:
+    """Row 58: impossible or malformed dates count as none, instead of as some other instant."""
     assert parse_rfc3339(text) is None
     assert parse_rfc822(text) is None
 
@@ -135,6 +138,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
     st.integers(-23 * 60, 23 * 60),
 )
 def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minutes: int) -> None:
+    """RFC 3339: any valid date with any offset gives its exact instant, with T or a blank."""
     moment = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     expected = (moment - EPOCH) // timedelta(microseconds=1) / 10**6
 
@@ -146,6 +150,7 @@ def test_every_rfc_3339_date_is_exact_to_the_microsecond(naive: datetime, minute
 @example(" " * 100_000 + "x")
 @example("x" + " " * 70 + "," + " " * 70)
 def test_no_text_raises(text: str) -> None:
+    """Row 58: no text in a date element raises, or gives an instant outside the calendar."""
     for parse in (parse_rfc3339, parse_rfc822):
         instant = parse(text)
         assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)
@@ -153,6 +158,7 @@ def test_no_text_raises(text: str) -> None:
 
 @given(st.integers(0, 253_402_300_799), st.floats(0, 0.999))
 def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: float) -> None:
+    """RFC 3339: a date that we write has 20 characters and reads back as the same second."""
     text = format_rfc3339(second + fraction)
     assert parse_rfc3339(text) == second
     assert len(text) == len("2003-12-13T18:30:02Z")

@@ -90,6 +90,7 @@ def test_resolves_the_examples_of_the_specification(reference: str, target: str)
     ],
 )
 def test_resolves_what_people_write(base: str, reference: str, target: str) -> None:
+    """R11; RFC 3986 §5: blanks, line breaks, other cases and missing paths resolve as browsers do."""
     assert resolve(base, reference) == target
 
 
@@ -133,6 +134,7 @@ def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> No
     ],
 )
 def test_tells_http_urls_from_others(url: str, expected: bool) -> None:
+    """Row 16: only http and https URLs with a host and a sound port count as fetchable."""
     assert is_http(url) is expected
 
 
@@ -269,6 +271,7 @@ def test_refuses_what_is_no_url_of_a_feed(text: str, message: str) -> None:
 
 
 def test_takes_a_url_of_exactly_the_greatest_length() -> None:
+    """Row 20: a URL of 2,048 characters is still a feed's."""
     url = "http://o.test/" + "a" * (MAX_URL_CHARACTERS - 14)
     assert canonical_url(url) == url
 
@@ -292,6 +295,7 @@ def test_a_canonical_url_is_its_own_canonical_form(text: str) -> None:
 
 @given(st.text(max_size=60).map(lambda text: f"http://{text}"))
 def test_any_text_is_either_refused_or_canonical(text: str) -> None:
+    """Row 27: the canonical spelling of a URL is its own, so that one feed is not stored twice."""
     try:
         url = canonical_url(text)
     except UrlError:
@@ -301,6 +305,7 @@ def test_any_text_is_either_refused_or_canonical(text: str) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, reference: str) -> None:
+    """R11: no link of a publisher raises anything unforeseen or stays relative."""
     try:
         target = resolve(base, reference)
     except ValueError:
@@ -310,6 +315,7 @@ def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, re
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_comparing_never_raises(a: str, b: str) -> None:
+    """R17: comparing two URLs is symmetric, agrees with their keys, and bears any text."""
     assert same_document(a, a)
     assert same_document(a, b) == same_document(b, a) == (document_key(a) == document_key(b))
 
@@ -330,16 +336,20 @@ def test_compares_documents_after_normalisation(a: str, b: str, expected: bool) 
 
 
 def test_names_the_host_alone() -> None:
+    """The host of a URL comes without port and brackets, in lower case, as limits per host count it."""
     assert host_of("https://O.test:8080/x") == "o.test"
     assert host_of("http://[2001:DB8::1]:8080/") == "2001:db8::1"
 
 
 @pytest.mark.parametrize("url", ["ftp://o.test/", "", "http://u@o.test/", "http://127.1/"])
 def test_no_document_can_have_a_url_that_is_refused(url: str) -> None:
+    """Rows 8, 16, 17: other schemes, credentials and odd addresses are not fetchable; a long fragment is no
+    matter."""
     assert not is_fetchable(url)
     assert is_fetchable("http://o.test/#" + "f" * 3000)
 
 
 def test_shows_urls_without_credentials_and_cut() -> None:
+    """Row 17: what is shown of a URL has no credentials, odd ones included, and at most 201 characters."""
     assert redacted("http://u:p/w@x@o.test/a") == "http://o.test/a"
     assert len(redacted("http://o.test/" + "a" * 1000)) == 201

@@ -122,6 +122,7 @@ def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: st
     ],
 )
 def test_an_rss_item_gains_no_base_for_what_is_no_relative_reference(inside: str) -> None:
+    """R22: an item without relative links stays byte for byte; no xml:base is added to it."""
     assert only(rss(f"<item>{inside}</item>")) == f"<item>{inside}</item>"
 
 
@@ -274,6 +275,7 @@ def test_an_entry_without_an_author_takes_its_feed_s_along() -> None:
 
 
 def test_an_empty_entry_is_opened_for_its_feed_s_author() -> None:
+    """R22: a self-closing Atom entry takes the feed's author, and is closed again properly."""
     explicit = AUTHOR.replace("<author", f'<author xmlns="{ATOM_NS}" xml:lang=""')
     assert only(atom(AUTHOR, "<entry />")) == f"<entry{BASE}>{explicit}</entry>"
     assert only(atom(AUTHOR, "<entry></entry >")) == f"<entry{BASE}>{AUTHOR}</entry >"
@@ -306,16 +308,20 @@ def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
     ],
 )
 def test_it_shows_whether_entries_depend_on_their_feed(body: bytes, expected: bool) -> None:
+    """R22: only where an entry lacks author or rights that its feed has are its segments bound to the
+    head."""
     assert Fragments(parse(body, URL)).needs_context is expected
 
 
 def test_an_author_with_a_relative_uri_takes_its_base_along() -> None:
+    """R22: an inherited author's relative link leads to its own feed, not to the entry's base."""
     body = atom("<author><uri>/me</uri></author>", f"<entry xml:base='http://b/'>{RIGHTS}</entry>")
 
     assert f'<author xmlns="{ATOM_NS}" xml:lang=""{BASE}><uri>/me</uri></author></entry>' in only(body)
 
 
 def test_an_inherited_author_means_the_same_in_an_entry_that_binds_prefixes_anew() -> None:
+    """R22: a feed's author keeps name and language in an entry that uses its prefix otherwise."""
     body = (
         f"<a:feed xmlns:a='{ATOM_NS}' xml:lang='de'><a:author><a:name>A</a:name></a:author>"
         f"<entry xmlns='{ATOM_NS}' xmlns:a='urn:x' xml:lang='fr'><id>1</id><a:y/></entry></a:feed>"
@@ -359,6 +365,7 @@ def test_head_children_can_stand_in_another_head() -> None:
 
 
 def test_head_children_of_rss_can_stand_in_another_head() -> None:
+    """R20, R22: a head element taken over gains just the language, base and prefixes it needs."""
     inside = {
         "<link>http://a/</link>": "<link>http://a/</link>",
         "<link>/a</link>": f"<link{BASE}>/a</link>",
@@ -378,6 +385,7 @@ def test_head_children_of_rss_can_stand_in_another_head() -> None:
 
 
 def test_the_mask_tells_which_well_known_prefixes_occur() -> None:
+    """R22: the answer's root declares each well-known prefix that occurs; a missing one breaks the XML."""
     assert prefixes_in(b"") == 0
     assert prefixes_in(b"<dc:date/>") == BITS["dc"]
     assert prefixes_in(b"<itunes:x/><y a='xhtml:div'/>") == BITS["itunes"] | BITS["xhtml"]
@@ -386,6 +394,7 @@ def test_the_mask_tells_which_well_known_prefixes_occur() -> None:
 
 
 def test_a_document_needs_only_the_well_known_prefixes_that_it_binds_as_usual() -> None:
+    """R22: a prefix such as media: bound to another namespace is not taken for the well-known one."""
     body = atom("<entry/>", attributes=' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="urn:m"')
 
     assert Fragments(parse(body, URL)).prefixes == BITS["dc"] | BITS["fh"]
@@ -542,6 +551,7 @@ def test_items_without_guids_keep_their_identities_in_a_synthesized_document() -
 
 
 def test_a_synthesized_document_is_of_its_family_and_version() -> None:
+    """R8, R23: a memory document is of the format and version of the entries that it keeps."""
     assert parse(synthesize(Family.ATOM, "1.0", []), URL).version == "1.0"
     document = parse(synthesize(Family.RSS, "0.91", [b"<item><dc:date/></item>"]), URL)
     assert (document.family, document.version, len(document.entries)) == (Family.RSS, "0.91", 1)
@@ -570,6 +580,7 @@ def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
+    """R22: a prefix that only a second channel declares is declared in the answer too."""
     dc = WELL_KNOWN_PREFIXES["dc"]
     body = f"<rss><channel/><channel xmlns:dc='{dc}'><item><dc:date/></item></channel></rss>".encode()
 

@@ -39,6 +39,7 @@ def test_an_item_without_an_author_takes_its_feed_s_under_another_head() -> None
 
 
 def test_an_item_without_a_language_takes_its_feed_s_under_another_head() -> None:
+    """R22: a JSON item keeps its feed's language when the answer's head says another one."""
     fragments = JsonFragments(read({"id": "a"}, {"id": "b", "language": "fr"}, language="de"))
     assert fragments.needs_context
     assert json.loads(fragments.entry(0, context(language="en"))) == {"language": "de", "id": "a"}
@@ -48,5 +49,6 @@ def test_an_item_without_a_language_takes_its_feed_s_under_another_head() -> Non
 
 
 def test_authors_that_say_nothing_or_too_much_are_not_repeated() -> None:
+    """R22: an empty or huge list of authors is not copied into every item."""
     assert context(authors=[]) == HeadContext()
     assert context(authors=[{"name": "x" * MAX_CONTEXT_BYTES}]) == HeadContext()

@@ -51,6 +51,7 @@ def test_a_relative_reference_is_found(text: bytes) -> None:
     ],
 )
 def test_what_is_none_is_not_taken_for_one(text: bytes) -> None:
+    """R22: absolute URLs, other attributes and plain text are no relative reference, so no byte is added."""
     assert not has_relative_reference(b"<item>" + text)
 
 
@@ -78,6 +79,7 @@ def test_atom_s_elements_that_hold_a_uri_count_in_atom() -> None:
     ],
 )
 def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
+    """R22: a megabyte of half-written links is looked through in linear time, and holds up no answer."""
     started = time.perf_counter()
     for _ in range(3):
         has_relative_reference(text)
@@ -87,4 +89,5 @@ def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
 
 @given(st.binary(), st.integers(0, 50), st.integers(0, 50))
 def test_any_slice_can_be_looked_at(text: bytes, start: int, end: int) -> None:
+    """R22: no bytes and no offsets make the search for relative references fail."""
     assert has_relative_reference(text, start, end) in (True, False)

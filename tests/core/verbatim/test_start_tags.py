@@ -30,6 +30,8 @@ def test_an_attribute_keeps_its_value(value: str) -> None:
     "slice_", [b"<x/>", b"<x />", b"<x></x>", b"<x\n>a</x>", b"<p:x b = '>'/>", b"<x b='a=\"'/>"]
 )
 def test_attributes_are_put_behind_the_name(slice_: bytes) -> None:
+    """R22: added attributes follow the element's name, however the tag is written, and nothing else
+    changes."""
     name = b"<p:x" if b"p:x" in slice_ else b"<x"
 
     assert extended(slice_, [attribute("a", "1"), attribute("c", "2")], unused) == slice_.replace(
@@ -39,6 +41,7 @@ def test_attributes_are_put_behind_the_name(slice_: bytes) -> None:
 
 @pytest.mark.parametrize("own", [b"a='2'", b'a = "2"', b"b='x a=' a\n=\n'2'", b"a=''"])
 def test_an_attribute_that_is_there_is_not_added(own: bytes) -> None:
+    """R22: an attribute that the publisher wrote is neither doubled, which breaks the XML, nor replaced."""
     slice_ = b"<x " + own + b"><y/></x>"
 
     assert extended(slice_, [attribute("a", "1")], unused) == slice_
@@ -46,11 +49,13 @@ def test_an_attribute_that_is_there_is_not_added(own: bytes) -> None:
 
 
 def test_attributes_of_what_is_inside_do_not_count() -> None:
+    """R22: an attribute on a child does not keep the entry itself from gaining it."""
     assert extended(b"<x><y a='1'/></x>", [attribute("a", "1")], unused) == b"<x a=\"1\"><y a='1'/></x>"
 
 
 @pytest.mark.parametrize("value", ["http://a/", "urn:a", " x+y-z.1:", "HTTP://A"])
 def test_an_absolute_base_stays(value: str) -> None:
+    """R22: an entry's own absolute xml:base is left byte for byte."""
     slice_ = f"<x xml:base='{value}'/>".encode()
 
     assert extended(slice_, [attribute("xml:base", "no")], unused) == slice_
@@ -58,6 +63,7 @@ def test_an_absolute_base_stays(value: str) -> None:
 
 @pytest.mark.parametrize(("value", "read"), [("", ""), ("a/", "a/"), ("&amp;&#47;", "&/"), ("1:a", "1:a")])
 def test_a_relative_base_is_replaced_where_it_stands(value: str, read: str) -> None:
+    """R22: a relative xml:base becomes the absolute one, escaped, and its links keep their targets."""
     slice_ = f"<x a='1' xml:base='{value}' b='2'/>".encode()
     asked: list[str] = []
 
@@ -80,6 +86,7 @@ def test_a_relative_base_is_replaced_where_it_stands(value: str, read: str) -> N
     ],
 )
 def test_children_are_put_before_the_end_tag(slice_: bytes, expected: bytes) -> None:
+    """R22: an added author goes before the entry's real end, also of a self-closing one or behind CDATA."""
     assert with_children(slice_, b"<z/>") == expected
 
 

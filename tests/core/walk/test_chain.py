@@ -131,6 +131,8 @@ def test_counts_documents_in_a_row_without_anything_new() -> None:
 
 
 def test_adds_up_what_is_on_the_path_and_drops_the_keys() -> None:
+    """R18: bytes and entries of the path are counted for the limits, without keeping every identity in
+    memory."""
     chain = a_chain()
     assert (chain.body_bytes, chain.entries) == (2000, 2)
     assert all(arrival.keys is None for arrival in chain.path)

@@ -63,10 +63,13 @@ def test_continues_numbers_and_dates(steps: list[str], guesses: list[str]) -> No
     ],
 )
 def test_never_guesses_hosts(first: str, second: str) -> None:
+    """A number in host, port or scheme is never counted down: a guess goes to no server that was not
+    linked."""
     assert next_urls([first, second], 2) == ()
 
 
 def test_stops_at_the_greatest_length_of_a_url() -> None:
+    """Row 20: guessing stops before a URL would be longer than any that is fetched."""
     long = f"{O}/{'a' * 2033}"
     assert next_urls([f"{long}8", f"{long}9"], 5) == ()
     assert next_urls([f"{long}7", f"{long}8"], 5) == (f"{long}9",)
@@ -74,6 +77,7 @@ def test_stops_at_the_greatest_length_of_a_url() -> None:
 
 @given(st.lists(st.text(st.sampled_from("/-.?=019ax"), max_size=14), max_size=4), st.integers(0, 5))
 def test_whatever_the_urls_guesses_are_few_new_and_of_the_same_host(paths: list[str], count: int) -> None:
+    """For any two links the guesses are at most as many as asked for, all new, and at the same host."""
     steps = [f"{O}/{path}" for path in paths]
     guesses = next_urls(steps, count)
     assert len(guesses) <= count
@@ -89,6 +93,7 @@ def test_a_counted_chain_is_guessed_right(start: int, step: int, is_padded: bool
 
 
 def test_the_window_doubles_with_hits_up_to_its_limit() -> None:
+    """Look-ahead begins with two guesses and doubles with each hit, never beyond its limit."""
     guesses = Guesses(max_window=5)
     urls = [f"{O}/{n}" for n in range(40, 20, -1)]
     windows = []
@@ -108,6 +113,7 @@ def test_one_wrong_guess_ends_the_guessing() -> None:
 
 
 def test_a_link_that_was_not_guessed_proves_nothing() -> None:
+    """A first link without a guess before it does not widen the window."""
     guesses = Guesses(max_window=8)
     guesses.check(f"{O}/feed", f"{O}/41")
     assert guesses.window == Guesses.FIRST_WINDOW
@@ -115,5 +121,6 @@ def test_a_link_that_was_not_guessed_proves_nothing() -> None:
 
 @pytest.mark.parametrize("max_window", [0, 1])
 def test_the_limit_holds_from_the_start(max_window: int) -> None:
+    """A window limited to none or one guess is not exceeded at the first step either."""
     guesses = Guesses(max_window=max_window)
     assert len(guesses.after([f"{O}/41", f"{O}/40"])) == max_window

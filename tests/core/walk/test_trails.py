@@ -65,6 +65,8 @@ def test_follows_one_relation_whatever_else_the_pages_bear() -> None:
 
 
 def test_previous_and_prev_are_one_among_pages_and_two_in_a_chain() -> None:
+    """R4, R6: among pages `prev` and `previous` are the same link; in a legacy chain only the one that began
+    it counts."""
     back = Trail(relation="previous", is_paged=True)
     assert ending_of(back, a_page(0, prev=2), a_page(2, previous=1), a_page(1)) == (END, 3)
     chain = Trail(relation="previous")
@@ -124,6 +126,7 @@ def test_a_closing_trail_ends_at_the_first_page_that_brought_nothing_new() -> No
 
 
 def test_another_trail_ends_where_the_first_one_has_been() -> None:
+    """R6, R17: the way on from the page asked for stops at pages that the way back has collected."""
     asked = a_page(3, first=1, next=4)
     there = walk_of(
         Trail(relation="next", first_relation="first", is_paged=True),

@@ -277,6 +277,7 @@ def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
 
 
 def test_keeps_what_was_guessed_until_the_chain_links_to_it() -> None:
+    """R17: a document fetched ahead joins only when the chain links to it, and is not asked for twice."""
     walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
     tell(walk, archive(41), publisher)
     tell(walk, archive(38), publisher)
@@ -290,6 +291,7 @@ def test_keeps_what_was_guessed_until_the_chain_links_to_it() -> None:
 
 
 def test_a_wrong_guess_ends_the_guessing() -> None:
+    """After a guess that the chain did not link to, the walk asks for linked documents alone."""
     walk = a_walk(an_arrival(FEED, archive(41)))
     walk.arrived(archive(41), an_arrival(archive(41), archive(40)))
     walk.arrived(archive(40), an_arrival(archive(40), archive(30)))
@@ -299,6 +301,7 @@ def test_a_wrong_guess_ends_the_guessing() -> None:
 
 
 def test_a_guess_that_fails_ends_the_guessing_and_nothing_else() -> None:
+    """A 404 for a guessed URL does not make the feed partial."""
     walk, publisher = a_walk(an_arrival(FEED, archive(2))), numbered(2)
     tell(walk, archive(2), publisher)
     tell(walk, archive(0), publisher)
@@ -318,6 +321,7 @@ def test_a_guess_that_failed_is_not_asked_for_again() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_any_more_is_kept() -> None:
+    """R17: a guess that comes late is still used when the chain links to it, without a second request."""
     walk = a_walk(an_arrival(FEED, archive(3)))
     walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
     walk.arrived(archive(2), an_arrival(archive(2), f"{O}/other"))
@@ -329,6 +333,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_kept() -> None:
 
 
 def test_without_look_ahead_only_the_path_is_wanted() -> None:
+    """With history.look_ahead off one document at a time is asked for, each because it was linked."""
     walk, publisher = a_walk(an_arrival(FEED, archive(9)), look_ahead=False), numbered(9)
     while walk.ending is None:
         (want,) = walk.wanted
@@ -365,6 +370,7 @@ def test_what_is_fetched_ahead_counts_towards_the_bytes() -> None:
 
 
 def test_the_first_answer_to_a_url_counts() -> None:
+    """R17: a second answer to one URL changes nothing of where the chain leads."""
     walk = a_walk(an_arrival(FEED, archive(3)))
     walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
     walk.arrived(archive(1), an_arrival(archive(1)))
@@ -382,6 +388,7 @@ def test_a_document_is_wanted_by_the_spelling_it_is_being_fetched_by() -> None:
 
 
 def test_the_early_link_of_a_document_that_fails_is_dropped() -> None:
+    """R0: what only a failed document predicted is not asked for."""
     walk = a_walk(an_arrival(FEED, f"{O}/c"))
     walk.predicted(f"{O}/c", f"{O}/b")
     walk.predicted(f"{O}/b", f"{O}/a")
@@ -403,6 +410,7 @@ def test_an_early_link_is_wanted_while_its_document_still_arrives() -> None:
 
 
 def test_an_early_link_lets_the_guessing_begin() -> None:
+    """R0: look-ahead begins from a predicted link, before the document has arrived whole."""
     walk = a_walk(an_arrival(FEED, archive(41)))
     walk.predicted(archive(41), archive(40))
     assert wanted_urls(walk) == [archive(n) for n in (41, 40, 39, 38)]
@@ -417,12 +425,14 @@ def test_an_early_link_that_proves_wrong_is_dropped() -> None:
 
 
 def test_an_early_link_back_is_not_wanted() -> None:
+    """R0, R17: a predicted link to a document that is on the path already costs no request."""
     walk = a_walk(an_arrival(FEED, f"{O}/b"))
     walk.predicted(f"{O}/b", FEED)
     assert wanted_urls(walk) == [f"{O}/b"]
 
 
 def test_an_answer_to_what_was_never_wanted_is_a_mistake_of_the_driver() -> None:
+    """A driver that hands in a document nobody asked for is stopped by an assertion."""
     with pytest.raises(AssertionError, match="was not wanted"):
         a_walk(an_arrival(FEED, archive(2))).arrived(FEED, an_arrival(FEED))
 

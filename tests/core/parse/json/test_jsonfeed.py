@@ -37,6 +37,7 @@ def refused(body: bytes, **options: Any) -> ParseError:
 
 
 def test_items_are_slices_of_the_text() -> None:
+    """R22: a JSON item is the publisher's own bytes, white space and non-ASCII letters included."""
     body = b'{"items":[ {"id" : "a",\n"x": "\xc3\xa9"},{"id":"b"} ] , "version":"%s"}' % VERSION.encode()
     document = read(body)
     assert slices(document) == [b'{"id" : "a",\n"x": "\xc3\xa9"}', b'{"id":"b"}']
@@ -80,6 +81,7 @@ def test_without_an_id_the_url_identifies_an_item_of_its_own() -> None:
 
 
 def test_what_is_no_object_is_no_item() -> None:
+    """Strings, nulls and lists among the items are passed over; the real ones are served."""
     assert len(read(feed({"id": "a"}, "b", None, ["c"])).entries) == 1
 
 
@@ -107,6 +109,7 @@ def test_the_head_names_its_links_and_its_site() -> None:
 
 
 def test_of_members_with_the_same_name_the_last_one_counts() -> None:
+    """A member that stands twice means its last value, as JSON parsers of readers take it."""
     body = b'{"version":"x","items":[{"id":"a"}],"version":"%s","items":[{"id":"b"}]}' % VERSION.encode()
     document = read(body)
     assert slices(document) == [b'{"id":"b"}']
@@ -151,6 +154,7 @@ def test_depth_is_limited_before_anything_recurses(bracket: str) -> None:
 
 
 def test_brackets_in_strings_do_not_nest() -> None:
+    """Row 43: a thousand brackets in a string are text, and do not count towards the limit of levels."""
     text = '{{"version":"{}","a":"\\"{}","items":[]}}'.format(VERSION, "[" * 1000)
     assert read(text.encode()).head.children[1].name == "a"
 
@@ -173,12 +177,16 @@ def test_half_a_character_identifies_an_item_all_the_same() -> None:
 
 
 def test_an_author_and_a_language_are_seen() -> None:
+    """R22: an item that names its author is not given the feed's; the feed's language is known for its
+    items."""
     document = read(feed({"id": "a", "authors": [{"name": "x"}]}, {"id": "b", "author": {}}, language="de"))
     assert [entry.has_author for entry in document.entries] == [True, False]
     assert document.head.scope.lang == "de"
 
 
 def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_items() -> None:
+    """R8, R9: our own memory documents keep the identities of items; a publisher's list of them is
+    ignored."""
     listed = entry_id("x")
     own = {"identities": listed.hex()}
     memory = f"{MEMORY_URL}1"
@@ -196,18 +204,21 @@ def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytes
 
 
 def test_what_stands_in_strings_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 43: braces and commas within content do not count towards the limit of values."""
     monkeypatch.setattr(json_text, "MAX_VALUES", 12)
     document = read(feed({"id": "a", "content_text": "[{,\\" * 9}))
     assert len(document.entries) == 1
 
 
 def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 43: one item above the limit is refused with slug `xml-limit`, instead of cut without a word."""
     monkeypatch.setattr(jsonfeed, "MAX_ENTRIES", 2)
     assert len(read(feed({"id": "a"}, {"id": "b"})).entries) == 2
     assert refused(feed({"id": "a"}, {"id": "b"}, {"id": "c"})).slug == "xml-limit"
 
 
 def test_a_scan_gives_offsets_in_characters() -> None:
+    """R22: positions of members and items count characters, so that non-ASCII text shifts no slice."""
     members = scan('{"a":"\u00e9", "items":[{}, 2]}', items="items", read=type, max_depth=9, max_items=2)
     assert (members["a"].start, members["a"].end) == (1, 8)
     assert members["items"].elements is not None

@@ -105,12 +105,15 @@ def test_the_declaration_counts_that_something_stands_before() -> None:
 
 
 def test_a_declaration_in_content_is_content() -> None:
+    """R22; row 45: an XML declaration quoted in CDATA is left as its publisher wrote it."""
     inside = "<![CDATA[<?xml version='1.0'?>]]>"
 
     assert inside.encode() in repaired(titled(f"&nbsp;{inside}"), "entities").text
 
 
 def test_a_second_declaration_is_dropped() -> None:
+    """Row 45: a declaration that is repeated, or stands within the document, does not make the feed
+    unreadable."""
     repaired(titled("x", prolog="<?xml version='1.0'?><?xml version='1.0'?>"), "declaration")
     repaired(rss(f"<?xml version='1.0'?>{ITEM}"), "declaration")
 
@@ -140,6 +143,8 @@ def test_an_instruction_without_a_name_is_dropped(place: str, written: str) -> N
 
 
 def test_malformed_instructions_around_the_root_are_dropped_or_end_the_document() -> None:
+    """Rows 45, 49: a broken instruction in front of the root is dropped; behind it, the document counts as
+    truncated."""
     assert repaired(titled("x", prolog="<? a ?>"), "declaration").text.startswith(b"<rss")
     assert isinstance(parse(titled("x") + b"<? a ?>", URL).notes[-1], DocumentTruncated)
 
@@ -159,11 +164,14 @@ def test_of_repeated_attributes_the_first_stays(written: str, meant: bytes) -> N
 
 @pytest.mark.parametrize("written", ["media:type=x", "a media:type b=c"])
 def test_the_prefix_of_an_attribute_that_is_not_well_written_is_declared(written: str) -> None:
+    """Row 45: attributes mended from `a=x` or from two words still have their prefix declared."""
     (entry,) = slices(repaired(rss(f"<item><a {written} ></a></item>"), "attributes", "prefixes"))
     assert b"media:type=" in entry
 
 
 def test_a_declaration_within_a_value_is_none() -> None:
+    """Row 45: `xmlns:q` inside an attribute's text declares nothing; only prefixes in real names are
+    declared."""
     document = repaired(rss('<item><a b=\' xmlns:q="x" p:r="y"\'><q:s/></a></item>'), "prefixes")
     assert UNKNOWN_NAMESPACE.encode() + b"q" in document.text
     assert UNKNOWN_NAMESPACE.encode() + b"p" not in document.text
@@ -178,6 +186,8 @@ def test_known_prefixes_get_the_namespace_that_everybody_means() -> None:
 
 
 def test_other_prefixes_get_one_that_is_always_the_same() -> None:
+    """Row 45: an unknown prefix gets a namespace made of its name alone, so the same entry stays byte for
+    byte."""
     document = repaired(atom('<entry><id>1</id><x:y z:a="1"/></entry>'), "prefixes")
 
     for prefix in ("x", "z"):
@@ -185,6 +195,7 @@ def test_other_prefixes_get_one_that_is_always_the_same() -> None:
 
 
 def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
+    """Row 45: a declaration counts within its element; the same prefix elsewhere is declared anew."""
     inside = '<item><a:b xmlns:a="urn:a"/></item><item><a:c/></item>'
     document = repaired(rss(inside), "prefixes")
 
@@ -302,6 +313,8 @@ def test_html_in_an_atom_text_is_escaped_and_xhtml_is_balanced() -> None:
     ],
 )
 def test_markup_is_made_to_nest(written: str, made: str) -> None:
+    """Row 45: unclosed, misnamed or stray tags, bad comments, attributes and `<` come out well-formed, told
+    in one note."""
     document = parse(rss(written), URL)
 
     assert slices(document)[0] == made.encode()
@@ -393,6 +406,7 @@ def test_what_comes_out_is_well_formed_or_refused(inside: str) -> None:
 
 @given(st.text(st.sampled_from("<>&;/!-[]?=\"' ax:\n"), max_size=60))
 def test_no_text_raises_anything_but_a_parse_error(text: str) -> None:
+    """Rows 38, 45: whatever a publisher sends is a feed or a ParseError, never an error 500."""
     for body in (text, f"<rss><channel>{text}", f"<feed {text}"):
         try:
             parse(body.encode(), URL)

@@ -36,6 +36,7 @@ def test_a_language_that_is_none_is_not_taken_along() -> None:
 
 
 def test_head_children_stand_in_document_order_with_their_spans() -> None:
+    """R20: the head's elements are known in order and byte for byte, so that the answer can repeat them."""
     inside = [
         "<title a='>'/>",
         "<x:y xmlns:x='urn:x'><link rel='next' href='q'/></x:y>",
@@ -209,12 +210,15 @@ def test_the_author_and_rights_of_an_entry_or_its_source_are_its_own(
 
 
 def test_references_and_cdata_in_an_id_are_read() -> None:
+    """R9; RFC 4287 §4.2.6.1: two spellings of one atom:id are one identity; else the entry stands twice."""
     entry = only(atom("<entry><id>a&amp;<![CDATA[b&]]>&#x63;<!-- no --></id></entry>"))
 
     assert entry.identity == entry_id("a&b&c")
 
 
 def test_entries_count_whatever_their_prefix() -> None:
+    """An entry is one by its namespace: a prefixed one is served, one of no namespace is not taken for
+    one."""
     entries = f"<a:entry><a:id>1</a:id></a:entry><entry/><b:entry xmlns:b='{ATOM_NS}'/>"
     document = parse(f"<a:feed xmlns:a='{ATOM_NS}'>{entries}</a:feed>".encode(), URL)
 

@@ -106,6 +106,8 @@ def test_a_depth_bomb_is_stopped_at_the_limit() -> None:
 
 
 def test_the_depth_limit_is_exact_and_can_be_set() -> None:
+    """Row 43: limits.xml_depth levels are read and one more is `xml-limit`."""
+
     def nested(levels: int) -> bytes:
         return atom(an_entry("<a>" * (levels - 3) + "</a>" * (levels - 3)))
 
@@ -173,6 +175,7 @@ def test_five_million_elements_are_refused() -> None:
 
 
 def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 43: elements count within an entry too, so that a huge one cannot take all memory."""
     monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_ELEMENTS", 10)
 
     assert parse(atom(an_entry("<a/>" * 7)), URL).entries
@@ -180,6 +183,7 @@ def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytes
 
 
 def test_the_numbers_of_entries_and_of_head_children_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 43: a document may hold so many entries and head elements, and is refused with one more."""
     monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_ENTRIES", 3)
     monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_HEAD_CHILDREN", 3)
 
@@ -299,10 +303,12 @@ def test_what_is_not_well_formed_is_refused_with_its_place(body: bytes) -> None:
 
 
 def test_the_place_of_an_error_counts_from_one() -> None:
+    """Line and column of an error are those that an editor shows."""
     assert "mismatched tag (line 2, column 3)" in not_well_formed(b"<rss>\n</xyz>")
 
 
 def test_a_run_without_markup_is_measured_only_where_it_may_be_a_token() -> None:
+    """Row 44: a long text is allowed; a tag beyond 1 MiB is found before the parser buffers it."""
     assert not limits._has_long_run(b"<a>" * 1_000_000)
     assert not limits._has_long_run(b"x" * (1 << 20))
     assert limits._has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)

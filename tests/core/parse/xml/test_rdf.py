@@ -31,6 +31,7 @@ def read(body: bytes) -> FeedDocument:
 
 
 def test_rss_1_0_is_read_with_the_items_beside_the_channel() -> None:
+    """RSS 1.0: the items are those beside the channel, byte for byte, and the channel gives the title."""
     item = '<item rdf:about="urn:a"><title>A</title></item>'
     document = read(rdf('<image rdf:about="urn:i"/>', item, '<item rdf:about="urn:b"/>'))
     assert (document.family, document.version, document.head.title) == (Family.RDF, "1.0", "T")
@@ -78,12 +79,14 @@ def test_the_head_s_links_are_those_of_the_channel_under_its_own_base() -> None:
 
 
 def test_what_the_channel_declares_does_not_hold_for_the_items_beside_it() -> None:
+    """R22: an item beside the channel does not inherit its language or prefixes."""
     body = rdf('<item rdf:about="urn:a"/>').replace(b"<channel ", b'<channel xml:lang="de" xmlns:x="urn:x" ')
     scope = read(body).head.scope
     assert (scope.lang, "x" in scope.prefixes) == ("", False)
 
 
 def test_items_in_the_channel_are_read_under_what_it_declares() -> None:
+    """R22: items that a publisher wrongly nests in the channel are served, with the channel's language."""
     body = rdf(channel='<item rdf:about="urn:a"/>').replace(b"<channel ", b'<channel xml:lang="de" ')
     document = read(body)
     assert slices(document) == [b'<item rdf:about="urn:a"/>']
@@ -109,12 +112,14 @@ def test_the_site_is_named_by_the_channel_s_rdf_about() -> None:
 
 
 def test_rss_0_90_is_told_by_its_namespace() -> None:
+    """Both namespaces of RSS 0.90 are read, so that the oldest feeds still work."""
     for namespace in (RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"):
         document = read(rdf("<item><link>l</link></item>", namespace=namespace))
         assert (document.version, len(document.entries)) == ("0.90", 1)
 
 
 def test_elements_count_by_namespace_whatever_the_prefix() -> None:
+    """R9: an RDF feed with prefixes of its own choice gives the same title, feed id and identities."""
     body = (
         f'<r:RDF xmlns:r="{RDF_NS}" xmlns:s="{RSS_10_NS}"><s:channel r:about="urn:c"><s:title>T</s:title>'
         '</s:channel><s:item r:about="urn:a"><s:title>A</s:title></s:item></r:RDF>'
@@ -125,6 +130,7 @@ def test_elements_count_by_namespace_whatever_the_prefix() -> None:
 
 
 def test_an_empty_rdf_is_an_empty_feed() -> None:
+    """A document of rdf:RDF alone is a feed without entries, not an error."""
     document = read(f'<rdf:RDF xmlns:rdf="{RDF_NS}"/>'.encode())
     assert (document.family, document.entries, document.head.channel) == (Family.RDF, (), None)
 

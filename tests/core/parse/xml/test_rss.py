@@ -16,6 +16,8 @@ ITEM = "<item><guid>1</guid></item>"
 
 
 def test_the_head_is_read() -> None:
+    """Title, site, date, base and language come from the channel itself, not from its image or other
+    parts."""
     document = parse(
         rss(
             "<title>T</title><atom:link href='/x' rel='self'/><link>http://example.org/</link>",
@@ -125,6 +127,7 @@ def test_items_are_children_of_a_channel_or_of_the_root(body: str) -> None:
 
 
 def test_the_first_channel_is_the_feed() -> None:
+    """Of two channels the first one's head counts; the second changes neither title nor language."""
     first = "<channel xml:lang='de'><title>a</title></channel>"
     second = "<channel xml:lang='fr' xmlns:x='urn:x'><x:y/><title>b</title></channel>"
     for body in (f"<rss>{first}{second}</rss>", f"<rss>{ITEM}{first}{second}</rss>"):
@@ -158,12 +161,14 @@ def test_items_cannot_have_any_number_of_surroundings() -> None:
 
 
 def test_what_another_element_declares_is_not_in_scope_for_the_items() -> None:
+    """R22: a prefix that an element beside the items declares is not bound for them."""
     body = b"<rss xmlns:a='urn:a'><image xmlns:b='urn:b'><x xmlns:c='urn:c'/></image><channel/></rss>"
 
     assert parse(body, URL).head.scope.prefixes == {"a": "urn:a"}
 
 
 def test_what_stands_beside_the_channel_is_not_of_the_head() -> None:
+    """A title outside the channel is not taken for the feed's."""
     document = parse(b"<rss><title>no</title><channel><title>yes</title></channel><x/></rss>", URL)
 
     assert [child.name for child in document.head.children] == ["title"]
