@@ -70,6 +70,7 @@ def test_a_body_decodes_however_it_is_cut_into_chunks(coder: str, chunk_bytes: i
 
 @pytest.mark.parametrize("coder", CODERS)
 def test_what_does_not_compress_decodes_too(coder: str) -> None:
+    """Row 36: noise, which a coding makes longer, is decoded and not taken for a bomb."""
     assert decoded(coding_named(coder), CODERS[coder](NOISE), chunk_bytes=1 << 20) == NOISE
 
 
@@ -80,10 +81,12 @@ def test_what_does_not_compress_decodes_too(coder: str) -> None:
     coder=st.sampled_from(sorted(CODERS)),
 )
 def test_decoding_undoes_coding(body: bytes, chunk_bytes: int, coder: str) -> None:
+    """In every coding and chunk size a body comes out byte for byte."""
     assert decoded(coding_named(coder), CODERS[coder](body), chunk_bytes=chunk_bytes) == body
 
 
 def test_identity_passes_through_in_slices() -> None:
+    """A body without a coding comes out whole, in slices that do not hold up the event loop."""
     decoder = Decoder("identity", limit_bytes=1 << 20)
     pieces = list(decoder.feed(NOISE))
     decoder.finish()
@@ -92,6 +95,7 @@ def test_identity_passes_through_in_slices() -> None:
 
 
 def test_an_empty_body_is_empty_whatever_its_coding() -> None:
+    """Row 39: no bytes under `gzip` are an empty body, told as `empty`, not as a broken coding."""
     assert decoded("gzip", b"") == b""
 
 

@@ -313,6 +313,8 @@ def contexts(*, issued_for: str = "127.0.0.1", trusted: bool = True) -> tuple[ss
 
 
 async def test_a_valid_certificate_is_accepted() -> None:
+    """Row 34: over TLS with a valid certificate a feed is fetched; the refusals do not come from TLS
+    itself."""
     server, client = contexts()
     async with Origin(tls=server) as origin, a_fetcher(ssl_context=client) as fetcher:
         origin.publish("/feed", FEED)
@@ -501,6 +503,7 @@ async def test_a_status_that_brings_no_document_is_told(
 
 
 async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
+    """Row 54: of an 8 MB page under a 404 nothing more is read, and the connection is closed."""
     origin.publish("/feed", b"x" * (8 << 20), status=404)
     async with a_fetcher() as fetcher, asyncio.timeout(10):
         await error_of(fetcher, origin.url("/feed"))
@@ -511,6 +514,7 @@ async def test_a_long_error_page_is_not_read(origin: Origin) -> None:
 async def test_an_error_page_that_does_not_end_is_not_waited_for(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 30: a 404 whose page stalls is told as 404 at once, and its connection is closed."""
     monkeypatch.setattr(exchange, "_DRAIN_SECONDS", 0.1)
     origin.answer("/feed", Silence(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno"))
     async with a_fetcher() as fetcher, asyncio.timeout(10):

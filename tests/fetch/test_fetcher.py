@@ -42,6 +42,8 @@ async def error_of(fetcher: Fetcher, url: str, validators: Validators | None = N
 
 
 async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None:
+    """Body, URLs, validators, Link fields and times arrive; cookies and other fields of the publisher do not
+    (row 25)."""
     origin.publish(
         "/feed?page=1",
         FEED,
@@ -141,6 +143,7 @@ async def test_a_validator_that_is_no_header_value_is_not_sent(origin: Origin) -
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_a_coded_body_is_decoded(origin: Origin, coding: str) -> None:
+    """A gzip or deflate body comes out decoded, and the bytes on the wire are counted apart."""
     origin.publish("/feed", FEED * 100, coding="gzip" if coding == "gzip" else "deflate", chunked=True)
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
@@ -179,6 +182,7 @@ async def test_chunks_are_told_while_the_rest_has_yet_to_come(origin: Origin) ->
 
 
 async def test_chunks_of_other_answers_are_not_told(origin: Origin) -> None:
+    """R0: no early link is looked for in error pages, 304 or transformed answers."""
     origin.publish("/feed", FEED, etag='"1"')
     origin.answer("/gone", Status(410, body=b"gone"))
     origin.publish("/transformed", FEED, status=203)
@@ -196,6 +200,7 @@ async def test_chunks_of_other_answers_are_not_told(origin: Origin) -> None:
 
 
 async def test_redirects_are_followed_and_told(origin: Origin) -> None:
+    """R11, R24: temporary redirects lead to the document, and each hop and the last URL are known."""
     origin.redirect("/a", "b?x=1", status=302)
     origin.redirect("/b?x=1", origin.url("/c"), status=303)
     origin.redirect("/c", "/feed#top", status=307)
@@ -225,6 +230,7 @@ async def test_a_move_is_permanent_only_if_every_redirect_says_so(
 
 
 async def test_names_are_looked_up_by_the_resolver_that_was_given(origin: Origin) -> None:
+    """Names are looked up by the resolver that was given, in lower case, and Host is what was asked for."""
     origin.publish("/feed", FEED)
     names = Names({"feeds.example": ("127.0.0.1",)})
     async with a_fetcher(resolver=names) as fetcher:
@@ -246,6 +252,7 @@ async def test_a_host_gets_no_more_requests_at_once_than_configured(origin: Orig
 
 
 async def test_waiting_for_a_place_does_not_count_as_time_of_the_document(origin: Origin) -> None:
+    """A document that queued behind a slow one of its host still has its whole time."""
     origin.publish("/feed", FEED)
     origin.publish("/slow", FEED)
     async with (
@@ -261,6 +268,7 @@ async def test_waiting_for_a_place_does_not_count_as_time_of_the_document(origin
 
 
 async def test_a_busy_publisher_is_asked_again(origin: Origin) -> None:
+    """fetch.retries: a 503 is tried again after growing pauses, and the reader gets the feed."""
     origin.publish("/feed", FEED)
     origin.fault("/feed", Status(503), times=2)
     async with a_fetcher(retries=2) as fetcher:
@@ -271,6 +279,7 @@ async def test_a_busy_publisher_is_asked_again(origin: Origin) -> None:
 
 
 async def test_tries_end(origin: Origin) -> None:
+    """fetch.retries: after the last try the publisher's error is told, and it is asked no more."""
     origin.answer("/feed", Status(502))
     async with a_fetcher(retries=2) as fetcher:
         fetcher._sleep = slept = Slept()
@@ -281,6 +290,8 @@ async def test_tries_end(origin: Origin) -> None:
 
 @pytest.mark.parametrize("status", [404, 410, 403, 500, 501])
 async def test_what_will_not_change_is_asked_once(origin: Origin, status: int) -> None:
+    """Row 54: 403, 404, 410, 500 and 501 are not retried within a fetch: that would only burden the
+    publisher."""
     origin.answer("/feed", Status(status))
     async with a_fetcher(retries=5) as fetcher:
         await error_of(fetcher, origin.url("/feed"))
@@ -288,6 +299,7 @@ async def test_what_will_not_change_is_asked_once(origin: Origin, status: int) -
 
 
 async def test_no_try_begins_that_the_time_of_the_document_has_no_room_for(origin: Origin) -> None:
+    """Row 30: retries keep within fetch.document_timeout_seconds."""
     origin.answer("/feed", Status(503))
     async with a_fetcher(retries=5, document_timeout_seconds=1.0) as fetcher:
         fetcher._sleep = slept = Slept()
@@ -368,6 +380,7 @@ async def test_each_fetch_is_one_event_without_credentials_and_query(origin: Ori
 
 
 async def test_a_body_over_a_mebibyte_comes_whole(origin: Origin) -> None:
+    """A large coded body, up to limits.document_bytes exactly, comes out whole and in order."""
     body = b"".join(b"%d\n" % number for number in range(500_000))
     origin.publish("/feed", body, coding="gzip")
     async with a_fetcher(document_bytes=len(body)) as fetcher:
@@ -375,12 +388,14 @@ async def test_a_body_over_a_mebibyte_comes_whole(origin: Origin) -> None:
 
 
 async def test_header_fields_longer_than_usual_are_taken(origin: Origin) -> None:
+    """Row 33: a field of 20 KB, as security policies are, does not make a feed fail."""
     origin.publish("/feed", FEED, headers=[("Content-Security-Policy", "x" * 20_000)])
     async with a_fetcher() as fetcher:
         assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
 
 
 async def test_header_text_that_is_no_utf8_can_be_stored(origin: Origin) -> None:
+    """R12: a Link field in Latin-1 can be stored: what is no UTF-8 is replaced."""
     origin.publish("/feed", FEED, headers=[("Link", "</caf\udce9>; rel=current")])
     async with a_fetcher() as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
@@ -406,6 +421,7 @@ def test_no_answer_is_read_as_a_whole() -> None:
 
 
 async def test_a_cancelled_fetch_frees_its_place(origin: Origin) -> None:
+    """When a fetch is cancelled, the next one of that host does not wait for it."""
     origin.publish("/feed", FEED)
     async with a_fetcher(concurrency_per_host=1) as fetcher, asyncio.timeout(5):
         with origin.held("/feed") as gate:

@@ -27,6 +27,7 @@ def a_share(room: BodyRoom, *, is_ahead: bool = False) -> Share:
 
 
 async def test_a_share_is_taken_once_and_given_back() -> None:
+    """Memory for a body is counted once, and comes back in full, whatever is given back twice."""
     room = BodyRoom(total_bytes=100)
     share = a_share(room)
     await share.take(60)
@@ -42,12 +43,14 @@ async def test_a_share_is_taken_once_and_given_back() -> None:
 
 
 async def test_a_body_larger_than_the_room_gets_all_of_it() -> None:
+    """A document larger than the whole room can still be fetched, alone."""
     room = BodyRoom(total_bytes=100)
     await a_share(room).take(1000)
     assert room.free_bytes == 0
 
 
 async def test_shares_wait_in_order_until_there_is_room() -> None:
+    """Large bodies wait for memory in the order in which they came, a small one behind a large one."""
     room = BodyRoom(total_bytes=100)
     first = a_share(room)
     await first.take(70)
@@ -67,6 +70,7 @@ async def test_shares_wait_in_order_until_there_is_room() -> None:
 
 
 async def test_a_share_does_not_wait_for_ever() -> None:
+    """Without room in time a body is refused with Retry-After; a smaller one that fits is taken."""
     room = BodyRoom(total_bytes=100, wait_seconds=0.01)
     await a_share(room).take(70)
     with pytest.raises(QueueFullError) as caught:
@@ -76,6 +80,7 @@ async def test_a_share_does_not_wait_for_ever() -> None:
 
 
 async def test_what_is_fetched_ahead_leaves_half_of_the_room_and_never_waits() -> None:
+    """Look-ahead takes half of the memory for bodies at most, so that linked documents find room."""
     room = BodyRoom(total_bytes=100)
     await a_share(room, is_ahead=True).take(50)
     with pytest.raises(QueueFullError):
@@ -84,6 +89,7 @@ async def test_what_is_fetched_ahead_leaves_half_of_the_room_and_never_waits() -
 
 
 async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
+    """A fetch that is cancelled while it waits for memory does not block those behind it."""
     room = BodyRoom(total_bytes=100)
     held = a_share(room)
     await held.take(50)
@@ -96,6 +102,7 @@ async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
 
 
 async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> None:
+    """Memory granted to a fetch that is cancelled at that moment is not lost."""
     room = BodyRoom(total_bytes=100)
     held = a_share(room)
     await held.take(100)
@@ -113,6 +120,8 @@ async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> N
     )
 )
 def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[str, int]]) -> None:
+    """In any order of taking, cancelling and giving back, the room is never overdrawn and ends full."""
+
     async def play() -> None:
         room = BodyRoom(total_bytes=100)
         shares: list[tuple[Share, asyncio.Task[None]]] = []
@@ -138,6 +147,7 @@ def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[st
 
 
 async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) -> None:
+    """Memory counts as taken while a fetched body is in use, and is free when it is dropped."""
     origin.publish("/feed", b"<feed>" + bytes(3 << 20))
     origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
     async with a_fetcher(document_bytes=8 << 20) as fetcher:
@@ -152,6 +162,7 @@ async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) ->
 
 
 async def test_the_room_comes_back_when_a_fetch_fails(origin: Origin) -> None:
+    """Row 30: a body that turns out too large leaves nothing counted behind."""
     origin.publish("/feed", bytes(3 << 20))
     async with a_fetcher(document_bytes=2 << 20) as fetcher:
         with pytest.raises(DocumentError):
@@ -181,6 +192,7 @@ async def test_a_walk_along_large_documents_needs_no_more_room_than_there_is(
 async def test_a_feed_that_there_is_no_room_for_is_refused_and_asked_again(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Without memory for its body a new feed is 503 with Retry-After, and is fetched when there is some."""
     monkeypatch.setattr(exchange, "LARGE_BYTES", 100)
     origin.publish("/feed", atom(an_item("a")))
     async with running(a_config(tmp_path)) as proxy:

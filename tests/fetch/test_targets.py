@@ -29,6 +29,8 @@ BASE = parse_target("https://example.org/a/feed")
     ],
 )
 def test_a_target_is_what_the_url_means(given: str, sent: str, host: str, port: int) -> None:
+    """Rows 9, 27: what is sent has the host in lower case and IDNA, escaped path, no fragment and the right
+    port."""
     target = parse_target(given)
     assert (target.url, target.host, target.port) == (sent, host, port)
 

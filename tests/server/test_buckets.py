@@ -10,6 +10,7 @@ from wholefeed.server.buckets import Buckets
 
 
 def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
+    """Row 80: a client may use its minute at once; then it is told how long to wait."""
     buckets = Buckets(per_minute=4)
     assert [buckets.take("a", 100.0) for _ in range(4)] == [0.0] * 4
     assert buckets.take("a", 100.0) == pytest.approx(15)
@@ -19,17 +20,20 @@ def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
 
 
 def test_clients_do_not_take_from_one_another() -> None:
+    """Row 80: one client at its limit does not cost another one anything."""
     buckets = Buckets(per_minute=1)
     assert [buckets.take(client, 0.0) for client in "abab"] == [0, 0, 60, 60]
 
 
 def test_a_quiet_minute_fills_the_bucket_and_no_more() -> None:
+    """Row 80: however long a client was quiet, it may ask one minute's worth at once."""
     buckets = Buckets(per_minute=2)
     for now in (0.0, 1000.0):
         assert [buckets.take("a", now) > 0 for _ in range(3)] == [False, False, True]
 
 
 def test_those_who_asked_longest_ago_are_forgotten() -> None:
+    """Row 80: the clients that are counted are bounded, and those who ask just now stay counted."""
     buckets = Buckets(per_minute=1, max_clients=2)
     for client in "abc":
         buckets.take(client, 0.0)

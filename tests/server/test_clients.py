@@ -34,6 +34,7 @@ TRUSTED = TrustedProxies(("10.0.0.0/8", "fd00::/8"))
 def test_a_client_is_the_last_address_that_nobody_vouches_for(
     peer: str | None, forwarded_for: list[str], client: str
 ) -> None:
+    """Row 80: a client cannot choose its address by a forged X-Forwarded-For; IPv6 counts by its /64."""
     assert TRUSTED.client(peer, forwarded_for) == client
 
 
@@ -42,11 +43,13 @@ def test_a_client_is_the_last_address_that_nobody_vouches_for(
     [("10.1.2.3", True), ("11.1.2.3", False), ("::ffff:10.0.0.1", True), ("fd12::1", True), (None, False)],
 )
 def test_only_the_configured_networks_are_believed(peer: str | None, is_trusted: bool) -> None:
+    """Row 77: forwarded fields count from server.trusted_proxies alone, and from nobody by default."""
     assert TRUSTED.include(peer) is is_trusted
     assert not TrustedProxies(()).include(peer)
 
 
 def test_of_several_values_the_last_one_is_the_proxy_s_own() -> None:
+    """Row 77: of several X-Forwarded-Host the nearest proxy's counts, not what the client sent."""
     assert last_value([]) == ""
     assert last_value(["evil.example, a.example"]) == "a.example"
     assert last_value(["evil.example", "a.example"]) == "a.example"

@@ -85,6 +85,8 @@ async def test_the_server_may_open_as_many_files_as_it_admits_connections(tmp_pa
 
 
 def test_a_busy_connection_is_never_closed() -> None:
+    """Row 78: a connection in use is not closed for being idle, also when it was marked twice; afterwards it
+    may be."""
     connections = Connections()
     held = FakeConnection()
     with connections.busy(held), connections.busy(held):

@@ -27,6 +27,7 @@ def test_a_mark_is_what_the_documentation_says() -> None:
 
 @pytest.mark.parametrize("expires_at", [None, NOW + 1])
 def test_a_mark_is_good_for_its_feed_and_no_other(expires_at: int | None) -> None:
+    """Row 80: a signed URL opens its feed; with another URL in its place it is bad."""
     mark = sign(URL, KEYS, expires_at=expires_at)
     assert verify(URL, mark, KEYS, NOW) is Verdict.VALID
     assert verify(f"{URL}1", mark, KEYS, NOW) is Verdict.BAD
@@ -42,12 +43,14 @@ def test_the_first_key_signs_and_every_key_verifies() -> None:
 
 
 def test_a_mark_expires_at_its_instant() -> None:
+    """Row 80: a signature is valid up to its instant, and expired from then on."""
     mark = sign(URL, KEYS, expires_at=NOW)
     assert verify(URL, mark, KEYS, NOW - 0.5) is Verdict.VALID
     assert verify(URL, mark, KEYS, NOW) is Verdict.EXPIRED
 
 
 def test_the_expiry_cannot_be_changed_or_taken_away() -> None:
+    """Row 80: whoever holds a signed URL cannot make it last longer."""
     mark = sign(URL, KEYS, expires_at=NOW)
     mac = mark.partition(".")[0]
     for forged in (mac, f"{mac}.{NOW + 1000}", f"{mac}.0{NOW}", f"{mac}.", f"{mac}.{NOW}.", f" {mark}"):
@@ -67,6 +70,7 @@ def test_every_character_of_a_mark_counts() -> None:
 
 @given(st.text())
 def test_nothing_else_is_a_mark_and_nothing_raises(mark: str) -> None:
+    """Row 80: no other text passes for a signature or makes the check fail with an error."""
     assert verify(URL, mark, KEYS, NOW) is Verdict.BAD
 
 

@@ -17,6 +17,8 @@ def lines(status: dict[str, Any], *keys: str) -> list[tuple[Any, ...]]:
 
 
 async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin: Origin) -> None:
+    """R2, R16: /status lists each document, the link that led to it, whether it is settled, and why the walk
+    ended."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -41,6 +43,7 @@ async def test_duplicates_are_counted_where_they_lost(proxy: Proxy, origin: Orig
 
 
 async def test_a_missing_document_stands_in_the_chain_with_its_reason(proxy: Proxy, origin: Origin) -> None:
+    """R16: a missing archive stands at its place in the chain with reason, status and number of tries."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     origin.fault("/archive/1", Status(503))
@@ -73,6 +76,7 @@ async def test_what_was_repaired_is_told_as_long_as_the_document_is_kept(
 
 
 async def test_pages_are_tied_by_the_links_that_lead_to_them(proxy: Proxy, origin: Origin) -> None:
+    """R6, R16: of a paged feed /status shows that `next` led from page to page."""
     origin.publish("/feed", atom(an_item("a"), next="/2"))
     origin.publish("/2", atom(an_item("b"), next="/3", previous="/feed"))
     origin.publish("/3", atom(an_item("c"), previous="/2"))
@@ -102,6 +106,7 @@ async def test_a_feed_of_one_document_says_why(
 
 
 async def test_a_publisher_that_fails_is_told_with_the_reason(proxy: Proxy, origin: Origin) -> None:
+    """Row 75: while a stored feed is served stale, /status says what the publisher answered."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     await proxy.whole(url)

@@ -53,6 +53,7 @@ async def evicted(proxy: Proxy, names: set[str]) -> None:
 
 
 async def test_the_feeds_not_asked_for_longest_are_evicted(tmp_path: Path, origin: Origin) -> None:
+    """store.max_bytes: the feed that was not asked for longest goes, is logged, and can be fetched again."""
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
         with capture_logs() as lines:
@@ -87,6 +88,7 @@ async def test_feeds_that_could_not_be_evicted_are_looked_at_again(
 
 
 async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Origin) -> None:
+    """store.max_bytes: with feeds coming and going the database file stays under twice the size set."""
     names = [f"f{n}" for n in range(12)]
     urls = publish(origin, *names)
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
@@ -99,6 +101,7 @@ async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Ori
 
 
 async def test_the_feed_asked_for_last_stays_however_large(tmp_path: Path, origin: Origin) -> None:
+    """A feed larger than store.max_bytes is not evicted, or it would be fetched anew for each reader."""
     (url,) = publish(origin, "a")
     async with running(a_config(tmp_path, store={"max_bytes": 1 << 18})) as proxy:
         await asked_in_turn(proxy, [url])
@@ -109,6 +112,7 @@ async def test_the_feed_asked_for_last_stays_however_large(tmp_path: Path, origi
 
 
 async def test_a_feed_that_is_being_refreshed_or_sent_stays(tmp_path: Path, origin: Origin) -> None:
+    """A feed that a reader is just being sent, or that is being fetched, is not evicted under it."""
     urls = publish(origin, "a", "b", "c", "d")
     config = a_config(tmp_path)
     async with running(config) as proxy:
@@ -150,6 +154,7 @@ async def test_a_feed_evicted_while_it_is_asked_for_is_fetched_again(tmp_path: P
 
 
 async def test_nothing_is_evicted_where_no_size_is_set(tmp_path: Path, origin: Origin) -> None:
+    """With store.max_bytes 0 no feed ever leaves on its own (R25)."""
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path)) as proxy:
         await asked_in_turn(proxy, urls)

@@ -85,6 +85,7 @@ async def test_what_came_and_went_between_two_visits_is_there_when_polling_is_on
 
 
 async def test_a_poll_asks_conditionally_and_is_told_in_the_log(tmp_path: Path, origin: Origin) -> None:
+    """R7: a poll sends the validators, an unchanged feed keeps its ETag, and one log line tells of it."""
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     async with polling(tmp_path) as proxy:
         feed = await proxy.whole(origin.url("/feed"))
@@ -101,6 +102,7 @@ async def test_a_poll_asks_conditionally_and_is_told_in_the_log(tmp_path: Path, 
 async def test_two_feeds_of_one_host_are_never_polled_at_once_and_others_pass(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """R7: while a poll of a host hangs, its other feeds wait and those of other hosts are polled."""
     async with Origin("127.0.0.2") as other, polling(tmp_path) as proxy:
         for publisher, path in ((origin, "/a"), (origin, "/b"), (other, "/c")):
             publisher.publish(path, atom(an_item("x", 1), feed_id=f"urn:{path}"))
@@ -125,6 +127,7 @@ async def polled_alone(origin: Origin, path: str) -> None:
 async def test_few_polls_run_at_once_and_readers_are_answered_meanwhile(
     tmp_path: Path, concurrency: int, most: int
 ) -> None:
+    """R7: hanging polls take a quarter of fetch.concurrency at most, and a new feed is answered meanwhile."""
     async with AsyncExitStack() as stack:
         hosts = [f"127.0.0.{number}" for number in range(2, MAX_POLLS + 5)]
         origins = [await stack.enter_async_context(Origin(host)) for host in hosts]
@@ -148,6 +151,7 @@ async def test_few_polls_run_at_once_and_readers_are_answered_meanwhile(
 async def test_no_poll_begins_while_readers_walks_wait(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """R7: polls give way while walks that readers wait for queue up, and go on afterwards."""
     origin.publish("/feed", atom(an_item("a", 1)))
     async with polling(tmp_path) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -186,6 +190,7 @@ async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
 
 
 async def test_a_feed_that_is_being_refreshed_is_left_alone(tmp_path: Path, origin: Origin) -> None:
+    """R7: a feed that a reader has just made the proxy fetch is not polled beside that."""
     origin.publish("/feed", atom(an_item("a", 1)))
     url = origin.url("/feed")
     async with polling(tmp_path, poll_seconds=2000) as proxy:
@@ -260,6 +265,7 @@ async def test_a_poll_never_comes_before_freshness_has_run_out(
 async def test_the_interval_counts_where_the_publisher_would_allow_more(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """R7: a feed is polled after history.poll_seconds and no sooner, though it was stale before."""
     origin.publish("/feed", atom(an_item("a", 1)))
     async with polling(tmp_path, poll_seconds=5000) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -272,6 +278,7 @@ async def test_the_interval_counts_where_the_publisher_would_allow_more(
 
 
 async def test_a_restart_polls_only_what_is_due(tmp_path: Path, origin: Origin) -> None:
+    """R7: after a restart a feed that was polled shortly before is not asked again until it is due."""
     origin.publish("/feed", atom(an_item("a", 1)))
     clock = Clock()
     async with polling(tmp_path, clock) as proxy:
@@ -311,6 +318,7 @@ async def test_the_end_of_the_program_does_not_wait_for_a_poll(tmp_path: Path, o
 async def test_polling_goes_on_when_the_store_could_not_be_read(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A store that fails once pauses polling with a log line; it does not end it."""
     origin.publish("/feed", atom(an_item("a", 1)))
     async with polling(tmp_path) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -356,6 +364,7 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
 async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 82: a defect in a poll is logged as `internal` and not repeated at once; other feeds are polled."""
     for path in ("/a", "/b"):
         origin.publish(path, atom(an_item("x", 1), feed_id=f"urn:{path}"))
     async with polling(tmp_path) as proxy:
@@ -380,6 +389,7 @@ async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
 
 
 async def test_a_feed_that_is_forgotten_during_its_poll_is_gone(tmp_path: Path, origin: Origin) -> None:
+    """R7, R25: DELETE during a poll ends it; the feed does not come back until it is asked for."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     async with polling(tmp_path) as proxy:

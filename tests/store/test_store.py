@@ -41,6 +41,8 @@ def files(database: Path) -> set[str]:
 
 
 async def test_what_was_stored_is_there_after_a_restart(database: Path) -> None:
+    """Row 67: feed, body and live entries are there after closing and opening, in one file without a log
+    beside it."""
     async with Store.open(database) as store:
         feed = (await a_feed(store)).id
         (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"x")], now=NOW)
@@ -55,6 +57,7 @@ async def test_what_was_stored_is_there_after_a_restart(database: Path) -> None:
 
 
 async def test_a_database_that_is_not_current_is_refused(tmp_path: Path) -> None:
+    """Row 70: a missing or empty file is not opened as a store."""
     with pytest.raises(StoreUnusableError, match="no database"):
         async with Store.open(tmp_path / "store.db"):
             pass
@@ -200,6 +203,8 @@ async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database:
 
 
 async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
+    """Row 74: a store that is being closed when its task is cancelled, even repeatedly, is closed all the
+    same."""
     may_close = asyncio.Event()
     is_closed = asyncio.Event()
 

@@ -37,6 +37,8 @@ def test_names_and_literals_of_this_machine_are_refused_before_a_look_up(host: s
 
 
 def test_localhost_is_allowed_where_loopback_is() -> None:
+    """Row 1: fetch.allow_networks with 127/8 opens `localhost` too; names that only begin so are public
+    anyway."""
     policy = AddressPolicy.from_config(FetchConfig(allow_networks=("127.0.0.0/8",)))
     assert not is_refused(policy, "localhost")
     assert not is_refused(policy, "127.0.0.1")
@@ -88,6 +90,7 @@ def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: s
 
 
 def test_an_allowed_host_is_still_guarded_at_the_socket() -> None:
+    """Row 2: fetch.allow_hosts opens no private address; that takes fetch.allow_networks."""
     policy = AddressPolicy.from_config(FetchConfig(allow_hosts=("10.0.0.1",)))
     assert is_refused(policy, "10.0.0.1")
 
@@ -138,6 +141,7 @@ def test_the_socket_factory_opens_none_for_a_refused_address(address: str) -> No
 
 
 def test_the_socket_factory_knows_internet_addresses_only() -> None:
+    """A Unix socket, or any other family than IPv4 and IPv6, is refused before one is opened."""
     spy = SocketSpy()
     with pytest.raises(TargetRefusedError):
         guarded_socket_factory(AddressPolicy(), spy)(info("93.184.215.14", family=socket.AF_UNIX))
@@ -145,6 +149,7 @@ def test_the_socket_factory_knows_internet_addresses_only() -> None:
 
 
 def test_the_socket_factory_opens_one_for_a_public_address() -> None:
+    """The guard lets a public address through to a real socket; else no feed could be fetched."""
     spy = SocketSpy()
     with pytest.raises(OSError, match="opens no socket"):
         guarded_socket_factory(AddressPolicy(), spy)(info("93.184.215.14"))
@@ -187,6 +192,7 @@ async def test_a_name_without_an_address_is_an_oserror() -> None:
 
 
 async def test_an_answer_without_addresses_is_no_refusal() -> None:
+    """Row 21: a name without addresses is an error of the name, not told as a forbidden target."""
     with pytest.raises(OSError, match="no address") as caught:
         await guarded(Names({"empty.example": ()})).resolve("empty.example", 80)
     assert not isinstance(caught.value, TargetRefusedError)

@@ -43,6 +43,7 @@ def test_the_deny_table_refuses(row: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_public_addresses_are_allowed(text: str) -> None:
+    """Rows 2 to 5: addresses right beside the forbidden networks are public, and their feeds can be read."""
     assert not is_forbidden(ipaddress.ip_address(text))
 
 

@@ -18,6 +18,7 @@ def a_resting_breaker(now: float = 0.0) -> Breaker:
 
 
 def test_a_few_failures_change_nothing() -> None:
+    """One failure below the limit a host is still asked: its feeds do not stop for a short fault."""
     breaker = Breaker()
     for _ in range(LIMIT - 1):
         breaker.failed("connection-failed", now=0.0)
@@ -26,6 +27,7 @@ def test_a_few_failures_change_nothing() -> None:
 
 
 def test_many_in_a_row_make_it_rest() -> None:
+    """At the limit of failures a host is left alone for the pause, and the reason is kept for readers."""
     breaker = a_resting_breaker(100.0)
     assert not breaker.is_closed
     assert breaker.refused_seconds(110.0) == PAUSE_SECONDS - 10
@@ -33,6 +35,7 @@ def test_many_in_a_row_make_it_rest() -> None:
 
 
 def test_failures_with_an_answer_between_them_are_not_in_a_row() -> None:
+    """A host that fails every other time is still asked."""
     breaker = Breaker()
     for _ in range(3 * LIMIT):
         breaker.failed("timeout", now=0.0)
@@ -49,6 +52,7 @@ def test_a_name_without_an_address_rests_at_once(reason: str) -> None:
 
 
 def test_after_the_pause_one_request_goes_through() -> None:
+    """When the pause is over one request may try the host, and a second one may not."""
     breaker = a_resting_breaker()
     assert breaker.refused_seconds(PAUSE_SECONDS) == 0
     breaker.begun()
@@ -56,6 +60,7 @@ def test_after_the_pause_one_request_goes_through() -> None:
 
 
 def test_a_probe_that_is_answered_closes_it() -> None:
+    """One good answer after the pause opens the host again, and the count of failures begins anew."""
     breaker = a_resting_breaker()
     breaker.begun()
     breaker.heard()
@@ -65,6 +70,7 @@ def test_a_probe_that_is_answered_closes_it() -> None:
 
 
 def test_a_probe_that_fails_makes_it_rest_again() -> None:
+    """When the try after the pause fails, the host rests once more, for the latest reason."""
     breaker = a_resting_breaker()
     breaker.begun()
     breaker.failed("connection-failed", now=PAUSE_SECONDS)
@@ -73,6 +79,7 @@ def test_a_probe_that_fails_makes_it_rest_again() -> None:
 
 
 def test_a_probe_that_is_given_up_makes_room_for_another() -> None:
+    """A cancelled try does not leave the host closed for ever."""
     breaker = a_resting_breaker()
     breaker.begun()
     breaker.given_up()
@@ -82,6 +89,7 @@ def test_a_probe_that_is_given_up_makes_room_for_another() -> None:
 
 @given(st.lists(st.sampled_from(["heard", "given up", *sorted(UNHEARD)]), max_size=60))
 def test_requests_go_through_again_within_a_pause_whatever_happened(events: list[str]) -> None:
+    """Whatever the history, no host is closed for longer than one pause."""
     breaker = Breaker()
     now = 0.0
     for event in events:

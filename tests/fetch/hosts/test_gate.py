@@ -146,6 +146,7 @@ async def test_a_host_gets_no_more_requests_at_once_than_it_may() -> None:
 
 
 async def test_no_more_requests_run_at_once_than_may_in_all() -> None:
+    """Row 24: fetch.concurrency bounds the requests that run, whatever number of hosts they are for."""
     async with a_crowd(a_gate(concurrency=3)) as crowd:
         await crowd.arrives("a", "b", "c", "d")
         assert crowd.running == ["a", "b", "c"]
@@ -160,6 +161,7 @@ async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
 
 
 async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest() -> None:
+    """A slow host that holds every place does not keep other hosts waiting when one is free."""
     async with a_crowd(a_gate(concurrency=4)) as crowd:
         await crowd.arrives(*["slow"] * 20)
         assert crowd.running == ["slow"] * 4
@@ -169,6 +171,7 @@ async def test_a_place_that_becomes_free_goes_to_the_host_that_holds_the_fewest(
 
 
 async def test_a_queue_is_served_in_order() -> None:
+    """Requests of one host run in the order in which they came, so that none waits for ever."""
     gate = a_gate(per_host=1)
     order: list[int] = []
 
@@ -182,6 +185,7 @@ async def test_a_queue_is_served_in_order() -> None:
 
 
 async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None:
+    """Errors and cancellations free their places; else the proxy would stop fetching in time."""
     gate = a_gate(per_host=1, concurrency=1)
     with pytest.raises(ZeroDivisionError):
         await visited(gate, lambda _: 1 // 0)
@@ -196,6 +200,7 @@ async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None
 
 
 async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
+    """A request cancelled between its turn and its run does not lose the place."""
     gate = a_gate(per_host=1)
     async with gate.slot("a", 443, url="https://a/"):
         second = asyncio.create_task(visited(gate))
@@ -222,6 +227,7 @@ async def test_requests_of_one_host_are_spaced_out() -> None:
 
 
 async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
+    """Beyond MAX_WAITING_PER_HOST a request is 503 `overloaded` with Retry-After; other hosts are served."""
     gate = a_gate(per_host=1)
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * (1 + MAX_WAITING_PER_HOST))
@@ -232,6 +238,7 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
 
 
 async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
+    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
     gate = a_gate(concurrency=1)
     async with a_crowd(gate) as crowd:
         await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
@@ -245,6 +252,7 @@ async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
 
 
 async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
+    """After an answer that shows strain a host gets half as many requests at once."""
     gate = a_gate(per_host=4)
     await visited(gate, busy)
     async with a_crowd(gate) as crowd:
@@ -254,6 +262,7 @@ async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
 
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
+    """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
     gate = a_gate(per_host=4)
     await visited(gate, lambda visit: visit.failed("timeout", is_heard=is_heard))
     async with a_crowd(gate) as crowd:
@@ -262,6 +271,7 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
 
 
 async def test_a_host_that_answers_well_again_gets_its_places_back() -> None:
+    """After enough good answers a host is back at fetch.concurrency_per_host."""
     gate = a_gate(per_host=4)
     await visited(gate, busy)
     for _ in range(2 + 3):
@@ -288,6 +298,7 @@ async def test_a_host_that_asked_to_be_left_alone_is() -> None:
 
 
 async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
+    """Row 55: of two Retry-After the later end counts, and for that host alone."""
     gate = a_gate()
     gate.penalize("a", gate.now() + 60)
     gate.penalize("a", gate.now() + 1)
@@ -308,6 +319,7 @@ async def test_requests_that_wait_are_told_at_once() -> None:
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
+    """Row 28: a host that is down is refused at once with its reason and Retry-After, logged once."""
     clock = Clock()
     gate = a_gate(clock)
     with capture_logs() as logs:
@@ -324,6 +336,7 @@ async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
 
 
 async def test_one_request_finds_out_whether_the_host_is_back() -> None:
+    """After the pause one request tries; once it is answered all go through, and the log says so."""
     clock = Clock()
     gate = a_gate(clock)
     await a_dead_host(gate)
@@ -338,6 +351,7 @@ async def test_one_request_finds_out_whether_the_host_is_back() -> None:
 
 
 async def test_a_probe_that_waits_for_its_place_is_the_only_one() -> None:
+    """A try that waits in the queue keeps others from trying too; after it they all run."""
     clock = Clock()
     gate = a_gate(clock, concurrency=1)
     await a_dead_host(gate)
@@ -351,6 +365,7 @@ async def test_a_probe_that_waits_for_its_place_is_the_only_one() -> None:
 
 
 async def test_a_cancelled_probe_makes_room_for_another() -> None:
+    """A reader that leaves during the try does not keep the host closed."""
     clock = Clock()
     gate = a_gate(clock)
     await a_dead_host(gate)
@@ -363,6 +378,7 @@ async def test_a_cancelled_probe_makes_room_for_another() -> None:
 
 
 async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
+    """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
     gate = a_gate(per_host=1)
     for _ in range(LIMIT - 1):
         await visited(gate, lambda visit: visit.failed("timeout", is_heard=False))
@@ -385,6 +401,7 @@ async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
 
 @pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
 async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
+    """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
     gate = a_gate()
     for _ in range(3 * LIMIT):
         await visited(gate, lambda visit: visit.failed(slug, is_heard=slug != "tls-certificate"))
@@ -406,6 +423,7 @@ async def test_a_name_without_an_address_is_not_looked_up_for_a_minute() -> None
 
 
 async def test_hosts_that_nothing_is_known_of_are_forgotten() -> None:
+    """A host that answers well takes no memory afterwards."""
     gate = a_gate()
     for number in range(100):
         await visited(gate, good, host=f"host-{number}")
@@ -413,6 +431,7 @@ async def test_hosts_that_nothing_is_known_of_are_forgotten() -> None:
 
 
 async def test_the_memory_for_hosts_is_bounded() -> None:
+    """Thousands of hosts with a Retry-After do not fill memory: the oldest is forgotten, the newest kept."""
     gate = a_gate()
     async with gate.slot("busy", 443, url="https://busy/"):
         for number in range(MAX_HOSTS + 100):
@@ -423,6 +442,7 @@ async def test_the_memory_for_hosts_is_bounded() -> None:
 
 
 async def test_the_memory_for_ports_is_bounded() -> None:
+    """A feed that links a thousand ports of one host makes 64 records of it at most."""
     gate = a_gate()
     for port in range(1024, 2048):
         await visited(gate, unreachable, port=port)

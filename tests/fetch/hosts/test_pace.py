@@ -9,10 +9,12 @@ from wholefeed.fetch.hosts.pace import Pace
 
 
 def test_a_host_begins_with_all_that_it_may_have() -> None:
+    """An unknown host gets fetch.concurrency_per_host at once, so that a first walk is fast."""
     assert Pace(4).allowed == 4
 
 
 def test_strain_halves() -> None:
+    """Each sign of strain halves what a host gets at once, and one request is always left."""
     pace = Pace(8)
     allowed = []
     for second in range(5):
@@ -22,6 +24,7 @@ def test_strain_halves() -> None:
 
 
 def test_what_fails_together_counts_once() -> None:
+    """Requests that were under way together and fail count as one sign of strain, not as many."""
     pace = Pace(8)
     for now in (5.0, 6.0, 7.0):
         pace.strained(started_at=1.0, now=now)
@@ -31,6 +34,7 @@ def test_what_fails_together_counts_once() -> None:
 
 
 def test_one_more_is_allowed_after_as_many_good_answers_as_are_allowed() -> None:
+    """A host gets its places back one by one, and never more than it had."""
     pace = Pace(4)
     pace.strained(started_at=0.0, now=0.0)
     allowed = []
@@ -41,6 +45,7 @@ def test_one_more_is_allowed_after_as_many_good_answers_as_are_allowed() -> None
 
 
 def test_strain_takes_the_good_answers_before_it_back() -> None:
+    """Good answers from before the strain do not count towards the next place."""
     pace = Pace(4)
     for _ in range(3):
         pace.answered()

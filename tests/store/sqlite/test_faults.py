@@ -36,10 +36,13 @@ def test_sqlites_errors_become_the_services(code: int, expected: type[WholefeedE
 
 
 def test_an_error_without_a_code_is_a_store_error() -> None:
+    """An error of the sqlite3 module itself becomes a StoreError, so that the reader gets a problem
+    document."""
     assert type(translated(sqlite3.ProgrammingError("closed"))) is StoreError
 
 
 def test_an_interrupt_is_known() -> None:
+    """A read that was interrupted because its reader left is told apart from a fault of the database."""
     assert is_interrupt(an_error(sqlite3.SQLITE_INTERRUPT))
     assert not is_interrupt(an_error(sqlite3.SQLITE_ERROR))
     assert not is_interrupt(ValueError())

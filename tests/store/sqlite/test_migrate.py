@@ -38,6 +38,8 @@ def files(path: Path) -> set[str]:
 
 
 async def test_a_new_database_has_the_newest_schema(path: Path) -> None:
+    """A first start makes a sound file with all migrations and its application id; a second one changes
+    nothing."""
     names = [migration.name for migration in await asyncio.to_thread(read_migrations)]
 
     assert await migrate_file(path) == names
@@ -67,6 +69,7 @@ async def test_only_what_is_missing_is_applied_and_a_copy_is_made_before(path: P
 
 
 async def test_a_copy_holds_what_was_still_in_the_log(path: Path) -> None:
+    """Row 72: the copy made before a migration also has what stood in the write-ahead log only."""
     await migrate_file(path, [FIRST])
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -92,6 +95,8 @@ async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
 
 
 async def test_a_new_database_appears_whole_or_not_at_all(path: Path) -> None:
+    """Row 72: when a migration of a new database fails, no half-made file is left for the next start to
+    refuse."""
     with pytest.raises(StoreUnusableError, match="0002_broken failed"):
         await migrate_file(path, [FIRST, BROKEN])
 
@@ -99,6 +104,7 @@ async def test_a_new_database_appears_whole_or_not_at_all(path: Path) -> None:
 
 
 async def test_what_an_interrupted_creation_left_is_in_nobodys_way(path: Path) -> None:
+    """Row 67: a half-made file of a start that was killed is replaced."""
     path.with_name("feeds.db.new").write_bytes(b"half")
     path.with_name("feeds.db.new-journal").write_bytes(b"half")
 
@@ -200,6 +206,8 @@ async def test_a_newer_schema_is_seen_in_the_log_too(path: Path) -> None:
 
 
 async def test_an_older_schema_is_not_current(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 70: a check finds a missing or older database, says which schema was expected, and writes
+    nothing."""
     monkeypatch.setattr(migrate, "read_migrations", lambda: (FIRST, SECOND))
     with pytest.raises(StoreUnusableError, match="no database"):
         await asyncio.to_thread(check_current, path)
@@ -212,6 +220,8 @@ async def test_an_older_schema_is_not_current(path: Path, monkeypatch: pytest.Mo
 
 
 async def test_a_second_process_is_refused(path: Path) -> None:
+    """Row 71: while one process holds a database, another neither migrates nor opens it; afterwards it
+    may."""
     await migrate_file(path, [FIRST])
 
     with locked(path):
@@ -224,11 +234,13 @@ async def test_a_second_process_is_refused(path: Path) -> None:
 
 
 async def test_a_missing_directory_is_told(tmp_path: Path) -> None:
+    """A database in a folder that does not exist is told by its reason, not by a traceback."""
     with pytest.raises(StoreUnusableError, match="No such file or directory"):
         await migrate_file(tmp_path / "nowhere" / "feeds.db")
 
 
 def test_migrations_are_found_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package reads the migrations that it was packed with, and no other files beside them."""
     packed = tmp_path / "_migrations"
     packed.mkdir()
     (packed / "0001_packed.sql").write_text("SELECT 1;")
@@ -244,6 +256,7 @@ def test_migrations_are_found_in_a_wheel(tmp_path: Path, monkeypatch: pytest.Mon
 def test_migrations_with_a_gap_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
+    """A package whose migrations are incomplete or numbered twice does not touch a database."""
     packed = tmp_path / "_migrations"
     packed.mkdir()
     for name in names:

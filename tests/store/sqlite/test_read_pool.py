@@ -60,6 +60,7 @@ async def test_a_cancelled_read_stops_and_its_connection_serves_again(readers: R
 
 
 async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(readers: Readers) -> None:
+    """Row 63: readers that leave in the middle of reads cost no connection and leave no transaction open."""
     chance = random.Random(2)
     for _ in range(100):
         task = asyncio.create_task(readers.transaction(endless))
@@ -80,6 +81,7 @@ async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(reade
 
 
 async def test_a_failed_read_gives_its_connection_back(readers: Readers) -> None:
+    """More failed reads than there are connections do not keep the next one from running."""
     for _ in range(5):
         with pytest.raises(StoreError, match="no such table"):
             await readers.transaction(lambda db: fetch_all(db, "SELECT * FROM nowhere"))
@@ -95,6 +97,7 @@ async def test_readers_cannot_write_or_checkpoint(readers: Readers) -> None:
 
 
 async def test_a_read_transaction_sees_one_moment(readers: Readers, database: Path) -> None:
+    """Row 66a: what is written during a read transaction shows only after it."""
     writer = await open_writer(database, "")
 
     async def work(db: aiosqlite.Connection) -> tuple[int, int]:

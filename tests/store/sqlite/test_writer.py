@@ -34,11 +34,14 @@ async def put_pair(db: aiosqlite.Connection, number: int) -> int:
 
 
 async def test_work_runs_in_one_transaction_and_gives_its_result(writer: Writer) -> None:
+    """What a transaction writes can be read afterwards, and its result comes back to the caller."""
     assert await writer.run(lambda db: put_pair(db, 1)) == 1
     assert await writer.run(lambda db: fetch_value(db, "SELECT b FROM pair")) == 1
 
 
 async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
+    """Row 67: a transaction that raises is rolled back whole, and its error reaches the caller."""
+
     async def fail(db: aiosqlite.Connection) -> None:
         await put_pair(db, 1)
         raise KeyError("x")
@@ -51,6 +54,8 @@ async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
+
     async def fail(db: aiosqlite.Connection) -> None:
         await put_pair(db, 1)
         raise KeyError("x")
@@ -85,6 +90,7 @@ async def test_random_cancellations_leave_no_half_transaction(writer: Writer) ->
 
 
 async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
+    """Row 74: at shutdown everything that waits to be written is; later work is refused."""
     db = await open_writer(database, "")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
     writer = Writer(db, Condition())
@@ -99,6 +105,7 @@ async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
 
 
 async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> None:
+    """When the writing task ends early, nobody waits for ever: all get OverloadedError."""
     db = await open_writer(database, "")
     writer = Writer(db, Condition())
     started = asyncio.Event()
@@ -177,6 +184,7 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
 
 
 async def test_other_errors_of_sqlite_become_store_errors(writer: Writer) -> None:
+    """An SQL error is a StoreError with its code, and is not taken for a full volume."""
     with pytest.raises(StoreError, match=r"SQLITE_ERROR.*no such table"):
         await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"))
     assert not writer.condition.is_full

@@ -36,6 +36,7 @@ async def test_a_chain_is_arranged_in_one_step(store: Store) -> None:
 
 
 async def test_what_changes_nothing_counts_as_no_change(store: Store) -> None:
+    """An arrangement equal to the stored one keeps the revision, so that no segment is built again."""
     feed = (await a_feed(store)).id
     first, second, _ = await three(store, feed)
     await store.detach(feed, [second], now=NOW)
@@ -57,6 +58,7 @@ async def test_everything_else_is_detached(store: Store) -> None:
 
 
 async def test_documents_of_another_feed_are_refused(store: Store) -> None:
+    """A document can be detached or ranked by its own feed alone, and not both at once."""
     feed, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
     first, *_ = await three(store, feed)
 
@@ -89,6 +91,7 @@ def _order(places: dict[int, tuple[int, int]], a: int, b: int) -> int:
 
 
 def test_a_shift_that_keeps_the_order_moves_nothing() -> None:
+    """New ranks in the same order cost no judging of entries; two that trade places are both judged again."""
     before = {number: (2, number) for number in range(10)}
 
     assert moved_documents(before, {number: (2, rank + 5) for number, (_, rank) in before.items()}) == []

@@ -11,6 +11,7 @@ DAY = 86400.0
 
 
 async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
+    """Every column of a document, non-ASCII text included, reads back as it was written."""
     feed = (await a_feed(store)).id
     document = a_document(
         URL,
@@ -45,6 +46,7 @@ async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
 
 @pytest.mark.parametrize("length", [0, 10, 64 * 1024, 3_000_000])
 async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
+    """R22: an empty body, and one of several megabytes, come back byte for byte."""
     feed = (await a_feed(store)).id
     body = (b"0123456789abcdef" * (length // 16 + 1))[:length]
     (number,) = await store.put_documents(feed, [a_document(body=body)], now=NOW)
@@ -53,6 +55,7 @@ async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
 
 
 async def test_a_damaged_body_is_told(store: Store) -> None:
+    """Row 70: a stored body that is cut, or not of its length, is an error instead of a shorter document."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(body=b"x" * 1000)], now=NOW)
     for damage in ("coded = substr(coded, 1, length(coded) - 1)", "length = 7"):
@@ -94,6 +97,7 @@ async def test_one_url_can_have_several_roles(store: Store) -> None:
 
 
 async def test_all_documents_are_put_or_none(store: Store) -> None:
+    """Row 67: when one of several documents cannot be stored, none of them is."""
     feed = (await a_feed(store)).id
     bad = a_document("http://o.test/bad", rank=0)
     object.__setattr__(bad, "entries", [an_entry("a")._replace(identity=b"short")])  # type: ignore[arg-type]
@@ -106,6 +110,7 @@ async def test_all_documents_are_put_or_none(store: Store) -> None:
 
 
 async def test_touching_leaves_the_live_entries_alone(store: Store) -> None:
+    """R13: a 304 updates validators and times of a document without rebuilding anything."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     revision, _ = await store.placed(feed)
@@ -143,6 +148,7 @@ async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None
 
 
 async def test_a_document_detached_twice_keeps_its_first_date(store: Store) -> None:
+    """R25: the 90 days for which a detached document is kept begin when it was first detached."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(rank=None)], now=NOW)
 

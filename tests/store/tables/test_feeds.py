@@ -12,6 +12,7 @@ ALIAS = "http://o.test/alias"
 
 
 async def test_a_feed_is_made_once(store: Store) -> None:
+    """Row 27: making a feed that is there gives the stored one, unchanged; unknown ones are None."""
     feed = await a_feed(store)
 
     assert (feed.url, feed.family, feed.kind, feed.state) == (URL, Family.ATOM, Kind.ARCHIVED, State.LOADING)
@@ -39,6 +40,8 @@ async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: Store) -> None
 
 
 async def test_columns_of_a_feed_are_changed(store: Store) -> None:
+    """R14: only the columns named are changed, and a feed whose walk is under way is listed for the next
+    start."""
     feed = await a_feed(store)
 
     changed = await store.update_feed(
@@ -54,6 +57,7 @@ async def test_columns_of_a_feed_are_changed(store: Store) -> None:
 
 
 async def test_feeds_are_listed_by_url(store: Store) -> None:
+    """/feeds lists by URL, and can be read in parts."""
     for name in "cab":
         await a_feed(store, f"http://o.test/{name}")
 
@@ -62,6 +66,7 @@ async def test_feeds_are_listed_by_url(store: Store) -> None:
 
 
 async def test_a_forgotten_feed_leaves_nothing_behind(store: Store) -> None:
+    """R25: forgetting a feed deletes its rows in every table, aliases, bodies and attempts included."""
     feed = (await a_feed(store)).id
     await store.add_alias(ALIAS, feed)
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -79,6 +84,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(store: Store) -> None:
 
 
 async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
+    """R25: a walk that goes on after DELETE gets UnknownFeedError and writes nothing into a new feed."""
     feed = (await a_feed(store)).id
     await store.forget(feed, now=NOW)
     assert (await a_feed(store, "http://o.test/next")).id != feed
@@ -121,6 +127,7 @@ async def test_attempts_count_up_and_keep_the_time_of_the_first(store: Store) ->
 
 
 async def test_attempts_are_cleared_one_or_all(store: Store) -> None:
+    """R14: the record of a failed document goes when that one heals; the others stay."""
     feed = (await a_feed(store)).id
     for n in range(3):
         await store.put_attempt(feed, f"{URL}/{n}", reason="x", status=None, next_at=NOW, now=NOW + n)

@@ -49,6 +49,7 @@ def memory(*entries: NewEntry) -> NewDocument:
 
 
 async def test_an_entry_that_stands_once_is_live(store: Store) -> None:
+    """R10: entries without duplicates are all served."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
 
@@ -67,6 +68,7 @@ async def test_of_duplicates_the_latest_instant_stays(store: Store) -> None:
 
 
 async def test_duplicates_within_one_document_leave_one(store: Store) -> None:
+    """R10; row 57: of three copies in one document the one updated last is served."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("a", 5.0), an_entry("a")))
 
@@ -132,6 +134,8 @@ async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Store
 
 
 async def test_a_document_fetched_ahead_settles_but_is_not_live(store: Store) -> None:
+    """R8: an archive that is stored but not linked yet settles its identities, and none of its copies is
+    served."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a")))
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), rank=None))
@@ -174,6 +178,7 @@ async def test_documents_that_trade_places_are_judged_again(store: Store) -> Non
 
 
 async def test_documents_that_trade_places_while_another_comes_are_judged_again(store: Store) -> None:
+    """R10: after a reordering the copy of the document that is now newest is served."""
     feed = (await a_feed(store)).id
     documents = [a_document(f"{URL}/{n}", an_entry("a"), rank=n) for n in (1, 2)]
     first, second = await put(store, feed, *documents)
@@ -184,6 +189,8 @@ async def test_documents_that_trade_places_while_another_comes_are_judged_again(
 
 
 async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: Store) -> None:
+    """R10; row 52: when an archive is replaced and its copy grows older, the copy of another document is
+    served."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
     await put(store, feed, a_document(OLDER, an_entry("a", 4.0), rank=1))
@@ -273,6 +280,7 @@ async def test_feeds_do_not_share_identities(store: Store) -> None:
 
 
 async def test_only_documents_whose_live_entries_changed_are_dirty(store: Store) -> None:
+    """An update makes only the documents that won or lost an entry be built again."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0), an_entry("b")))
     await put(store, feed, a_document(OLDER, an_entry("c"), rank=1))
@@ -492,11 +500,13 @@ async def published_text(store: Store, feed: int) -> bytes:
 
 
 def test_identities_are_sixteen_bytes() -> None:
+    """R9: an identity has the 16 bytes that the table of entries demands."""
     assert len(entry_id("x")) == 16
 
 
 @pytest.mark.parametrize("ordinal", [0, 511, 512, 513, 1023, 1024])
 async def test_a_chunks_edge_hides_no_winner(store: Store, ordinal: int) -> None:
+    """R10: the latest copy wins wherever it stands among a thousand, also at the edge of a batch."""
     feed = (await a_feed(store)).id
     entries = [an_entry("same", 9.0 if at == ordinal else 1.0) for at in range(1100)]
     await put(store, feed, a_document(ARCHIVE, *entries))

@@ -32,6 +32,7 @@ async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: Store
 
 
 async def test_the_time_of_the_next_one_is_told(store: Store) -> None:
+    """R7: polling sleeps until the earliest feed is due, by its freshness and by its last check."""
     assert (await store.outlook(TIMES)).next_at is None
     for name, checked, fresh in (("a", -3000, -2100), ("b", -100, 800), ("c", -4000, 700)):
         feed = await a_feed(store, f"http://o.test/{name}")
@@ -43,6 +44,7 @@ async def test_the_time_of_the_next_one_is_told(store: Store) -> None:
 
 
 async def test_a_feed_that_was_never_heard_of_is_its_readers_business(store: Store) -> None:
+    """R7: a feed whose first fetch has not ended is not polled."""
     await a_feed(store)
     outlook = await store.outlook(TIMES)
     assert (outlook.feeds, outlook.due, outlook.next_at) == (1, (), None)

@@ -6,6 +6,7 @@ from wholefeed.store.tables.pins import Pins
 
 
 def test_a_segment_is_held_until_its_last_user_leaves() -> None:
+    """Row 66a: a segment that two answers send is kept until both have ended."""
     pins = Pins()
     with pins.held(7, [1, 2]):
         with pins.held(7, [2, 3]):
@@ -22,6 +23,7 @@ def fail_while_held(pins: Pins) -> None:
 
 
 def test_an_error_lets_go() -> None:
+    """Row 66: an answer that breaks off does not keep its segments from being removed for ever."""
     pins = Pins()
     with pytest.raises(KeyError):
         fail_while_held(pins)

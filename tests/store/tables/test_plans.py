@@ -51,4 +51,5 @@ async def test_no_statement_walks_through_a_table(database: Path, name: str, sql
 
 
 def test_statements_are_found() -> None:
+    """The check of query plans sees the store's statements; if it found none, it would check nothing."""
     assert sum(len(list(statements(module))) for module in (chain, documents, feeds, live, segments)) > 40

@@ -39,6 +39,7 @@ async def segment_ids(store: Store, feed: int) -> list[int]:
 
 
 async def test_what_was_published_is_read_back(store: Store) -> None:
+    """Segments, head, state and notes of a publication come back in one snapshot, and the block decodes."""
     feed = (await a_feed(store)).id
     (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     revision, placed = await store.placed(feed)
@@ -87,6 +88,7 @@ async def test_a_refresh_keeps_the_segments_that_did_not_change(store: Store) ->
 
 
 async def test_a_plan_made_before_a_change_is_refused(store: Store) -> None:
+    """A publication planned before another document came is not written, or its entries would be missing."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
     await store.put_documents(feed, [a_document(OTHER, an_entry("new"), rank=9)], now=NOW)
@@ -97,6 +99,7 @@ async def test_a_plan_made_before_a_change_is_refused(store: Store) -> None:
 
 
 async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: Store) -> None:
+    """A segment that was replaced meanwhile cannot come back into the answer with its old entries."""
     feed = await a_published_feed(store)
     revision, placed = await store.placed(feed)
     old = await segment_ids(store, feed)
@@ -107,6 +110,7 @@ async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: Store) -> N
 
 
 async def test_a_publication_that_leaves_entries_out_is_an_error(store: Store) -> None:
+    """No feed is published without all documents that have live entries, or with one that is not its own."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
     before = await segment_ids(store, feed)
@@ -152,6 +156,7 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -
 
 
 async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(store: Store) -> None:
+    """Row 66a: an answer that is being sent ends whole though its feed is deleted; then the segments go."""
     feed = await a_published_feed(store, 2)
     async with store.snapshot(feed) as snapshot:
         blocks = [await store.block(segment.id) for segment in snapshot.segments]
@@ -183,6 +188,7 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Stor
 
 
 async def test_retired_segments_are_removed_by_the_next_publication(store: Store) -> None:
+    """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
     feed = await a_published_feed(store, 1)
     for n in range(4):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
@@ -192,6 +198,7 @@ async def test_retired_segments_are_removed_by_the_next_publication(store: Store
 
 
 async def test_retired_segments_are_removed_at_start(database: Path) -> None:
+    """What an earlier run had replaced but not removed goes at the next start."""
     async with Store.open(database) as store:
         feed = await a_published_feed(store, 1)
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
@@ -249,6 +256,7 @@ async def test_kept_segments_follow_their_documents(store: Store) -> None:
 
 
 async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: Store) -> None:
+    """A document that won no entry does not cause a rebuild with each refresh."""
     feed = await a_published_feed(store, 2)
     new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
     await store.put_documents(feed, new, now=NOW)
@@ -260,6 +268,7 @@ async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store:
 
 @pytest.mark.parametrize("by_putting", [True, False])
 async def test_a_document_that_leaves_taints_who_shared_its_segment(store: Store, by_putting: bool) -> None:
+    """When a document leaves, those that share its segment are built anew, without its entries."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
     numbers = await store.put_documents(feed, new, now=NOW)
@@ -278,6 +287,7 @@ async def test_a_document_that_leaves_taints_who_shared_its_segment(store: Store
 
 
 async def test_documents_that_trade_places_within_a_segment_taint_it(store: Store) -> None:
+    """R20: documents in a new order make their segment be built anew; the same order does not."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
     first, second, third = await store.put_documents(feed, new, now=NOW)
@@ -307,6 +317,7 @@ async def test_placed_documents_come_in_output_order(store: Store) -> None:
 
 @given(st.lists(st.none() | st.integers(-50, 50), max_size=30))
 def test_positions_ascend(positions: list[int | None]) -> None:
+    """R20: whatever positions are kept or missing, the segments' new ones follow the order of the answer."""
     found = spread(positions)
 
     assert len(found) == len(positions)
@@ -326,6 +337,7 @@ def test_positions_stay_where_there_is_room(given_positions: list[int], data: st
 
 
 def test_positions_are_given_anew_where_there_is_no_room() -> None:
+    """R20: between two adjacent positions a new segment finds its place by numbering all of them anew."""
     assert spread([1, None, 2]) == [0, 1 << 20, 2 << 20]
     assert spread([5, 4]) == [0, 1 << 20]
     assert spread([]) == []
