@@ -223,6 +223,7 @@ async def test_identities_that_a_publisher_lists_are_not_the_proxys_own(proxy: P
 
 
 async def test_a_page_leads_to_a_json_feed(proxy: Proxy, origin: Origin) -> None:
+    """A reader who enters a page that announces a JSON Feed gets that feed."""
     page = b"<html><link rel=alternate type=application/feed+json href=/feed></html>"
     origin.publish("/", page, content_type="text/html")
     origin.publish("/feed", json_feed(an_item("a")), content_type="application/json")
@@ -368,6 +369,7 @@ async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
 
 
 def test_the_namespaces_of_this_page_are_those_of_the_specifications() -> None:
+    """The publishers of these tests write the namespaces of RSS 1.0 and Atom 0.3 that the proxy knows."""
     assert RSS_10_NS.encode() in rdf()
     assert ATOM_03_NS.encode() in atom_03()
 
@@ -409,6 +411,7 @@ async def test_a_json_feed_is_cut_without_a_comma_too_many(
 async def test_a_json_feed_is_not_longer_than_a_reader_bears(
     tmp_path: Path, origin: Origin, max_bytes: int
 ) -> None:
+    """limits.answer_bytes: a JSON answer cut at any length fits, and is still JSON."""
     publish_json_chain(origin, archives=2)
     async with running(a_config(tmp_path, limits={"answer_bytes": max_bytes})) as proxy:
         reply = await proxy.whole(origin.url("/feed"))

@@ -197,6 +197,7 @@ async def test_a_missing_document_is_tried_again_in_its_time(proxy: Proxy, origi
 
 
 async def test_the_gzip_answer_is_the_same_document(proxy: Proxy, origin: Origin) -> None:
+    """R20: the gzip answer decodes to the plain one, has its own ETag, and a true Content-Length."""
     publish_chain(origin, archives=30, entries=5)
     url = origin.url("/feed")
     plain = await proxy.whole(url)

@@ -48,6 +48,8 @@ async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path
 
 
 async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path, origin: Origin) -> None:
+    """While an archive is awaited, a reader gets the entries that are there, state `loading`, newest
+    first."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with running(a_config(tmp_path, history={"look_ahead": False})) as proxy:
@@ -62,6 +64,8 @@ async def test_what_has_arrived_is_served_while_the_walk_goes_on(tmp_path: Path,
 
 
 async def test_nothing_in_time_is_a_504(proxy: Proxy, origin: Origin) -> None:
+    """Row 30: with nothing stored and no document in time the answer is a problem 504; the next one has the
+    feed."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     with origin.held("/feed"):
@@ -126,6 +130,7 @@ async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy,
 
 
 async def test_a_hanging_publisher_does_not_hold_up_a_known_feed(tmp_path: Path, origin: Origin) -> None:
+    """A stored feed is answered within the `wait` that was asked for while its publisher hangs."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -170,6 +175,7 @@ async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path,
 
 
 async def test_a_known_feed_survives_a_restart_without_a_request(tmp_path: Path, origin: Origin) -> None:
+    """R2, R13: after a restart the whole feed is served from the store with its publisher gone."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -198,6 +204,7 @@ async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, ori
 
 
 async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
+    """R14: a refresh sends the publisher's ETag back, so that an unchanged feed costs a 304."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a")), etag='"1"')
     await proxy.whole(url)
@@ -300,6 +307,7 @@ async def test_readers_and_deletions_do_not_get_in_each_others_way(proxy: Proxy,
 
 
 async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) -> None:
+    """Row 63: a reader that hangs up early is logged as answered, not as a failure of the proxy."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with capture_logs() as lines, origin.held("/feed") as gate:
@@ -330,6 +338,7 @@ async def test_last_modified_moves_with_what_is_said_to_be_missing(proxy: Proxy,
 
 
 async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin: Origin) -> None:
+    """An HTTP/1.0 client, which sends no Host, gets its feed with links to the address that it used."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
@@ -343,6 +352,8 @@ async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin:
 async def test_what_goes_on_in_the_background_does_not_end_in_silence(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A defect in a background task is logged by its name, and readers are answered all the same."""
+
     async def fails(_service: FeedService) -> None:
         raise RuntimeError("a defect")
 

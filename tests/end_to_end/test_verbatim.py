@@ -178,11 +178,13 @@ async def test_an_rss_item_is_what_its_publisher_wrote(proxy: Proxy, origin: Ori
     ],
 )
 async def test_odd_start_and_end_tags_stay(proxy: Proxy, origin: Origin, entry: str) -> None:
+    """R22: entries with odd but legal tags come out of a chain as they were written."""
     await came_out(proxy, origin, atom(an_entry(2, "")), atom(entry, an_entry(1, "")))
 
 
 @pytest.mark.parametrize("item", ["<item/>", "<item\n></item\t>", "<item a='>'><title/></item>"])
 async def test_odd_items_stay(proxy: Proxy, origin: Origin, item: str) -> None:
+    """R22: empty items and items with odd tags come out as they were written."""
     await came_out(proxy, origin, rss(an_item(2, "")), rss(item, an_item(1, "")))
 
 
@@ -279,6 +281,7 @@ async def test_rss_in_a_default_namespace_comes_out(proxy: Proxy, origin: Origin
 
 
 async def test_namespaces_of_a_channel_reach_its_items(proxy: Proxy, origin: Origin) -> None:
+    """R22: prefixes declared on an archive's channel are still bound for its items under another head."""
     item = an_item(1, "<z:q>z</z:q><itunes:duration>12</itunes:duration>")
     itunes = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
     await came_out(proxy, origin, rss(), rss(item, container=f' xmlns:z="urn:z" {itunes}'))
@@ -437,6 +440,7 @@ async def test_rss_documents_of_several_encodings_come_out_in_one(proxy: Proxy, 
 
 
 async def test_the_head_of_the_answer_is_in_utf_8_too(proxy: Proxy, origin: Origin) -> None:
+    """R20, R22: the title of a feed in ISO-8859-1 reads right in an answer that says UTF-8."""
     document = atom(an_entry(1, ""), head="<title>Größe</title>", codec="iso-8859-1")
     reply = await came_out(proxy, origin, document, atom())
     assert feedparser.parse(reply.body).feed.title == "Größe"

@@ -108,6 +108,7 @@ async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
 
 @pytest.mark.fault("27")
 async def test_spellings_of_one_url_are_one_feed(proxy: Proxy, origin: Origin) -> None:
+    """Row 27: case, dots, ports and escapes in a URL make no second feed and no second fetch."""
     publish_chain(origin, archives=1)
     port = origin.url("").rpartition(":")[2].strip("/")
     for spelled in (
@@ -125,6 +126,7 @@ async def test_spellings_of_one_url_are_one_feed(proxy: Proxy, origin: Origin) -
 @pytest.mark.fault("27")
 @pytest.mark.parametrize("path", ["/feed", "/status", "/refresh"])
 async def test_a_request_names_exactly_one_url(proxy: Proxy, path: str) -> None:
+    """Row 27: no URL, an empty one or two are 400 `bad-request` on every path that takes one."""
     method = "POST" if path == "/refresh" else "GET"
     for query in ("", "?url=", "?url=http%3A%2F%2Fa.test%2F&url=http%3A%2F%2Fb.test%2F"):
         assert slug(await proxy.ask(method, path + query)) == "bad-request"
@@ -153,6 +155,7 @@ async def test_a_request_names_exactly_one_url(proxy: Proxy, path: str) -> None:
 async def test_what_two_servers_could_read_in_two_ways_is_refused(
     proxy: Proxy, head: bytes, statuses: set[int]
 ) -> None:
+    """Row 76: ambiguous lengths, hosts and methods get one error, and smuggle no second request."""
     body = b"0\r\n\r\n" if head.startswith(b"POST") else b""
     answer = await proxy.raw(head + b"\r\nConnection: close\r\n\r\n" + body)
     assert answer.count(b"HTTP/1.") == 1
@@ -173,6 +176,7 @@ async def test_what_two_servers_could_read_in_two_ways_is_refused(
     ],
 )
 async def test_links_are_never_made_from_a_foreign_name(proxy: Proxy, origin: Origin, head: str) -> None:
+    """Row 77: a Host that is not ours gets 400 or 421, and nothing is fetched for it."""
     publish_chain(origin, archives=1)
     plain = origin.url("/feed")
     request = head.format(url=quote(plain, safe=""), plain=plain)
@@ -183,6 +187,7 @@ async def test_links_are_never_made_from_a_foreign_name(proxy: Proxy, origin: Or
 
 @pytest.mark.fault("77")
 async def test_an_absolute_target_does_not_count_beside_an_allowed_host(proxy: Proxy, origin: Origin) -> None:
+    """Row 77: a foreign name in the request line stands nowhere in the answer."""
     publish_chain(origin, archives=1)
     target = f"http://evil.example/feed?url={quote(origin.url('/feed'), safe='')}"
     answer = await proxy.raw(
@@ -261,6 +266,7 @@ async def test_everything_but_feeds_is_for_those_who_know_the_token(
     ],
 )
 async def test_a_wrong_token_is_told_nothing(tmp_path: Path, origin: Origin, authorization: str) -> None:
+    """Row 80: a missing, wrong or misspelt token is 401, nothing is fetched, and no token is logged."""
     publish_chain(origin, archives=1)
     head = f"GET /feed?url={quote(origin.url('/feed'))} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
@@ -277,6 +283,7 @@ async def test_a_wrong_token_is_told_nothing(tmp_path: Path, origin: Origin, aut
 
 @pytest.mark.fault("80")
 async def test_octets_that_are_no_text_are_no_token(tmp_path: Path) -> None:
+    """Row 80: bytes that are no UTF-8 in place of a token are refused, not an error 500."""
     async with guarded(tmp_path, access_token=TOKEN) as proxy:
         answer = await proxy.raw(
             b"GET /feed?token=\xff%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -319,6 +326,8 @@ async def test_a_signed_url_opens_its_feed_and_no_other(tmp_path: Path, origin: 
 
 @pytest.mark.fault("80")
 async def test_a_bad_or_expired_signature_is_a_403(tmp_path: Path, origin: Origin) -> None:
+    """Row 80: a signature opens its feed until it expires; the token goes first; no secret is logged or
+    linked."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     async with guarded(tmp_path, access_token=TOKEN, signing_keys=KEYS) as proxy:
@@ -389,6 +398,7 @@ async def test_an_error_of_our_own_is_told_with_nothing_but_its_id(
 async def test_every_answer_tells_browsers_to_do_nothing_with_it(
     proxy: Proxy, origin: Origin, method: str, path: str
 ) -> None:
+    """Feeds, errors and status carry the fields that keep a browser from running a publisher's markup."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     reply = await proxy.ask(method, path, params={"url": origin.url("/feed")})
@@ -399,6 +409,7 @@ async def test_every_answer_tells_browsers_to_do_nothing_with_it(
 
 
 async def test_what_a_problem_repeats_of_a_request_is_escaped(proxy: Proxy) -> None:
+    """Row 79: a hostile URL comes back in the problem document as escaped ASCII alone."""
     hostile = "<script>alert(1)</script>\u202e\u2028\"'\\"
     for target in (f"/feed?url={quote(hostile)}", f"/feed?url=http://a.test/&limit={quote(hostile)}"):
         reply = await proxy.ask("GET", target)

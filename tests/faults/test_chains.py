@@ -131,6 +131,7 @@ async def test_row_52_an_archive_that_changed_is_replaced(proxy: Proxy, origin: 
 async def test_row_56_a_feed_that_is_closed_or_gone(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 56: 410 stays 410; 401 and 403 become 502 `origin-forbidden`, and ask no reader for a password."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
     assert "WWW-Authenticate" not in (await proxy.get(struck.url("/unknown"))).headers
 

@@ -95,6 +95,8 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 async def test_row_40_entities_are_refused_and_nothing_is_asked_for(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 40: documents with entities of any kind are 422 `dtd-forbidden`, and what they name is never
+    fetched."""
     struck.publish("/outside", "<!ELEMENT feed ANY>")
     await strikes(proxy, origin, Answered(struck, case.answer), case)
     assert struck.requests_for("/outside") == []
@@ -118,6 +120,7 @@ async def test_row_40_entities_are_refused_and_nothing_is_asked_for(
 async def test_row_41_a_document_type_of_its_own(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 41: an internal subset, even an empty one, is 422 `dtd-forbidden` wherever in the feed it comes."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -171,6 +174,7 @@ async def test_row_43_more_than_any_feed_has(
 async def test_row_44_names_and_values_without_end(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 44: names and attribute values beyond 1 MiB are 422 `xml-limit`, and the proxy goes on serving."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -197,6 +201,7 @@ async def test_row_44_names_and_values_without_end(
 async def test_row_47_encodings_and_versions_that_are_not_read(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 47: encodings that hide text, unknown ones and XML 1.1 are refused with their slug, not misread."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -258,6 +263,7 @@ def put(text: bytes) -> Callable[[bytes], bytes]:
     ids=str,
 )
 async def test_row_45_what_is_not_well_formed_is_repaired(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """Row 45: common faults of publishers are repaired: the reader gets the text, the status the note."""
     await is_read(proxy, origin, odd)
 
 
@@ -286,6 +292,7 @@ def labelled(label: str, codec: str, text: str) -> Callable[[bytes], bytes]:
     ids=str,
 )
 async def test_row_46_encodings_are_read_right(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """Row 46: each encoding comes out as the right characters; a wrong label is noted as EncodingRetried."""
     await is_read(proxy, origin, odd)
 
 

@@ -138,6 +138,8 @@ async def test_what_is_meant_to_fill_memory_does_not(server: Server, origin: Ori
 
 @pytest.mark.fault("44", "62")
 async def test_row_62_an_entry_of_30_megabytes(server: Server, origin: Origin) -> None:
+    """Rows 44, 62: an entry of 30 MB is served whole, byte for byte: no limit of names or values counts its
+    text."""
     content = atom(an_item("a", 1, "x" * LARGE), complete=True)
     origin.answer("/feed", packed(content))
     status, reply = await asked(server, origin.url("/feed"))

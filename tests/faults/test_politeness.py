@@ -59,6 +59,7 @@ async def is_nothing_stored(proxy: Proxy) -> bool:
 async def test_a_name_without_an_address_is_looked_up_once_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 21: ten readers of a dead host get 502 `dns-error` for one look-up; nothing is stored of it."""
     names = Names()
     monkeypatch.setattr(exchange, "DefaultResolver", lambda: names)
     async with running(a_config(tmp_path, fetch={"retries": 2})) as proxy:
@@ -76,6 +77,8 @@ async def test_a_name_without_an_address_is_looked_up_once_a_minute(
 async def test_a_name_server_that_does_not_answer_delays_nobody_else(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 21: twelve names without an answer end as 504 `dns-timeout`, while another feed is served at
+    once."""
     origin.publish("/feed", atom(an_item("a")))
     monkeypatch.setattr(exchange, "DefaultResolver", SilentNames)
     async with running(a_config(tmp_path, fetch={"connect_timeout_seconds": 2.0})) as proxy:
@@ -104,6 +107,8 @@ async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
 
 
 async def test_what_could_not_be_opened_is_remembered_in_bounds(proxy: Proxy) -> None:
+    """Row 21: failures of unknown URLs are kept for a minute, in bounded number, and not across a clock set
+    back."""
     clock = Clock()
     unopened = Unopened(clock)
     error = PublisherTimeoutError("expected a feed in time", url="http://a.example/")
@@ -122,6 +127,7 @@ async def test_what_could_not_be_opened_is_remembered_in_bounds(proxy: Proxy) ->
 
 
 def test_what_could_not_be_opened_is_remembered_no_longer_than_its_host_is_left_alone() -> None:
+    """Row 55: a failure with a Retry-After of 5 s is told again for these 5 s only."""
     clock = Clock()
     unopened = Unopened(clock)
     url = "http://a.example/"
@@ -136,6 +142,7 @@ def test_what_could_not_be_opened_is_remembered_no_longer_than_its_host_is_left_
 async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Rows 28, 75: after some failures a host is not asked any more; its stored feeds are answered, stale."""
     expected = publish_chain(origin, archives=1)
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -183,6 +190,7 @@ async def test_a_chain_that_leads_to_a_victim_is_polite_and_ends_at_the_limit(
 async def test_a_thousand_readers_of_a_cold_feed_cause_one_fetch_a_document(
     proxy: Proxy, origin: Origin
 ) -> None:
+    """Row 64: a thousand readers at once of an unknown feed all get it, for one request a document."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     answered = 0
@@ -227,6 +235,7 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
 async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The feeds of one slow site use up their own share of walks; another publisher's feed is walked."""
     assert (app.MAX_WALKS_PER_SITE, opening.MAX_WAITING_PER_SITE) == (8, 32)
     monkeypatch.setattr("wholefeed.app.MAX_WALKS_PER_SITE", 1)
     monkeypatch.setattr("wholefeed.app.MAX_WALKS", 2)
@@ -251,6 +260,7 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
 async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Beyond the queue of a host a reader gets 503 with Retry-After, and the feed when it asks later."""
     monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 1)
     for name in "abcd":
         origin.publish(f"/{name}", atom(an_item(name)))
@@ -294,6 +304,7 @@ async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_th
 async def test_a_walk_waits_until_the_queue_has_room(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
     monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 0)
     monkeypatch.setattr("wholefeed.fetch.hosts.gate.RETRY_AFTER_SECONDS", 0.05)
     queued = [0]
@@ -375,6 +386,7 @@ async def test_a_document_that_does_not_end_is_given_up(
 async def test_an_archive_document_that_cannot_be_had_is_tried_again_in_its_time(
     proxy: Proxy, origin: Origin, status: int, pauses: list[int]
 ) -> None:
+    """R14; row 54: each status has its pause before the next try; in between nobody makes the proxy ask."""
     entries = publish_chain(origin, archives=2)
     origin.fault("/archive/1", Status(status))
     url = origin.url("/feed")
@@ -409,6 +421,7 @@ async def test_an_archive_document_that_cannot_be_had_is_tried_again_in_its_time
 async def test_a_host_that_wants_to_be_left_alone_is(
     proxy: Proxy, origin: Origin, status: int, value: str, seconds: int
 ) -> None:
+    """Row 55: Retry-After, clamped to 1 s to 24 h, holds for the whole host; other hosts are still asked."""
     publish_chain(origin, archives=2)
     value = formatdate(time.time() + 120, usegmt=True) if value == "date" else value
     origin.fault("/archive/1", Status(status, (("Retry-After", value),)))

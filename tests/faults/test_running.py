@@ -76,6 +76,8 @@ def request_for(url: str) -> bytes:
 async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Row 65: a reader that stops reading is cut off as `aborted`, and does not keep the database's log from
+    shrinking."""
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     await proxy.whole(url)
@@ -98,6 +100,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
 async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, coding: str, error: Exception
 ) -> None:
+    """Row 66: a fault after the header aborts the connection: no reader takes a part for the whole feed."""
     publish_large(origin, "a", 3)
     url = origin.url("/large")
     await proxy.whole(url)
@@ -122,6 +125,8 @@ async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
 async def test_an_answer_stays_what_it_began_as_while_its_segments_are_replaced(
     proxy: Proxy, origin: Origin
 ) -> None:
+    """Row 66a: a slow reader gets the body of its ETag and Content-Length though the feed changes
+    meanwhile."""
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     await proxy.whole(url)
@@ -171,6 +176,8 @@ async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
 async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Row 74: SIGTERM answers who waits, exits 0 within ten seconds; stored archives are not fetched
+    again."""
     expected = publish_chain(origin, archives=6)
     url = origin.url("/feed")
     async with serving(tmp_path, history_look_ahead=False) as served:
@@ -227,6 +234,7 @@ async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
 async def test_nothing_that_a_reader_or_a_publisher_writes_breaks_a_line_of_the_log(
     tmp_path: Path, origin: Origin, chosen: str
 ) -> None:
+    """Row 79: no URL, feed id or link forges a log line or steers the operator's terminal."""
     evil = '\n{"event":"forged"}\r\x1b[2J\u2028\u0085\u202e'
     stream = io.StringIO()
     configure_logging(LogConfig(format=chosen), stream)

@@ -128,6 +128,8 @@ async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
     how: str,
     is_known: bool,
 ) -> None:
+    """Rows 68, 69, 71: whichever statement fails, the stored feed is served, and all is right once the store
+    is."""
     is_late = how == "late-commit"
     stride = COMMIT_STRIDE if is_late else STRIDE
     if request.config.getoption("--exhaustive"):

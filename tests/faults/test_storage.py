@@ -69,6 +69,8 @@ async def test_an_archive_that_is_gone_is_served_from_the_store(
 async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Row 68: on a full volume stored feeds are served, others are 503; with room again all goes on,
+    unaided."""
     volume = tmp_path / "volume"
     volume.mkdir()
     old = publish_chain(origin, archives=3)
@@ -99,6 +101,7 @@ async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
 @needs_mounts
 @pytest.mark.fault("68")
 async def test_a_start_on_a_full_volume_serves_what_is_stored(tmp_path: Path, origin: Origin) -> None:
+    """Row 68: started on a full volume the proxy serves what it has, and /readyz says `storage-full`."""
     volume = tmp_path / "volume"
     volume.mkdir()
     expected = publish_chain(origin, archives=2)
@@ -119,6 +122,8 @@ async def test_a_start_on_a_full_volume_serves_what_is_stored(tmp_path: Path, or
 async def test_a_read_only_volume_serves_what_is_stored_and_says_what_it_cannot(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Row 69: from a read-only volume stored feeds are served; no file is touched, and the log says it
+    once."""
     volume = tmp_path / "volume"
     volume.mkdir()
     expected = publish_chain(origin, archives=2)
@@ -166,6 +171,7 @@ def test_a_file_that_is_not_its_own_ends_the_start_and_is_left_alone(
     capsys: pytest.CaptureFixture[str],
     make: Callable[[Path], str],
 ) -> None:
+    """Row 70: an empty, foreign or newer file ends the start with one line, and stays byte for byte."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "wholefeed.db"
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(path))
@@ -182,6 +188,7 @@ def test_a_file_that_is_not_its_own_ends_the_start_and_is_left_alone(
 
 
 async def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path: Path, origin: Origin) -> None:
+    """Row 71: a second server on one database exits with one clear line; the first one is not disturbed."""
     publish_chain(origin, archives=1)
     async with running(a_config(tmp_path)) as first:
         async with serving(tmp_path) as second:
@@ -195,6 +202,8 @@ async def test_a_second_process_is_refused_and_the_first_goes_on(tmp_path: Path,
 async def test_a_file_that_is_damaged_in_use_is_read_as_far_as_possible_and_not_written(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Row 70: after damage stored feeds are read, nothing is written, and new feeds get 503
+    `store-damaged`."""
     old = publish_chain(origin, archives=3)
     origin.publish("/other", atom(an_item("other")))
     known, unknown = origin.url("/feed"), origin.url("/other")
@@ -233,6 +242,8 @@ def damage(path: Path, table: str) -> None:
 async def test_a_locked_database_serves_and_asks_whoever_it_cannot_serve_to_come_back(
     tmp_path: Path, origin: Origin
 ) -> None:
+    """Row 71: while another process locks the file, stored feeds are served and others get 503 with
+    Retry-After."""
     old = publish_chain(origin, archives=2)
     origin.publish("/other", atom(an_item("other")))
     known, unknown = origin.url("/feed"), origin.url("/other")

@@ -61,11 +61,14 @@ def titled(line: bytes) -> Answer:
 
 @pytest.mark.fault("28")
 async def test_row_28_a_refused_connection(proxy: Proxy, origin: Origin, struck: Origin) -> None:
+    """Row 28: a publisher that refuses connections is 502 `connection-failed`, or a missing archive; it
+    heals."""
     await strikes(proxy, origin, Down(struck), Case("refused", Status(500), "connection-failed"))
 
 
 @pytest.mark.fault("28")
 async def test_row_28_a_reset(proxy: Proxy, origin: Origin, struck: Origin) -> None:
+    """Row 28: a connection that is reset is told the same way as one that is refused."""
     case = Case("reset", Reset(), "connection-failed")
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
@@ -74,6 +77,7 @@ async def test_row_28_a_reset(proxy: Proxy, origin: Origin, struck: Origin) -> N
 async def test_row_29_a_connection_closed_without_an_answer(
     proxy: Proxy, origin: Origin, struck: Origin
 ) -> None:
+    """Row 29: a closed connection is tried once more, on a fresh one, and no oftener."""
     case = Case("closed", CloseWithoutAnswer(), "connection-failed")
     await strikes(proxy, origin, Answered(struck, case.answer), case)
     first, second = struck.requests_for("/unknown")[:2]
@@ -83,6 +87,7 @@ async def test_row_29_a_connection_closed_without_an_answer(
 
 @pytest.mark.fault("29")
 async def test_row_29_the_one_retry_may_succeed(proxy: Proxy, struck: Origin) -> None:
+    """Row 29: when the second try is answered, the reader sees no error at all."""
     struck.publish("/feed", atom(an_item("a"), complete=True))
     struck.fault("/feed", CloseWithoutAnswer(), times=1)
     assert ids((await proxy.get(struck.url("/feed"))).body) == ["a"]
@@ -138,6 +143,8 @@ async def test_row_31_a_length_that_is_not_true(
 async def test_row_32_a_body_that_breaks_off(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 32: a body cut anywhere, in chunks or without a length, is `incomplete`, never served as the
+    whole."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -158,6 +165,7 @@ async def test_row_32_a_body_that_breaks_off(
     ids=str,
 )
 async def test_row_33_what_is_not_http(proxy: Proxy, origin: Origin, struck: Origin, case: Case) -> None:
+    """Row 33: too many or malformed fields, false statuses and other protocols are `protocol-error`."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -186,6 +194,8 @@ class Certified:
 async def test_row_34_a_certificate_that_is_not_valid(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Row 34: an expired, misnamed or unknown certificate is `tls-certificate`, and nothing is taken from
+    it."""
     authority, other = trustme.CA(), trustme.CA()
     trust = ssl.create_default_context()
     authority.configure_trust(trust)
@@ -230,6 +240,8 @@ async def test_row_34_a_certificate_that_is_not_valid(
 async def test_row_35_redirects_that_lead_nowhere(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 35: circles, endless chains and bad Locations are `redirect-loop` after fetch.max_redirects at
+    most."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
     assert len(struck.requests_for("/unknown")) <= 1 + 5 + 1
 
@@ -239,6 +251,7 @@ async def test_row_35_redirects_that_lead_nowhere(
 async def test_row_35_a_permanent_move_is_not_believed_at_once(
     proxy: Proxy, struck: Origin, pauses: list[int]
 ) -> None:
+    """Row 35: until a 308 was seen three times over more than a day, the old URL is asked first."""
     struck.publish("/new", atom(an_item("a"), complete=True))
     struck.publish("/feed", atom(an_item("a"), complete=True))
     url = struck.url("/feed")
@@ -265,6 +278,7 @@ async def test_row_35_a_permanent_move_is_not_believed_at_once(
     ids=["gzip", "deflate", "br", "zstd"],
 )
 async def test_row_36_a_bomb(proxy: Proxy, origin: Origin, struck: Origin, coding: str, bomb: bytes) -> None:
+    """Row 36: a small body that decodes to gigabytes is `too-large`, in every coding, and fills no memory."""
     case = Case(coding, coded(coding, bomb), "too-large")
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
@@ -292,6 +306,8 @@ async def test_row_36_a_bomb(proxy: Proxy, origin: Origin, struck: Origin, codin
 async def test_row_37_a_coding_that_is_not_as_it_says(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 37: coded bodies that are cut, false, unknown or coded twice are `content-coding`, never half a
+    feed."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -313,6 +329,7 @@ def page(body: bytes, media_type: str = "text/html; charset=utf-8") -> Answer:
 async def test_row_38_an_error_page_that_says_200(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 38: an HTML page with status 200 is `not-a-feed`; it neither replaces nor empties a stored feed."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -330,6 +347,7 @@ async def test_row_38_an_error_page_that_says_200(
 async def test_row_39_a_success_without_a_document(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
+    """Row 39: 200 without a body, 204, 206 and an unasked 304 are errors, and leave what is stored."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
