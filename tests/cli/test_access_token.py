@@ -59,12 +59,14 @@ def test_a_new_token_that_nobody_was_shown_is_made_again(tmp_path: Path) -> None
 
 
 def test_a_token_that_was_shown_at_an_earlier_start_is_kept(tmp_path: Path) -> None:
+    """Row 81: a restart makes no new token, or the URLs that readers subscribed with would get 401."""
     first = ensure_token(a_config(tmp_path))
     forget_unseen(ensure_token(a_config(tmp_path)))
     assert ensure_token(a_config(tmp_path)).token == first.token
 
 
 def test_the_notice_has_the_url_to_use_and_the_file(tmp_path: Path) -> None:
+    """Row 81: what is shown once holds a URL with the token, ready to copy, and says where it is kept."""
     found = ensure_token(a_config(tmp_path))
     text = notice(found, "https://feeds.example.org")
     assert f"https://feeds.example.org/feed?token={found.token}&url=" in text
@@ -72,6 +74,7 @@ def test_the_notice_has_the_url_to_use_and_the_file(tmp_path: Path) -> None:
 
 
 def test_two_databases_have_two_tokens(tmp_path: Path) -> None:
+    """Row 81: the token belongs to one database; that of one proxy opens no other one."""
     for name in "ab":
         (tmp_path / name).mkdir()
     assert ensure_token(a_config(tmp_path / "a")).token != ensure_token(a_config(tmp_path / "b")).token
@@ -79,6 +82,7 @@ def test_two_databases_have_two_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "a.LOCALHOST."])
 def test_loopback_needs_no_token(tmp_path: Path, host: str) -> None:
+    """Row 81: on a loopback address, however it is written, no token is asked for and no file made."""
     assert is_loopback(host)
     assert ensure_token(a_config(tmp_path, host=host)).token == ""
     assert list(tmp_path.iterdir()) == []
@@ -94,6 +98,7 @@ def test_a_configured_token_or_key_or_an_open_proxy_needs_no_file(tmp_path: Path
 
 
 def test_a_file_that_others_can_read_is_tightened_and_told(tmp_path: Path) -> None:
+    """Row 81: a token file with mode 0644 becomes 0600, and the operator hears that it was exposed."""
     config = a_config(tmp_path)
     first = ensure_token(config)
     assert first.path is not None
@@ -108,6 +113,7 @@ def test_a_file_that_others_can_read_is_tightened_and_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"short", b"blank in the middle of it", b"\xff" * 32])
 def test_a_file_without_a_token_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    """Row 81: an empty, short or garbled token file ends the start with its name; it is never overwritten."""
     path = tmp_path / "feeds.db.token"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -119,6 +125,7 @@ def test_a_file_without_a_token_is_refused_and_left_alone(tmp_path: Path, conten
 
 
 def test_a_token_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """Row 81: a symbolic link is not followed, so nobody can make another file serve as the token."""
     target = tmp_path / "elsewhere"
     target.write_text("x" * 32)
     (tmp_path / "feeds.db.token").symlink_to(target)
@@ -127,5 +134,7 @@ def test_a_token_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
+    """Where the database's folder is missing, the start ends with a StoreError that says so, not an
+    OSError."""
     with pytest.raises(StoreError, match=r"cannot keep an access token in .*: No such file or directory"):
         ensure_token(a_config(tmp_path / "missing"))

@@ -58,6 +58,8 @@ async def known(cli: Run, tmp_path: Path, url: str, is_running: bool, *commands:
 async def test_list_tells_each_feed_and_what_it_is(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
+    """`list` gives URL, state, counts and kind of every feed, as text and as JSON, of a running proxy and of
+    a file."""
     publish_chain(origin, archives=2)
     text, told = await known(cli, tmp_path, origin.url("/feed"), is_running, ["list"], ["list", "--json"])
     assert text == f"{origin.url('/feed')}\n  complete: 6 entries out of 3 documents (archived, atom)\n"
@@ -65,6 +67,7 @@ async def test_list_tells_each_feed_and_what_it_is(
 
 
 async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> None:
+    """`list` where nothing was ever stored prints nothing, exits 0 and leaves no file behind."""
     assert (await cli("list"))[:2] == (0, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -72,6 +75,8 @@ async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> No
 async def test_explain_tells_the_chain_and_why_it_ended(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
+    """R2, R16: `explain` shows each document of the chain, which one is missing, why, and when it is tried
+    again."""
     publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     url = origin.url("/feed")
@@ -92,6 +97,7 @@ async def test_explain_tells_the_chain_and_why_it_ended(
 async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
     cli: Run, origin: Origin, tmp_path: Path
 ) -> None:
+    """`explain` of an unknown feed reads it from the publisher, says so, and makes no database."""
     publish_chain(origin, archives=1)
     code, text, said = await cli("explain", origin.url("/feed"))
     assert (code, text.count("prev-archive")) == (0, 1)
@@ -100,6 +106,7 @@ async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(
 
 
 async def test_explain_ends_with_the_error_of_what_is_no_feed(cli: Run, origin: Origin) -> None:
+    """Row 38: for an HTML page `explain` exits 1, names the URL on stderr, and prints nothing to stdout."""
     origin.fault("/page", Document(body=b"<!doctype html><html><body>no</body></html>"))
     code, text, said = await cli("explain", origin.url("/page"))
     assert (code, text) == (1, "")
@@ -109,6 +116,8 @@ async def test_explain_ends_with_the_error_of_what_is_no_feed(cli: Run, origin: 
 async def test_refresh_asks_the_publisher_and_waits_for_the_end(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
+    """R14: after `refresh` has ended, the entries of a new archive are stored and the next answer has
+    them."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -140,6 +149,7 @@ async def test_full_refresh_takes_the_chain_of_the_publisher_for_the_truth(
 async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
+    """Row 75: a refresh that fails keeps the feed, exits 0, prints its state as stale, and says why."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -152,6 +162,7 @@ async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
 
 
 async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    """R25: `forget` deletes: the list is empty afterwards, and forgetting again is exit 1 with one line."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     assert await known(cli, tmp_path, url, is_running, ["forget", url], ["list"]) == ["", ""]
@@ -161,6 +172,8 @@ async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path,
 
 @pytest.mark.parametrize("command", ["refresh", "forget"])
 async def test_a_feed_that_is_not_known_is_exit_1_and_one_line(cli: Run, command: str) -> None:
+    """`refresh` and `forget` of an unknown URL say that nothing is stored, instead of doing nothing in
+    silence."""
     code, text, said = await cli(command, "http://a.example/feed")
     assert (code, text, said.count("\n")) == (1, "", 1)
     assert "nothing is stored" in said
@@ -181,6 +194,7 @@ async def test_commands_know_the_token_of_the_proxy(
 async def test_what_is_not_wholefeed_is_told(
     cli: Run, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A command that finds another server on the configured port says so, rather than misread its answer."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", origin.url("").rpartition(":")[2].strip("/"))
     code, _, said = await cli("list")
     assert code == 1
@@ -188,6 +202,7 @@ async def test_what_is_not_wholefeed_is_told(
 
 
 def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
+    """Row 73: an age that would be below zero, since the clock went back, is printed as 0 s."""
     document: dict[str, object] = {
         "url": "u", "role": "subscription", "relation": None, "standing": "kept", "entries": 1,
         "duplicates": 0, "fetched": "2026-01-01T00:00:00Z", "notes": [], "failure": None,
@@ -206,6 +221,7 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
 async def test_what_is_no_url_of_a_feed_is_a_mistake_of_the_command_line(
     cli: Run, tmp_path: Path, is_running: bool, command: str
 ) -> None:
+    """A word that is no URL is exit 2 with one line, with a running proxy and without one."""
     async with running(a_config(tmp_path)) as proxy:
         code, _, said = await cli(command, "notaurl", proxy=proxy if is_running else None)
     assert (code, said) == (2, "wholefeed: expected an http(s) URL, got 'notaurl'\n")

@@ -114,6 +114,7 @@ def test_version_and_help_do_not_load_the_server() -> None:
 
 
 def test_the_module_runs_as_the_command() -> None:
+    """`python -m wholefeed` is the same program as `wholefeed`: it prints the same version."""
     done = subprocess.run(
         [sys.executable, "-m", "wholefeed", "--version"],
         cwd=ROOT,
@@ -127,6 +128,7 @@ def test_the_module_runs_as_the_command() -> None:
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_each_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` of every command shows its usage, an example, and that it takes --config."""
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
     text = capsys.readouterr().out
@@ -152,6 +154,7 @@ def test_each_command_has_help_with_examples(command: str, capsys: pytest.Captur
 def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A missing or bad argument ends with usage and the value that was expected, never with a traceback."""
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
@@ -164,6 +167,7 @@ def test_a_wrong_command_line_is_exit_2_and_says_what_is_expected(
 def test_a_bad_configuration_is_exit_2_and_one_line(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A misspelt variable stops every command that reads the configuration, and the right name is offered."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PROT", "80")
 
     assert main([command]) == 2
@@ -173,6 +177,7 @@ def test_a_bad_configuration_is_exit_2_and_one_line(
 
 
 def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--host and --port win over WHOLEFEED_SERVER_HOST and _PORT: the later source counts."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "1001")
     assert main(["serve", "--host", "::1", "--port", "1002"]) == 0
     (config,) = app.configs
@@ -191,6 +196,7 @@ def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: p
 def test_a_server_that_cannot_start_is_exit_1_and_one_line(
     app: FakeApp, capsys: pytest.CaptureFixture[str], error: Exception, line: str
 ) -> None:
+    """Row 70: a port that is taken or forbidden, or a file that is no database, is told in one line."""
     app.error = error
 
     assert main(["serve", "--port", "1003"]) == 1
@@ -203,6 +209,7 @@ def test_a_server_that_cannot_start_is_exit_1_and_one_line(
 def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
     app: FakeApp, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """An I/O error of a server that was listening is not reported as a port that cannot be had."""
     app.is_listening = True
     app.error = OSError(errno.EIO, "Input/output error")
     assert main(["serve"]) == 1
@@ -227,12 +234,14 @@ def test_a_start_that_failed_shows_no_token_and_keeps_none(
 def test_the_new_token_is_shown_with_the_port_that_was_taken(
     app: FakeApp, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Row 81: with `--port 0` the URL that is shown names the port the system gave, so that it works."""
     app.port = 43210
     assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 0
     assert "http://YOUR-HOST:43210/feed?token=" in capsys.readouterr().err
 
 
 def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
+    """`on_started` is told the address once the socket is open, with the real number for port 0."""
     told: list[tuple[str, int]] = []
 
     def on_started(host: str, port: int) -> None:
@@ -288,6 +297,7 @@ def test_fetch_tells_the_state_by_its_exit_code(
 def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
     app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, code: int, line: str
 ) -> None:
+    """A fetch that fails keeps the file of an earlier run byte for byte, and leaves no temporary file."""
     app.error = error
     old = tmp_path / "out.atom"
     old.write_text("old")
@@ -300,6 +310,7 @@ def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
 
 
 def test_fetch_writes_a_file_with_the_usual_mode(app: FakeApp, tmp_path: Path) -> None:
+    """The file that `fetch -o` makes has the mode of any new file, not the 0600 of a temporary one."""
     usual = tmp_path / "usual"
     usual.touch()
     assert main(["fetch", FEED, "-o", "new.atom"]) == 0
@@ -309,6 +320,7 @@ def test_fetch_writes_a_file_with_the_usual_mode(app: FakeApp, tmp_path: Path) -
 
 
 def test_fetch_writes_what_a_link_leads_to(app: FakeApp, tmp_path: Path) -> None:
+    """`fetch -o LINK` replaces the file behind a symbolic link and keeps the link."""
     (tmp_path / "folder").mkdir()
     target = tmp_path / "folder" / "target.atom"
     (tmp_path / "link").symlink_to(target)
@@ -320,6 +332,7 @@ def test_fetch_writes_what_a_link_leads_to(app: FakeApp, tmp_path: Path) -> None
 
 
 def test_fetch_writes_a_pipe_as_it_is(app: FakeApp, tmp_path: Path) -> None:
+    """`fetch -o PIPE` writes into a named pipe instead of replacing it with a regular file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -367,6 +380,7 @@ def test_the_path_of_standard_output_is_standard_output(
 def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
     app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
 ) -> None:
+    """A folder, or a link that names itself, as the output is told by its name and reason."""
     (tmp_path / "loop").symlink_to("loop")
     assert main(["fetch", FEED, "-o", output]) == 1
     told = capsys.readouterr().err
@@ -375,6 +389,7 @@ def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
 
 
 def test_a_full_volume_is_one_clear_error() -> None:
+    """No room for the result is an error that names the file and the reason, not an OSError."""
     descriptor = os.open("/dev/full", os.O_WRONLY)
     with (
         Output(descriptor, "out.atom") as output,
@@ -394,6 +409,7 @@ def run_with(tmp_path: Path, *arguments: str, **streams: Any) -> subprocess.Comp
 
 
 def test_a_result_that_cannot_be_written_is_exit_1_and_one_line(tmp_path: Path) -> None:
+    """Standard output on a full volume is exit 1 with a reason, never a silent success."""
     with Path("/dev/full").open("wb") as full:
         done = run_with(tmp_path, "config", stdout=full)
     told = "wholefeed: cannot write standard output: No space left on device\n"
@@ -401,6 +417,7 @@ def test_a_result_that_cannot_be_written_is_exit_1_and_one_line(tmp_path: Path) 
 
 
 def test_a_message_that_cannot_be_written_changes_no_exit_code(tmp_path: Path) -> None:
+    """Where stderr takes nothing, a bad configuration is still exit 2, not a second error about stderr."""
     with Path("/dev/full").open("wb") as full:
         done = run_with(tmp_path, "config", "--config", "missing.toml", stderr=full, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (2, "")
@@ -424,6 +441,7 @@ async def fetched_through(
 
 
 async def test_fetch_to_a_full_device_is_exit_1_and_one_line(origin: Origin, tmp_path: Path) -> None:
+    """A whole fetch whose result cannot be written ends with one line and without a traceback."""
     origin.publish("/feed", atom(an_item("one")))
     with Path("/dev/full").open("wb") as full:
         process = await fetched_through(origin, tmp_path, stdout=full)
@@ -436,6 +454,7 @@ async def test_fetch_to_a_full_device_is_exit_1_and_one_line(origin: Origin, tmp
 
 
 async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
+    """SIGTERM while the publisher is awaited: exit 143, no message, no half file, no temporary store."""
     with origin.held("/feed") as gate:
         process = await fetched_through(origin, tmp_path, "-o", "out.atom")
         await asyncio.wait_for(gate.reached(), 30)
@@ -447,6 +466,7 @@ async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tm
 
 
 def test_sigterm_cancels_the_work_and_removes_the_half_made_file(app: FakeApp, tmp_path: Path) -> None:
+    """SIGTERM, even twice, lets the work clean up; then the partial file is gone and the handler restored."""
     has_ended = False
 
     async def terminated() -> None:
@@ -470,6 +490,7 @@ def test_sigterm_cancels_the_work_and_removes_the_half_made_file(app: FakeApp, t
 
 
 def test_sigterm_before_the_work_removes_the_half_made_file(tmp_path: Path) -> None:
+    """A signal that comes before anything was fetched leaves no empty file in the place of the result."""
     with (
         pytest.raises(SystemExit) as end,
         Termination(),
@@ -500,6 +521,7 @@ def test_a_write_to_a_reader_that_stalls_can_be_abandoned() -> None:
 
 
 def test_sigterm_does_not_wait_for_a_reader_that_stalls() -> None:
+    """Where whoever reads the pipe takes nothing, SIGTERM still ends the command at once."""
     reading, writing = os.pipe()
 
     async def work(output: Output) -> None:
@@ -522,6 +544,7 @@ def test_sigterm_does_not_wait_for_a_reader_that_stalls() -> None:
 
 
 def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+    """A pipe with O_NONBLOCK gets the whole feed; a full pipe is no error and cuts nothing."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     read: list[bytes] = []
@@ -535,6 +558,7 @@ def test_a_pipe_that_does_not_block_is_waited_for() -> None:
 
 
 def test_an_output_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    """A missing folder is told before anything is fetched, with the file's name."""
     with (
         pytest.raises(WholefeedError, match=r"cannot write .*out\.atom: No such file or directory"),
         opened_output(tmp_path / "missing" / "out.atom"),
@@ -543,6 +567,8 @@ def test_an_output_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path
 
 
 def test_progress_is_one_line_that_is_written_over() -> None:
+    """The progress line counts documents, entries and what is missing; a shorter text leaves no rest
+    behind."""
     stream = io.StringIO()
     progress = Progress(stream)
 
@@ -561,6 +587,7 @@ def test_progress_is_one_line_that_is_written_over() -> None:
 
 
 def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
+    """A terminal that was closed, so that progress cannot be shown, does not make the fetch fail."""
     with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
         progress = Progress(gone)
         progress({"state": "loading"})
@@ -572,6 +599,7 @@ def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
 def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
     tmp_path: Path, output: str
 ) -> None:
+    """With stdout full or closed the server starts, answers /healthz, and ends on SIGTERM with exit 0."""
     port = free_port(0)
     if output == "full":
         sink = os.open("/dev/full", os.O_WRONLY)
@@ -607,6 +635,7 @@ def health(process: subprocess.Popen[bytes], port: int) -> int:
 def test_config_prints_what_is_in_force_with_secrets_masked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Row 80: `config` can be pasted into a report: the access token from the environment is shown as ***."""
     monkeypatch.setenv("WHOLEFEED_SERVER_ACCESS_TOKEN", "hidden-but-long-enough")
     assert main(["config"]) == 0
     text = capsys.readouterr().out
@@ -617,6 +646,7 @@ def test_config_prints_what_is_in_force_with_secrets_masked(
 def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """`migrate` names the migrations it ran; a second run says that the file is up to date."""
     assert main(["migrate"]) == 0
     assert "applied 0001_" in capsys.readouterr().out
     assert main(["migrate"]) == 0
@@ -662,6 +692,7 @@ def health_port() -> Iterator[int]:
 def test_healthcheck_asks_the_configured_address(
     health_port: int, monkeypatch: pytest.MonkeyPatch, host: str, status: int, code: int
 ) -> None:
+    """`healthcheck` asks loopback where the server listens everywhere; its exit code follows the status."""
     monkeypatch.setattr(_Health, "status", status)
     monkeypatch.setenv("WHOLEFEED_SERVER_HOST", host)
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(health_port))
@@ -671,6 +702,7 @@ def test_healthcheck_asks_the_configured_address(
 def test_healthcheck_without_a_server_is_exit_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """With nothing listening, `healthcheck` fails and names the address that it asked."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")  # the discard port: nobody listens there on loopback
     assert main(["healthcheck"]) == 1
     assert "no answer from 127.0.0.1, port 9" in capsys.readouterr().err

@@ -27,6 +27,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_the_url_that_is_printed_is_good_for_the_canonical_feed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Row 80: `sign` signs the canonical spelling, so that the printed URL opens that feed."""
     parts = urlsplit(printed(capsys, "HTTP://Example.org:80/feed?a=1&b=2#top"))
     query = parse_qs(parts.query)
     assert (parts.scheme, parts.netloc, parts.path) == ("http", "127.0.0.1:8080", "/feed")
@@ -35,6 +36,7 @@ def test_the_url_that_is_printed_is_good_for_the_canonical_feed(capsys: pytest.C
 
 
 def test_days_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Row 80: `--days 2` gives a URL that is valid for two days to the second, and expired from then on."""
     before = time.time()
     (mark,) = parse_qs(urlsplit(printed(capsys, FEED, "--days", "2")).query)["signed"]
     assert verify(FEED, mark, KEYS, before + 2 * 86_400 - 1) is Verdict.VALID
@@ -44,6 +46,7 @@ def test_days_end(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_base_is_the_flag_s_else_the_public_url_else_where_it_listens(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The printed URL begins with --base, else server.public_url, else the address of the server."""
     monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "::1")
     assert printed(capsys, FEED).startswith("http://[::1]:8080/feed?url=")
     monkeypatch.setenv("WHOLEFEED_SERVER_PUBLIC_URL", "https://feeds.example/w/")
@@ -69,6 +72,7 @@ def test_what_is_missing_is_named(
     arguments: list[str],
     told: str,
 ) -> None:
+    """`sign` without a key, a base or a feed URL is exit 2 and names which; no key is ever printed."""
     monkeypatch.setenv(f"WHOLEFEED_SERVER_{variable}", value)
     assert main(["sign", *arguments]) == 2
     error = capsys.readouterr().err
@@ -88,6 +92,8 @@ def test_what_is_missing_is_named(
 def test_flags_that_make_no_sense_are_refused(
     capsys: pytest.CaptureFixture[str], flag: str, value: str, told: str
 ) -> None:
+    """Bad values of --days and --base are exit 2 and say what is allowed, so that no dead URL is handed
+    out."""
     with pytest.raises(SystemExit) as end:
         main(["sign", FEED, flag, value])
     assert end.value.code == 2

@@ -47,6 +47,7 @@ def test_an_option_given_twice_is_refused() -> None:
     ],
 )
 def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: str) -> None:
+    """Written behind the slash a URL keeps its whole query, also collapsed to one slash or encoded."""
     assert is_prefix_form(raw_path)
     assert read_prefix(raw_path) == url
 
@@ -55,6 +56,7 @@ def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: s
     "raw_path", ["/feed?url=https://o.test", "/", "/ftp://o.test/", "/https:", "/https:///x"]
 )
 def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
+    """Paths of our own and other schemes are not taken for a feed's URL."""
     assert not is_prefix_form(raw_path)
 
 
@@ -74,11 +76,13 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slu
 
 
 def test_no_url_at_all_is_told() -> None:
+    """Row 27: a request without a URL is told that the parameter url is missing."""
     with pytest.raises(RequestError, match="the parameter url"):
         feed_url("")
 
 
 def test_the_wait_is_at_most_what_is_configured() -> None:
+    """`wait` can shorten limits.respond_within_seconds and never lengthen it."""
     assert read_wait({}, 8) == 8
     assert read_wait({"wait": "2.5"}, 8) == 2.5
     assert read_wait({"wait": "90"}, 8) == 8
@@ -86,5 +90,6 @@ def test_the_wait_is_at_most_what_is_configured() -> None:
 
 @pytest.mark.parametrize("given", ["x", "-1", "nan", "inf"])
 def test_a_wait_that_is_no_time_is_refused(given: str) -> None:
+    """A `wait` that is negative, infinite or no number is 400, not an endless wait."""
     with pytest.raises(RequestError, match="wait in seconds"):
         read_wait({"wait": given}, 8)

@@ -57,6 +57,7 @@ async def test_a_reader_that_has_it_gets_a_304_with_the_state(proxy: Proxy, orig
 
 
 async def test_validators_move_when_the_feed_changes(proxy: Proxy, origin: Origin) -> None:
+    """An unchanged feed keeps its ETag; a changed one has a new one, and gets no 304 for the old date."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     first = await proxy.whole(url)
@@ -123,6 +124,7 @@ async def test_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -
 
 
 async def test_only_a_remembered_feed_says_since_when(proxy: Proxy, origin: Origin) -> None:
+    """R7: `since` stands in Feed-Reconstruction of remembered feeds alone, and in every /status."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     assert "since" not in (await proxy.whole(url)).reconstruction
@@ -130,6 +132,7 @@ async def test_only_a_remembered_feed_says_since_when(proxy: Proxy, origin: Orig
 
 
 async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
+    """HEAD has the same ETag, length, dates, type and state as GET, so that a reader can check cheaply."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     whole = await proxy.whole(url)
@@ -153,6 +156,7 @@ async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
     ],
 )
 async def test_bad_requests_are_told_apart(proxy: Proxy, query: str, status: int, slug: str) -> None:
+    """Rows 2, 8, 16, 17, 27: each kind of bad URL has its status and slug."""
     reply = await proxy.ask("GET", f"/feed?{query}")
     assert reply.status == status
     assert problem(reply)["type"] == f"urn:wholefeed:{slug}"
@@ -172,6 +176,7 @@ async def test_what_the_publisher_says_is_passed_on_where_nothing_is_stored(
 
 
 async def test_a_page_leads_to_the_feed_it_announces(proxy: Proxy, origin: Origin) -> None:
+    """A reader who enters a site's page gets its Atom feed; the page is not asked for again."""
     expected = publish_chain(origin, archives=1)
     origin.publish(
         "/blog/",
@@ -188,6 +193,7 @@ async def test_a_page_leads_to_the_feed_it_announces(proxy: Proxy, origin: Origi
 
 
 async def test_a_page_without_a_feed_is_a_422_that_says_what_was_found(proxy: Proxy, origin: Origin) -> None:
+    """Row 38: for a page without a feed the detail says so, rather than tell of XML."""
     page = b"<html><link rel=alternate type=application/json href=/j></html>"
     origin.publish("/blog/", page, content_type="text/html")
     reply = await proxy.get(origin.url("/blog/"))
@@ -198,6 +204,7 @@ async def test_a_page_without_a_feed_is_a_422_that_says_what_was_found(proxy: Pr
 
 
 async def test_a_forgotten_feed_is_unknown(proxy: Proxy, origin: Origin) -> None:
+    """R25: after DELETE a feed is 404 `unknown-feed` for /status and for a second DELETE."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -208,6 +215,7 @@ async def test_a_forgotten_feed_is_unknown(proxy: Proxy, origin: Origin) -> None
 
 
 async def test_the_known_feeds_are_listed(proxy: Proxy, origin: Origin) -> None:
+    """/feeds gives URL, state and number of entries of what is stored."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     (feed,) = json.loads((await proxy.ask("GET", "/feeds")).body)
@@ -215,6 +223,7 @@ async def test_the_known_feeds_are_listed(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_a_path_that_is_nothing_is_a_404(proxy: Proxy) -> None:
+    """An unknown path is a problem 404; a wrong method is 405 and names the right ones."""
     assert problem(await proxy.ask("GET", "/nothing"))["status"] == 404
     reply = await proxy.ask("PUT", "/feed")
     assert problem(reply)["status"] == 405
@@ -284,6 +293,7 @@ async def test_a_public_url_opens_no_list_to_other_names(tmp_path: Path, host: s
 
 @pytest.mark.fault("77")
 async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
+    """Row 77: with server.public_url a feed links itself there, whatever Host the request had."""
     publish_chain(origin, archives=1)
     config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
     async with running(config) as proxy:
@@ -355,11 +365,13 @@ async def test_private_feeds_stay_private(proxy: Proxy, origin: Origin) -> None:
 
 
 async def test_gzip_of_every_state_is_a_whole_document(proxy: Proxy, origin: Origin) -> None:
+    """R1: a complete feed without entries decodes from gzip to a whole document."""
     origin.publish("/feed", atom(complete=True))
     reply = await proxy.get(origin.url("/feed"), headers={"Accept-Encoding": "gzip"})
     assert b"</feed>" in gzip.decompress(reply.body)
 
 
 async def test_health_is_told_without_a_feed(proxy: Proxy) -> None:
+    """/healthz and /readyz answer 200 on a fresh start, before any feed was asked for."""
     assert (await proxy.ask("GET", "/healthz")).status == 200
     assert (await proxy.ask("GET", "/readyz")).status == 200

@@ -64,6 +64,8 @@ async def test_a_view_that_leaves_nothing_out_is_whole(proxy: Proxy, origin: Ori
 
 @pytest.mark.parametrize("make", [atom, rdf])
 async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Origin, make: Any) -> None:
+    """`since=` gives every entry from that instant on, by any offset and with `limit`, and says that it was
+    cut."""
     expected = publish_chain(origin, archives=3, make=make)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -96,6 +98,7 @@ async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, ma
 
 
 async def test_an_answer_below_answer_bytes_is_whole(tmp_path: Path, origin: Origin) -> None:
+    """R21: a feed that fits limits.answer_bytes is not cut, and still says fh:complete."""
     publish_chain(origin, archives=1)
     async with running(a_config(tmp_path, limits={"answer_bytes": 100_000})) as proxy:
         reply = await proxy.whole(origin.url("/feed"))
@@ -157,6 +160,7 @@ async def test_entries_of_a_view_are_those_of_the_whole_byte_for_byte(
 async def test_a_bad_value_is_a_400_that_names_what_was_expected(
     proxy: Proxy, origin: Origin, query: dict[str, str], expected: str
 ) -> None:
+    """A bad `limit` or `since` is told with the form it should have, before anything is fetched."""
     reply = await seen(proxy, origin.url("/feed"), query)
 
     assert reply.status == 400

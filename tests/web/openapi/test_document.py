@@ -36,6 +36,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", 
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
+    """The OpenAPI document describes exactly the routes that the server has."""
     app = web.Application()
     app.add_routes(routes())
     served = {
@@ -48,12 +49,14 @@ def test_every_route_is_described_and_nothing_else() -> None:
 
 
 def test_the_description_is_served_with_the_version() -> None:
+    """The description names the running version, and the server's address under public_url."""
     assert DOCUMENT["info"]["version"] == __version__
     assert DOCUMENT["servers"] == [{"url": "/"}]
     assert description("https://feeds.example/w")["servers"] == [{"url": "https://feeds.example/w"}]
 
 
 async def test_the_description_can_be_asked_for(proxy: Proxy) -> None:
+    """GET /openapi.json gives the description itself."""
     reply = await proxy.ask("GET", "/openapi.json", headers={"Accept-Encoding": "identity"})
     assert json.loads(reply.body) == DOCUMENT
 
@@ -89,6 +92,7 @@ def operations() -> dict[tuple[str, str], Mapping[str, Any]]:
 
 
 def test_every_reference_leads_somewhere_and_every_part_is_used() -> None:
+    """Generated clients work: no reference of the description is dangling, and no part is left over."""
     used = set(strings(DOCUMENT))
     for target in used:
         assert resolved({"$ref": target})
@@ -99,6 +103,7 @@ def test_every_reference_leads_somewhere_and_every_part_is_used() -> None:
 
 
 def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() -> None:
+    """Operation ids are unique, and parameters and security schemes are all declared."""
     found = operations()
     names = [operation["operationId"] for operation in found.values()]
     assert len(names) == len(set(names))
@@ -134,6 +139,7 @@ def slugs_of(source: str) -> set[str]:
 
 
 def test_every_slug_is_described_and_nothing_else() -> None:
+    """Each problem that the server can answer with is in the description, under its slug."""
     given_out = {slug for path in PACKAGE.rglob("*.py") for slug in slugs_of(path.read_text("utf-8"))}
     given_out |= {row[2] for row in (*failures._IN_BODY, *failures._BEFORE_BODY)} | set(_HTTP_SLUGS.values())
     described = {slug for slugs in PROBLEMS.values() for slug in slugs}
@@ -214,6 +220,7 @@ def conforming(value: Any, schema: Mapping[str, Any]) -> set[str]:
 
 
 def test_a_value_that_does_not_conform_is_found() -> None:
+    """The check against a schema refuses missing, additional and wrong values; else it would show nothing."""
     for value in ({}, {"status": 1}, {"status": "ok", "more": 1}, {"status": "other"}):
         with pytest.raises(AssertionError):
             conform(value, {"$ref": "#/components/schemas/Health"})
