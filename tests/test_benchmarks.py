@@ -47,6 +47,7 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_benchmark_ends_without_an_error_and_shows_a_table(name: str) -> None:
+    """Each benchmark runs as it stands, ends with exit 0, prints figures, and says nothing on stderr."""
     done = run(name)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"\d", done.stdout)) > 20, done.stdout
@@ -55,6 +56,7 @@ def test_the_benchmark_ends_without_an_error_and_shows_a_table(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["compose", "memory", "serve", "walk"])
 def test_the_benchmark_shows_its_command_and_how_many_entries_came(name: str) -> None:
+    """A result can be repeated: it comes with its command, the Python version and the count of entries."""
     out = run(name).stdout
     assert f"command: python -m benchmarks.{name} {' '.join(SMALL[name])}\n" in out
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}." in out
@@ -69,6 +71,7 @@ def test_make_bench_runs_every_benchmark() -> None:
 
 
 def test_a_wrong_result_ends_a_benchmark_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A fast but wrong answer is no measurement: one entry too few ends the benchmark."""
     expect("entries", 15, 15)
     with pytest.raises(SystemExit, match="WRONG entries: expected 15, got 14"):
         expect("entries", 14, 15)
@@ -92,6 +95,7 @@ def test_the_generated_documents_hold_every_entry_once_and_lead_to_each_other(li
 
 
 def test_one_entry_more_moves_the_subscription_document_by_one() -> None:
+    """A refresh is measured on a real change: one new entry in front, the last one out."""
     chain = Chain(archives=1, entries=4, entry_bytes=500)
     before, after = (
         parse(chain.subscription("http://o.test", added=n), "http://o.test/feed") for n in (0, 1)
@@ -101,6 +105,8 @@ def test_one_entry_more_moves_the_subscription_document_by_one() -> None:
 
 
 def test_the_publisher_runs_by_itself_and_counts_what_it_is_asked() -> None:
+    """The publisher of the benchmarks serves its archives and counts requests and connections between two
+    looks."""
     chain = Chain(archives=1, entries=2, entry_bytes=500)
     with running_publisher(chain, body_seconds=0.01) as publisher:
         got = subprocess.run(

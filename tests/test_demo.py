@@ -73,6 +73,7 @@ def test_the_archives_hang_together_both_ways(publisher: Publisher, feed: Sample
 
 
 def test_the_atom_feed_has_at_least_40_archive_documents(publisher: Publisher) -> None:
+    """The demo shows a long archived Atom feed, and an RSS one beside it, with their media types."""
     assert len(publisher.feeds[0].documents) > 40
     assert publisher.feeds[0].media_type == "application/atom+xml"
     assert publisher.feeds[1].media_type == "application/rss+xml"
@@ -81,6 +82,7 @@ def test_the_atom_feed_has_at_least_40_archive_documents(publisher: Publisher) -
 def test_the_number_of_entries_is_that_of_the_identities_in_the_chain(
     publisher: Publisher, feed: SampleFeed
 ) -> None:
+    """The number of entries that the demo promises is what its chain holds; its feed alone shows ten."""
     documents = chain(publisher, feed)
     assert len({identity for document in documents for identity in identities(document)}) == feed.entries
     assert feed.entries >= 150
@@ -88,6 +90,7 @@ def test_the_number_of_entries_is_that_of_the_identities_in_the_chain(
 
 
 def test_entries_stand_newest_first_and_every_one_has_a_page(publisher: Publisher) -> None:
+    """The demo's newest entries stand on top, and each one's link opens a page."""
     document = ET.fromstring(publisher.feeds[0].documents[publisher.feeds[0].path])
     dates = [entry.findtext(f"{ATOM}published") or "" for entry in document.findall(f"{ATOM}entry")]
     assert dates == sorted(dates, reverse=True)
@@ -99,6 +102,7 @@ def test_entries_stand_newest_first_and_every_one_has_a_page(publisher: Publishe
 
 
 def test_the_texts_are_the_same_at_every_start(publisher: Publisher) -> None:
+    """But for the port the demo's feeds are the same at each start, so that what is shown can be repeated."""
     with Publisher() as other:
         for mine, theirs in zip(publisher.feeds, other.feeds, strict=True):
             here, there = publisher.url("").encode(), other.url("").encode()
@@ -108,6 +112,7 @@ def test_the_texts_are_the_same_at_every_start(publisher: Publisher) -> None:
 
 
 def test_the_reader_counts_entries_and_revalidates(publisher: Publisher, feed: SampleFeed) -> None:
+    """The demo's reader counts entries and bytes rightly, and gets a 304 for the ETag that it was given."""
     before = publisher.request_count
     answer = ask(publisher.url(feed.path))
     assert (answer.status, answer.entries, answer.state) == (200, RECENT, "")
@@ -118,6 +123,7 @@ def test_the_reader_counts_entries_and_revalidates(publisher: Publisher, feed: S
 
 
 def test_the_front_page_leads_to_the_feeds_and_unknown_paths_nowhere(publisher: Publisher) -> None:
+    """A browser finds both feeds on the demo publisher's front page; other paths are 404."""
     with urllib.request.urlopen(publisher.url("/"), timeout=10) as response:
         page = response.read().decode()
     for feed in publisher.feeds:
@@ -130,12 +136,14 @@ def test_the_front_page_leads_to_the_feeds_and_unknown_paths_nowhere(publisher: 
 
 
 def test_a_feed_s_url_is_encoded_whole_into_the_proxy_s() -> None:
+    """A feed URL with a query of its own is encoded, so that no part of it is taken for the proxy's."""
     assert proxied("http://127.0.0.1:8080", "http://a.example/?x=1&y=2") == (
         "http://127.0.0.1:8080/feed?url=http%3A%2F%2Fa.example%2F%3Fx%3D1%26y%3D2"
     )
 
 
 def test_another_port_is_taken_when_the_preferred_one_is_not_free() -> None:
+    """`make demo` works while port 8080 is in use: it takes a free one."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -172,6 +180,7 @@ def test_the_demonstration_gets_every_entry_of_both_feeds(tmp_path: Path) -> Non
 
 
 def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: Path) -> None:
+    """The demo prints a URL that works until it is ended, exits 0, and leaves no file or server behind."""
     port = free_port(0)
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "demo", "--port", str(port)],
@@ -194,6 +203,7 @@ def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: P
 
 
 def test_a_proxy_that_does_not_start_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+    """When the demo's proxy cannot start, the error says how it ended instead of waiting."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

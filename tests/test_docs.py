@@ -47,6 +47,7 @@ def names(requirements: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("section", [section for section, _ in groupby(KEYS, key=lambda key: key.section)])
 def test_readme_lists_every_key_of_the_section_with_its_default_and_why(section: str) -> None:
+    """README's tables of the configuration show each key, default and reason that the code has."""
     expected = [
         f"| `{key.key}` | `{toml_value(key.default)}` | {key.why} |" for key in KEYS if key.section == section
     ]
@@ -55,6 +56,7 @@ def test_readme_lists_every_key_of_the_section_with_its_default_and_why(section:
 
 
 def test_readme_lists_every_command_as_help_does() -> None:
+    """README names every command, in order, with the same summary as --help."""
     rows = part("## Command line")
     for command in COMMANDS:
         assert re.search(rf"^\| `{command.name}\b.*\| {re.escape(command.summary)} \|$", rows, re.MULTILINE)
@@ -64,6 +66,7 @@ def test_readme_lists_every_command_as_help_does() -> None:
 
 
 def test_readme_names_only_flags_that_exist() -> None:
+    """Every flag that README names is one that some command takes."""
     help_texts = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
     for flag in set(re.findall(r"--[a-z]+", part("## Command line") + part("## Configuration"))):
         assert flag in help_texts, flag
@@ -81,10 +84,12 @@ def command_help(name: str) -> str:
 
 
 def test_readme_explains_every_state() -> None:
+    """R16: README explains every state that Feed-Reconstruction can have."""
     assert first_cells(part("## What a reader sees")) == [f"`{state}`" for state in State]
 
 
 def test_readme_s_make_targets_exist() -> None:
+    """Every `make` target that README mentions is in the Makefile."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
     wanted = set(re.findall(r"\bmake ([a-z]+)", README))
     assert {"serve", "demo", "test", "check", "bench", "help", "setup"} <= wanted
@@ -97,6 +102,7 @@ def test_readme_s_make_targets_exist() -> None:
     ["README.md", "CHANGELOG.md", "docs/dependencies.md", "docs/rules.md", "docs/compatibility.md"],
 )
 def test_links_lead_somewhere(document: str) -> None:
+    """No relative link of the pages for people leads to a file that is not in the repository."""
     path = ROOT / document
     for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
         assert target.startswith("https://") or (path.parent / target).exists(), target
@@ -123,11 +129,14 @@ def cited(docstring: str) -> set[int]:
 
 
 def test_every_rule_has_its_row() -> None:
+    """docs/rules.md has one row for each rule R0 to R25, in order."""
     assert [int(rule) for rule in RULE_ROWS] == list(range(26))
 
 
 @pytest.mark.parametrize("rule", RULE_ROWS)
 def test_the_tests_that_a_rule_names_cite_it(rule: str) -> None:
+    """Each test that a row of docs/rules.md names exists, and says in its docstring that it shows that
+    rule."""
     (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
     named = NAMED_TEST.findall(row)
     assert named
@@ -137,6 +146,7 @@ def test_the_tests_that_a_rule_names_cite_it(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", RULE_ROWS)
 def test_the_places_that_a_rule_names_exist(rule: str) -> None:
+    """Where docs/rules.md says that a rule is decided, there is such a module."""
     (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
     places = re.findall(r"`([\w/]+(?:\.py|/))`", row.split(" | ")[3])
     assert places
@@ -145,6 +155,7 @@ def test_the_places_that_a_rule_names_exist(rule: str) -> None:
 
 
 def test_the_tests_that_compatibility_names_exist() -> None:
+    """The tests and cases that docs/compatibility.md cites for a publisher's habits exist."""
     page = (ROOT / "docs/compatibility.md").read_text("utf-8")
     named = NAMED_TEST.findall(page)
     assert len(named) > 20
@@ -154,6 +165,7 @@ def test_the_tests_that_compatibility_names_exist() -> None:
 
 
 def test_the_changelog_tells_of_this_version() -> None:
+    """An operator finds the version that runs in CHANGELOG.md, with its date."""
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert "\n## [Unreleased]\n" in changelog
     assert re.search(rf"^## \[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
@@ -179,22 +191,26 @@ def imported(node: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("name", names(RUN_TIME + DEVELOPMENT))
 def test_every_dependency_is_justified(name: str) -> None:
+    """Each dependency has its reason in docs/dependencies.md, so that none is added without one."""
     text = (ROOT / "docs/dependencies.md").read_text("utf-8")
     assert re.search(rf"(^\| (.*, )?{re.escape(name)}( \||,)|\*\*{re.escape(name)}\*\*)", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", [*names(RUN_TIME + DEVELOPMENT), "pip", "hatchling"])
 def test_every_dependency_has_an_exact_version(name: str) -> None:
+    """constraints.txt pins each dependency: two installations have the same code."""
     constraints = (ROOT / "constraints.txt").read_text("utf-8")
     assert re.search(rf"^{re.escape(name)}==[0-9.]+$", constraints, re.MULTILINE | re.IGNORECASE)
 
 
 def test_constraints_name_no_registry() -> None:
+    """constraints.txt has names and versions alone, and works with any package index."""
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
     assert all(re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[0-9a-z.]+", line) for line in lines)
 
 
 def test_the_container_runs_as_nobody_special_and_keeps_its_data_apart() -> None:
+    """The image runs without root and keeps the database on a volume."""
     lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
     assert "USER 10001:10001" in lines
     assert "VOLUME /data" in lines

@@ -49,6 +49,7 @@ def test_the_page_has_every_row_in_its_order() -> None:
 
 @pytest.mark.parametrize("number", sorted(LISTED))
 def test_each_row_names_tests_that_bear_its_number(number: str) -> None:
+    """No row of docs/faults.md is a mere claim: each names a test that is marked with its number."""
     assert LISTED[number], f"row {number} names no test"
     for test in LISTED[number]:
         assert number in MARKED.get(test, set()), f"{test} does not bear row {number}"
@@ -56,11 +57,13 @@ def test_each_row_names_tests_that_bear_its_number(number: str) -> None:
 
 @pytest.mark.parametrize("test", sorted(MARKED), ids="::".join)
 def test_each_marked_test_is_listed_in_its_rows(test: tuple[str, str]) -> None:
+    """A test that is marked with a row is listed there, so that the page misses none."""
     for number in MARKED[test]:
         assert test in LISTED.get(number, set()), f"docs/faults.md, row {number}: does not list {test}"
 
 
 def test_what_this_file_looks_for_can_be_found() -> None:
+    """Rows and marks are found in samples; if nothing were found, the checks above would hold of anything."""
     page = "| 1 | x | y | `a/test_b.py::test_c` |\n| 66a | x | y | none |\n"
     assert rows(page) == {"1": {("a/test_b.py", "test_c")}, "66a": set()}
     assert marked('@pytest.mark.fault("1", "2")\nasync def test_c(): ...\n') == {"test_c": {"1", "2"}}

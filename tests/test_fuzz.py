@@ -28,12 +28,14 @@ few = settings(
 
 
 def test_every_harness_has_seeds() -> None:
+    """Each fuzz harness starts from seeds, and every stored case belongs to a harness."""
     assert SEEDS.keys() == HARNESSES.keys()
     assert {path.parent.name for path in CASES} | WORDS.keys() <= HARNESSES.keys()
 
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 def test_the_seeds_hold(name: str) -> None:
+    """Each harness's promise holds of its seeds, which are within its size."""
     for seed in SEEDS[name]():
         assert len(seed) <= HARNESSES[name].max_bytes
         HARNESSES[name].check(seed)
@@ -41,6 +43,7 @@ def test_the_seeds_hold(name: str) -> None:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_what_was_found_stays_mended(path: Path) -> None:
+    """No input that once broke a promise breaks it again."""
     HARNESSES[path.parent.name].check(path.read_bytes())
 
 
@@ -59,6 +62,8 @@ def inputs(draw: st.DrawFn, name: str) -> bytes:
 
 @pytest.mark.parametrize("name", sorted(HARNESSES))
 def test_inputs_at_random_hold(name: str) -> None:
+    """Each harness's promise holds of some random inputs too, in every run of the suite."""
+
     @few
     @given(inputs(name))
     def holds(data: bytes) -> None:

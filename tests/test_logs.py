@@ -41,6 +41,7 @@ def stream() -> io.StringIO:
 
 
 def test_one_json_object_per_line_when_not_on_a_terminal(stream: io.StringIO) -> None:
+    """In a container each event is one JSON line with time, level and fields; debug is left out."""
     log = structlog.get_logger()
     log.debug("document.fetched")
     log.info("document.failed", slug="timeout", duration_s=1.5)
@@ -53,6 +54,7 @@ def test_one_json_object_per_line_when_not_on_a_terminal(stream: io.StringIO) ->
 
 
 def test_console_on_a_terminal_unless_json_is_wanted() -> None:
+    """log.format `auto` is readable text on a terminal, and `json` is JSON even there."""
     for chosen, is_json in (("auto", False), ("console", False), ("json", True)):
         structlog.reset_defaults()
         stream = Terminal()
@@ -80,6 +82,7 @@ def test_no_text_breaks_a_line_or_steers_a_terminal(chosen: str, evil: str) -> N
 
 @pytest.mark.parametrize("chosen", ["json", "console"])
 def test_credentials_in_urls_are_not_logged(chosen: str) -> None:
+    """Row 17: passwords in URLs are cut from every line, nested ones and those of libraries included."""
     stream = io.StringIO()
     configure_logging(LogConfig(format=chosen), stream)
 
@@ -94,6 +97,8 @@ def test_credentials_in_urls_are_not_logged(chosen: str) -> None:
 
 
 def test_an_exception_is_part_of_its_line_without_local_variables(stream: io.StringIO) -> None:
+    """Row 80: a traceback in the log is data of its line, and shows no value of a variable."""
+
     def fail(secret: str) -> None:
         raise ValueError(f"expected more than {len(secret)}")
 
@@ -108,6 +113,7 @@ def test_an_exception_is_part_of_its_line_without_local_variables(stream: io.Str
 
 
 def test_an_exception_on_the_console_keeps_its_lines_but_no_escapes() -> None:
+    """Row 79: a traceback on the console is readable, and its text cannot steer the terminal."""
     stream = io.StringIO()
     configure_logging(LogConfig(format="console"), stream)
     try:
@@ -120,6 +126,7 @@ def test_an_exception_on_the_console_keeps_its_lines_but_no_escapes() -> None:
 
 
 def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
+    """Errors and warnings of libraries and Python come out as `library.logged`; what is less does not."""
     logging.getLogger("aiohttp.server").error("Error handling request from %s", "127.0.0.1")
     logging.getLogger("asyncio").warning("slow callback")
     logging.getLogger("asyncio").debug("Using selector")
@@ -165,6 +172,7 @@ async def test_of_a_request_that_is_no_http_only_the_kind_of_error_is_logged(
 
 
 def test_a_body_that_breaks_off_is_no_error_of_the_proxy_s_own(stream: io.StringIO) -> None:
+    """A client that breaks its upload off is logged as `request.rejected`, without what it sent."""
     logging.getLogger("aiohttp.server").error("Unhandled", exc_info=RequestPayloadError("hidden"))
     (line,) = json_lines(stream)
     assert (line["event"], line["error"], line["status"]) == ("request.rejected", "RequestPayloadError", None)
@@ -188,6 +196,7 @@ class Full(io.StringIO):
 
 @pytest.mark.parametrize("chosen", ["json", "console"])
 def test_lines_that_could_not_be_written_are_counted_and_told(chosen: str) -> None:
+    """When a log that was full has room again, `log.lost` says how many lines are missing."""
     stream = Full()
     configure_logging(LogConfig(format=chosen, level="error"), stream)
     log = structlog.get_logger()
@@ -221,6 +230,7 @@ def test_a_full_device_costs_lines_and_nothing_else() -> None:
 
 
 def test_a_closed_standard_output_costs_lines_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server started without stdout runs; its log lines are dropped."""
     monkeypatch.setattr("sys.stdout", None)
     configure_logging(LogConfig())
     structlog.get_logger().info("server.started")
@@ -242,6 +252,7 @@ def test_a_line_that_was_torn_is_not_continued() -> None:
 
 
 def test_text_that_the_stream_cannot_encode_is_escaped() -> None:
+    """Row 79: letters that the terminal's encoding lacks are escaped, and do not cost the line."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader:
         with os.fdopen(writing, "w", encoding="ascii") as writer:
@@ -250,6 +261,7 @@ def test_text_that_the_stream_cannot_encode_is_escaped() -> None:
 
 
 def test_level_debug_is_for_our_own_lines() -> None:
+    """log.level `debug` shows the proxy's own events, not those of asyncio."""
     stream = io.StringIO()
     configure_logging(LogConfig(level="debug"), stream)
     logging.getLogger("asyncio").debug("Using selector: EpollSelector")
@@ -258,6 +270,7 @@ def test_level_debug_is_for_our_own_lines() -> None:
 
 
 def test_a_library_s_broken_log_call_is_still_logged(stream: io.StringIO) -> None:
+    """A library's log call with wrong arguments is shown unformatted instead of being lost."""
     record = logging.LogRecord("aiohttp.server", logging.ERROR, "", 1, "%d", ("x",), None)
     _Relay().handle(record)
     (line,) = json_lines(stream)
@@ -265,6 +278,7 @@ def test_a_library_s_broken_log_call_is_still_logged(stream: io.StringIO) -> Non
 
 
 def test_configuring_twice_logs_once() -> None:
+    """Logging configured a second time writes each line once, at the newer level."""
     configure_logging(LogConfig(), io.StringIO())
     structlog.reset_defaults()
     stream = io.StringIO()

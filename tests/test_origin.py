@@ -71,6 +71,8 @@ async def asked(origin: Origin, target: str, *fields: str, method: str = "GET") 
 
 
 async def test_a_published_document_is_served(origin: Origin) -> None:
+    """The tests' publisher sends what was published, byte for byte, with the length and fields that were
+    asked for."""
     origin.publish("/feed", "grüße", headers=[("X-A", "b")])
     answer = await asked(origin, "/feed?any=query")
     assert answer == (
@@ -80,6 +82,7 @@ async def test_a_published_document_is_served(origin: Origin) -> None:
 
 
 async def test_a_path_with_its_query_string_outranks_the_path(origin: Origin) -> None:
+    """A page published under a query is served there, and the bare path's document elsewhere."""
     origin.publish("/feed", "all")
     origin.publish("/feed?page=2", "second")
     assert (await asked(origin, "/feed?page=2")).endswith(b"\r\n\r\nsecond")
@@ -87,12 +90,14 @@ async def test_a_path_with_its_query_string_outranks_the_path(origin: Origin) ->
 
 
 async def test_what_is_not_published_is_not_found(origin: Origin) -> None:
+    """What was removed is 404, as a publisher that deletes an archive answers."""
     origin.publish("/feed", "all")
     origin.remove("/feed")
     assert (await asked(origin, "/feed")).startswith(b"HTTP/1.1 404 Not Found\r\n")
 
 
 async def test_head_has_no_body(origin: Origin) -> None:
+    """HEAD gets the length of the document and no byte of it."""
     origin.publish("/feed", "all")
     answer = await asked(origin, "/feed", method="HEAD")
     assert b"Content-Length: 3\r\n" in answer
@@ -111,6 +116,7 @@ async def test_head_has_no_body(origin: Origin) -> None:
     ],
 )
 async def test_conditional_requests_are_answered(origin: Origin, field: str, status: int) -> None:
+    """The publisher answers 304 exactly when a validator fits; tests of refreshes rest on that."""
     origin.publish("/feed", "all", etag='"1"', last_modified=1_700_000_000)
     answer = await asked(origin, "/feed", field)
     assert answer.startswith(b"HTTP/1.1 %d " % status)
@@ -119,6 +125,7 @@ async def test_conditional_requests_are_answered(origin: Origin, field: str, sta
 
 
 async def test_a_body_can_be_chunked_and_coded(origin: Origin) -> None:
+    """Chunks of a chosen size and gzip bodies go out as RFC 9112 and the coding want them."""
     origin.publish("/chunked", "abcde", chunked=True, chunk_bytes=2)
     origin.publish("/coded", "abcde", coding="gzip")
     assert (await asked(origin, "/chunked")).endswith(b"\r\n\r\n2\r\nab\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n")
@@ -128,6 +135,7 @@ async def test_a_body_can_be_chunked_and_coded(origin: Origin) -> None:
 
 
 async def test_pieces_wait_for_their_gates(origin: Origin) -> None:
+    """A body can be held between two pieces, so that tests of early links need no sleeping."""
     gate = asyncio.Event()
     opened = asyncio.Event()
     opened.set()
@@ -141,6 +149,7 @@ async def test_pieces_wait_for_their_gates(origin: Origin) -> None:
 
 
 async def test_requests_and_connections_are_counted(origin: Origin) -> None:
+    """Tests that say "asked for once" can trust the counts of requests, connections and peaks."""
     origin.publish("/feed", "all")
     async with connected(origin) as one, connected(origin) as two:
         for _ in range(2):
@@ -164,6 +173,7 @@ async def test_requests_and_connections_are_counted(origin: Origin) -> None:
 
 
 async def test_requests_sent_ahead_are_not_lost(origin: Origin) -> None:
+    """Two requests on one connection, sent at once, are both answered in order."""
     origin.publish("/feed", "all")
     async with connected(origin) as client:
         client.ask("/feed")
@@ -174,6 +184,7 @@ async def test_requests_sent_ahead_are_not_lost(origin: Origin) -> None:
 
 
 async def test_a_fault_lasts_as_often_as_it_is_told(origin: Origin) -> None:
+    """Faults with a number of times come in turn and then give way to the document."""
     origin.publish("/feed", "all")
     origin.fault("/feed", Status(503), times=2)
     origin.fault("/feed", Status(500), times=1)
@@ -182,6 +193,7 @@ async def test_a_fault_lasts_as_often_as_it_is_told(origin: Origin) -> None:
 
 
 async def test_a_fault_lasts_until_it_is_healed(origin: Origin) -> None:
+    """A fault without a number stays until `heal`, as tests of recovery need it."""
     origin.publish("/feed", "all")
     origin.fault("/feed", Status(500))
     assert [(await asked(origin, "/feed"))[9:12] for _ in range(3)] == [b"500"] * 3
@@ -190,11 +202,14 @@ async def test_a_fault_lasts_until_it_is_healed(origin: Origin) -> None:
 
 
 async def test_a_sequence_ends_with_its_last_answer(origin: Origin) -> None:
+    """A list of answers is given in order, and its last one for ever after."""
     origin.answer("/feed", Sequence([Status(500), Status(410)]))
     assert [(await asked(origin, "/feed"))[9:12] for _ in range(3)] == [b"500", b"410", b"410"]
 
 
 async def test_an_answer_can_depend_on_the_request(origin: Origin) -> None:
+    """A publisher can answer by what it was asked, as redirects to varying targets need."""
+
     def choose(request: Request) -> Status:
         return Status(410 if request.target.endswith("?gone") else 500)
 
@@ -204,6 +219,7 @@ async def test_an_answer_can_depend_on_the_request(origin: Origin) -> None:
 
 
 async def test_held_requests_wait_and_then_get_what_is_published(origin: Origin) -> None:
+    """Requests can be held until a test lets them go, and then get fault or document as published."""
     origin.publish("/feed", "before")
     origin.fault("/feed", Status(503), times=1)
     async with connected(origin) as one, connected(origin) as two:
@@ -220,6 +236,7 @@ async def test_held_requests_wait_and_then_get_what_is_published(origin: Origin)
 
 
 async def test_a_client_that_hangs_up_frees_its_request(origin: Origin) -> None:
+    """A client that leaves while it is held leaves nothing waiting that a later test would count."""
     with origin.held("/feed") as gate:
         async with connected(origin) as client:
             client.ask("/feed")
@@ -231,6 +248,7 @@ async def test_a_client_that_hangs_up_frees_its_request(origin: Origin) -> None:
 
 
 async def test_a_redirect_is_sent_as_it_is(origin: Origin) -> None:
+    """Location goes out as written, or not at all, so that bad redirects can be tried (row 35)."""
     origin.redirect("/a", "//elsewhere/x#y", status=308)
     origin.redirect("/b", None)
     assert (await asked(origin, "/a")).startswith(
@@ -240,12 +258,14 @@ async def test_a_redirect_is_sent_as_it_is(origin: Origin) -> None:
 
 
 async def test_a_reset_breaks_the_connection(origin: Origin) -> None:
+    """Row 28 can be tried: the client sees a real connection reset."""
     origin.answer("/feed", Reset())
     with pytest.raises(ConnectionResetError):
         await asked(origin, "/feed")
 
 
 async def test_data_before_a_reset_arrives(origin: Origin) -> None:
+    """Row 32 can be tried: what is sent before a reset reaches the client first."""
     origin.answer("/feed", Reset(b"HTTP/1.1 200 OK\r\n\r\nabc"))
     async with connected(origin) as client:
         client.ask("/feed")
@@ -256,6 +276,7 @@ async def test_data_before_a_reset_arrives(origin: Origin) -> None:
 
 
 async def test_broken_answers_are_sent_byte_for_byte(origin: Origin) -> None:
+    """Rows 29, 32, 33 can be tried: nothing mends answers that are no HTTP, empty or cut short."""
     origin.answer("/raw", Raw(b"\0not HTTP"))
     origin.answer("/nothing", CloseWithoutAnswer())
     origin.answer("/short", Truncated(b"abcdef", 2))
@@ -267,6 +288,7 @@ async def test_broken_answers_are_sent_byte_for_byte(origin: Origin) -> None:
 
 
 async def test_a_drip_goes_on(origin: Origin) -> None:
+    """Row 30 can be tried: an answer that drips never ends by itself."""
     origin.answer("/feed", Drip(b"head ", b"x"))
     async with connected(origin) as client:
         client.ask("/feed")
@@ -274,6 +296,7 @@ async def test_a_drip_goes_on(origin: Origin) -> None:
 
 
 async def test_silence_lasts_until_the_publisher_stops() -> None:
+    """Row 30 can be tried: a silent connection stays open until the publisher is stopped."""
     origin = Origin()
     await origin.start()
     origin.answer("/feed", Silence(b"a"))
@@ -286,6 +309,7 @@ async def test_silence_lasts_until_the_publisher_stops() -> None:
 
 
 async def test_a_publisher_that_stops_comes_back_at_the_same_url() -> None:
+    """Row 75 can be tried: a publisher that is down refuses, and comes back with its documents."""
     async with Origin() as origin:
         origin.publish("/feed", "all")
         url = origin.url("/feed")
@@ -298,6 +322,7 @@ async def test_a_publisher_that_stops_comes_back_at_the_same_url() -> None:
 
 
 async def test_publishers_can_be_several_hosts() -> None:
+    """Two publishers are two hosts, so that limits per host and other sites (R24) can be tried."""
     async with Origin("127.0.0.2") as two, Origin("127.0.0.3") as three:
         assert two.url("/feed") == f"http://127.0.0.2:{two.port}/feed"
         three.publish("/feed", "three")
@@ -306,5 +331,6 @@ async def test_publishers_can_be_several_hosts() -> None:
 
 
 def test_a_publisher_stays_on_loopback() -> None:
+    """No test can open a port to the network."""
     with pytest.raises(AssertionError):
         Origin("0.0.0.0")

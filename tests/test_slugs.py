@@ -69,11 +69,13 @@ PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
 
 
 def test_the_page_lists_every_slug_and_no_other() -> None:
+    """docs/faults.md lists, in order, every reason that the code gives, and none that it does not."""
     assert set(LISTED) == GIVEN | PARTIAL
     assert list(LISTED) == sorted(LISTED)
 
 
 def test_what_this_file_looks_for_can_be_found() -> None:
+    """Each way in which code names a slug is found in a sample; else a slug could miss from the page."""
     source = """
 class E:
     default_slug: ClassVar[str] = "a"
@@ -89,11 +91,13 @@ _ROWS = ((OSError, PublisherError, "g", "text"),)
 
 @pytest.mark.parametrize("slug", sorted(PARTIAL - GIVEN))
 def test_what_is_a_note_alone_answers_nothing(slug: str) -> None:
+    """A reason that only makes a document missing is not listed with a status of its own."""
     assert LISTED[slug] == "missing"
 
 
 @pytest.mark.parametrize("table", [failures._IN_BODY, failures._BEFORE_BODY])
 def test_failures_of_the_wire_answer_as_the_page_says(table: tuple[failures._Row, ...]) -> None:
+    """The status that docs/faults.md gives for a failure of a connection is the one that readers get."""
     for _, error, slug, _ in table:
         assert str(error.status) == LISTED[slug]
 
