@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "proxy" / "wholefeed"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "proxy" / "wholefeed"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE_LINES = 300
 
@@ -57,6 +58,17 @@ def docstrings(module: ast.Module) -> set[int]:
     }
 
 
+def unexplained(module: ast.Module) -> list[str]:
+    """The tests of a module, methods too, that have no docstring."""
+    return [
+        node.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not (ast.get_docstring(node) or "").strip()
+    ]
+
+
 @pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=name)
 def test_the_core_imports_nothing_that_does_io(path: Path) -> None:
     """Style, "Shape": the core is pure; time comes in as an argument."""
@@ -67,12 +79,14 @@ def test_the_core_imports_nothing_that_does_io(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_no_module_outgrows_its_subject(path: Path) -> None:
+    """A module of more than 300 lines has two subjects, and nobody finds the second one."""
     lines = len(path.read_text("utf-8").splitlines())
     assert lines <= LONGEST_MODULE_LINES, f"{name(path)} has {lines} lines: it has two subjects"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_imports_are_absolute(path: Path) -> None:
+    """Relative imports would hide which layer a module reaches into."""
     assert all(module for _, module in imports(path))
 
 
@@ -101,6 +115,15 @@ def test_only_the_command_line_configures_logging_and_reads_the_environment() ->
             assert "structlog.configure" not in text, name(path)
             read = {ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
             assert not read & {"os.environ", "os.getenv"}, name(path)
+
+
+def test_every_test_says_what_it_shows() -> None:
+    """Whoever breaks a test reads in its docstring what would be wrong for a reader, and need not guess."""
+    sample = "class TestA:\n  async def test_b(self): ...\ndef test_c(): 'Said.'\ndef test_d(): ' '"
+    assert sorted(unexplained(ast.parse(sample))) == ["test_b", "test_d"]
+    found = {str(path.relative_to(TESTS)): unexplained(tree(path)) for path in sorted(TESTS.rglob("*.py"))}
+    assert len(found) > 100
+    assert {path: names for path, names in found.items() if names} == {}
 
 
 def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
