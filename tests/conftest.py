@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import aiosqlite
 import pytest
 import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import Connections
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,6 +43,14 @@ def fresh_logging() -> Iterator[None]:
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    """The connections to a database that is opened after this."""
+    made = Connections()
+    monkeypatch.setattr(aiosqlite, "connect", made.connect)
+    return made
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """SQLite that fails when a test says so: each statement of the store's connections is counted.
 
     faults = SqliteFaults()
-    monkeypatch.setattr("wholefeed.store.sqlite.connection.aiosqlite.connect", faults.connect)
+    monkeypatch.setattr(aiosqlite, "connect", faults.connect)
     faults.arm(17, "SQLITE_FULL", for_good=True)   # the 17th from now on, and all that follow
     ...
     faults.heal()
 
-and what must be true of a database file whatever happened (`check_database`).
+Both this and `Connections` know the connections themselves, for what no other can ask or set. `rows` looks
+into a database from outside, and `check_database` at what must be true of it whatever happened.
 """
 
 from __future__ import annotations
@@ -48,10 +49,34 @@ def sqlite_error(name: str) -> sqlite3.Error:
     return error
 
 
-class SqliteFaults:
+class Connections:
+    """Knows the connections made through `connect`."""
+
+    def __init__(self) -> None:
+        self._made: list[aiosqlite.Connection] = []
+
+    def connect(self, *args: Any, **options: Any) -> aiosqlite.Connection:
+        """Stand in for `aiosqlite.connect`."""
+        made = _connect(*args, **options)
+        self._made.append(made)
+        return made
+
+    @property
+    def writer(self) -> aiosqlite.Connection:
+        """The first that was made, which is the one that a store writes with."""
+        return self._made[0]
+
+    @property
+    def are_in_transaction(self) -> bool:
+        """Whether any is in a transaction."""
+        return any(map(_is_in_transaction, self._made))
+
+
+class SqliteFaults(Connections):
     """Counts the statements of all connections made through `connect`, and fails those that it is told to."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.statements = 0
         """Since the last `arm` or `count`, of those that the armed error can meet."""
         self.failed = 0
@@ -62,7 +87,7 @@ class SqliteFaults:
 
     def connect(self, *args: Any, **options: Any) -> aiosqlite.Connection:
         """Stand in for `aiosqlite.connect`."""
-        return _connect(*args, factory=self._factory, **options)
+        return super().connect(*args, factory=self._factory, **options)
 
     def arm(self, at: int, name: str, *, for_good: bool = False, late_commit: bool = False) -> None:
         """Fail the statement with that number, counted from now from 1.
@@ -101,6 +126,13 @@ class SqliteFaults:
         raise sqlite_error(self._name)
 
 
+def _is_in_transaction(db: aiosqlite.Connection) -> bool:
+    try:
+        return db.in_transaction
+    except ValueError:  # closed
+        return False
+
+
 class _Connection(sqlite3.Connection):
     def __init__(self, faults: SqliteFaults, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -116,6 +148,12 @@ class _Connection(sqlite3.Connection):
         run = super().executemany
         found: sqlite3.Cursor = self._faults.failing(sql, writes=self._writes, run=lambda: run(sql, *args))
         return found
+
+
+def rows(path: Path, sql: str) -> list[Any]:
+    """What a statement gives, or changes, on a connection of its own."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        return db.execute(sql).fetchall()
 
 
 def check_database(path: Path) -> None:

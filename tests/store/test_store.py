@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.sqlite_faults import Connections, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from wholefeed.errors import StorageFullError, StoreUnusableError
-from wholefeed.store.sqlite import connection as connections
-from wholefeed.store.sqlite import migrate
+from wholefeed.store.sqlite import connection, migrate
 from wholefeed.store.sqlite.connection import fetch_value, run, to_the_end
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
@@ -96,27 +96,27 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
     async with Store.open(database) as store:
         found = await store.feed_by_url(URL)
         assert found is not None
-        rows = {row.id: row for row in await store.documents(found.id)}
-        assert len(acknowledged) <= len(rows) <= len(acknowledged) + 1
-        assert {int(number) for number, _ in acknowledged} <= rows.keys()
-        live = await store.live_ordinals(rows)
-        for number, row in rows.items():
+        stored = {row.id: row for row in await store.documents(found.id)}
+        assert len(acknowledged) <= len(stored) <= len(acknowledged) + 1
+        assert {int(number) for number, _ in acknowledged} <= stored.keys()
+        live = await store.live_ordinals(stored)
+        for number, row in stored.items():
             assert await store.body(number) == row.url.rpartition("/")[2].encode() * 2000
             assert live[number] == tuple(range(ENTRIES))
         assert await publish(store, found.id) is not None
-        assert await store._readers.run(lambda db: fetch_value(db, "PRAGMA integrity_check")) == "ok"
-        assert await store._readers.run(lambda db: fetch_value(db, "PRAGMA foreign_key_check")) is None
+    assert rows(database, "PRAGMA integrity_check") == [("ok",)]
+    assert rows(database, "PRAGMA foreign_key_check") == []
 
 
 @pytest.mark.fault("68")
-async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
+async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: Store) -> None:
     """FAULTS 68: readers get what is stored; readiness fails, and recovers by itself."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     await publish(store, feed)
     await store.check()
-    pages = await fetch_value(store._writer._db, "PRAGMA page_count")
-    await run(store._writer._db, f"PRAGMA max_page_count = {pages}")
+    pages = await fetch_value(connections.writer, "PRAGMA page_count")
+    await run(connections.writer, f"PRAGMA max_page_count = {pages}")
     large = a_document("http://o.test/large", *[an_entry(f"{n}") for n in range(1000)])
 
     with pytest.raises(StorageFullError):
@@ -126,7 +126,7 @@ async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
     async with store.snapshot(feed) as snapshot:
         await store.block(snapshot.segments[0].id)
 
-    await run(store._writer._db, f"PRAGMA max_page_count = {pages + 1000}")
+    await run(connections.writer, f"PRAGMA max_page_count = {pages + 1000}")
     await store.check()
     await store.put_documents(feed, [large], now=NOW)
     assert len(await store.documents(feed)) == 2
@@ -142,7 +142,7 @@ async def test_a_read_only_volume_serves_what_is_stored(
         await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
         before = await publish(store, feed)
     monkeypatch.setattr(migrate, "is_writable", lambda _: False)
-    monkeypatch.setattr(connections, "is_writable", lambda _: False)
+    monkeypatch.setattr(connection, "is_writable", lambda _: False)
     names = files(database)
 
     async with Store.open(database) as store:

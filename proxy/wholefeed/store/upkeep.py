@@ -25,7 +25,8 @@ class Upkeep:
     def __init__(self, writer: Writer, readers: Readers, pins: Pins) -> None:
         self._writer = writer
         self._readers = readers
-        self._pins = pins
+        self.pins = pins
+        """Which segments answers are using."""
 
     async def purge(self, *, now: float) -> int:
         """Delete documents detached for 90 days and retired segments. Returns how many documents."""
@@ -36,7 +37,7 @@ class Upkeep:
 
     async def sweep(self) -> None:
         """Delete the retired segments that no answer uses."""
-        await self._writer.run(lambda db: segments.sweep(db, self._pins))
+        await self._writer.run(lambda db: segments.sweep(db, self.pins))
 
     async def used_bytes(self) -> int:
         """Return what the database's pages in use come to, without segments that wait to be deleted."""
@@ -49,7 +50,7 @@ class Upkeep:
 
     def is_being_sent(self, feed_id: int) -> bool:
         """Whether an answer with this feed is under way."""
-        return feed_id in self._pins.feeds or feed_id in self._pins.sent
+        return feed_id in self.pins.feeds or feed_id in self.pins.sent
 
 
 async def _used_bytes(db: aiosqlite.Connection) -> int:

@@ -19,10 +19,16 @@ CANCELLATIONS = 200
 
 
 @pytest.fixture
-async def writer(database: Path) -> AsyncIterator[Writer]:
+async def connection(database: Path) -> aiosqlite.Connection:
+    """The one that the writer has."""
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
-    writer = Writer(db, Condition())
+    return db
+
+
+@pytest.fixture
+async def writer(connection: aiosqlite.Connection) -> AsyncIterator[Writer]:
+    writer = Writer(connection, Condition())
     yield writer
     await writer.close()
 
@@ -52,7 +58,7 @@ async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
 
 
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, connection: aiosqlite.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
 
@@ -64,10 +70,10 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(writer._db, "rollback", no_rollback)
+        broken.setattr(connection, "rollback", no_rollback)
         with pytest.raises(StoreError, match="disk I/O error"):
             await writer.run(fail)
-    assert writer._db.in_transaction
+    assert connection.in_transaction
 
     assert await writer.run(lambda db: put_pair(db, 2)) == 2
     assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "2"
@@ -116,7 +122,8 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
     tasks = [asyncio.create_task(writer.run(hang)) for _ in range(2)]
     await started.wait()
-    writer._task.cancel()
+    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "store-writer"]
+    task.cancel()
 
     results = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -127,10 +134,12 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
 
 @pytest.mark.fault("71")
-async def test_a_busy_database_is_waited_for(writer: Writer, database: Path) -> None:
+async def test_a_busy_database_is_waited_for(
+    writer: Writer, connection: aiosqlite.Connection, database: Path
+) -> None:
     """FAULTS 71: BUSY is retried."""
     await writer.run(lambda db: put_pair(db, 1))
-    await writer._db.execute("PRAGMA busy_timeout = 0")
+    await connection.execute("PRAGMA busy_timeout = 0")
     async with aiosqlite.connect(database, isolation_level=None) as other:
         await other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OverloadedError) as caught:
@@ -160,15 +169,17 @@ def _busy() -> sqlite3.OperationalError:
     return error
 
 
-async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
+async def test_a_full_volume_is_told_and_recovered_from(
+    writer: Writer, connection: aiosqlite.Connection
+) -> None:
     """FAULTS 68: goes on by itself when there is room."""
 
     async def fill(db: aiosqlite.Connection) -> None:
         await run(db, "CREATE TABLE large (x BLOB) STRICT")
         await run(db, "INSERT INTO large VALUES (randomblob(100000))")
 
-    pages = await fetch_value(writer._db, "PRAGMA page_count")
-    await fetch_value(writer._db, f"PRAGMA max_page_count = {pages}")
+    pages = await fetch_value(connection, "PRAGMA page_count")
+    await fetch_value(connection, f"PRAGMA max_page_count = {pages}")
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(StorageFullError):
@@ -176,7 +187,7 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
         assert writer.condition.is_full
         await writer.run(lambda db: run(db, "DELETE FROM pair"))
         assert writer.condition.is_full  # nothing was written: that is no sign of room
-        await fetch_value(writer._db, f"PRAGMA max_page_count = {pages + 1000}")
+        await fetch_value(connection, f"PRAGMA max_page_count = {pages + 1000}")
         await writer.run(fill)
 
     assert not writer.condition.is_full

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.terms import Family, Role
 from wholefeed.errors import StoreError
@@ -54,12 +57,12 @@ async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
     assert await store.body(number) == body
 
 
-async def test_a_damaged_body_is_told(store: Store) -> None:
+async def test_a_damaged_body_is_told(store: Store, database: Path) -> None:
     """Row 70: a stored body that is cut, or not of its length, is an error instead of a shorter document."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(body=b"x" * 1000)], now=NOW)
     for damage in ("coded = substr(coded, 1, length(coded) - 1)", "length = 7"):
-        await store._writer.run(lambda db, d=damage: db.execute(f"UPDATE body SET {d}"))  # type: ignore[misc]
+        rows(database, f"UPDATE body SET {damage}")
 
         with pytest.raises(StoreError, match="damaged"):
             await store.body(number)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
@@ -65,7 +68,7 @@ async def test_feeds_are_listed_by_url(store: Store) -> None:
     assert [row.url[-1] for row in await store.feeds(limit=1, offset=1)] == ["b"]
 
 
-async def test_a_forgotten_feed_leaves_nothing_behind(store: Store) -> None:
+async def test_a_forgotten_feed_leaves_nothing_behind(store: Store, database: Path) -> None:
     """R25: forgetting a feed deletes its rows in every table, aliases, bodies and attempts included."""
     feed = (await a_feed(store)).id
     await store.add_alias(ALIAS, feed)
@@ -79,8 +82,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(store: Store) -> None:
     assert not await store.forget(feed, now=NOW)
     assert await store.feed_by_url(ALIAS) is None
     for table in ("feed", "alias", "document", "body", "entry", "settled", "segment", "block", "attempt"):
-        rows = await store._readers.run(lambda db, t=table: db.execute_fetchall(f"SELECT * FROM {t}"))  # type: ignore[misc]
-        assert list(rows) == [], table
+        assert rows(database, f"SELECT * FROM {table}") == [], table
 
 
 async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
-from wholefeed.store.sqlite.connection import fetch_value
 from wholefeed.store.store import Store
 from wholefeed.store.tables.segments import spread
 
 OTHER = "http://o.test/other"
 
 
-async def stored_segments(store: Store) -> int:
-    return int(await store._readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM block")))
+def stored_segments(database: Path) -> int:
+    ((count,),) = rows(database, "SELECT count(*) FROM block")
+    return int(count)
 
 
 async def a_published_feed(store: Store, documents: int = 3) -> int:
@@ -136,7 +137,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: Store) ->
 
 
 @pytest.mark.fault("66a")
-async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -> None:
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store, database: Path) -> None:
     """FAULTS 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:
@@ -147,15 +148,17 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -
             assert await publish(store, feed) is not None
             await store.upkeep.purge(now=NOW)
         assert await store.block(held.id) == before
-        assert await stored_segments(store) == 2
+        assert stored_segments(database) == 2
 
     await store.upkeep.purge(now=NOW)
-    assert await stored_segments(store) == 1
+    assert stored_segments(database) == 1
     with pytest.raises(StoreError, match="no segment"):
         await store.block(held.id)
 
 
-async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(store: Store) -> None:
+async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
+    store: Store, database: Path
+) -> None:
     """Row 66a: an answer that is being sent ends whole though its feed is deleted; then the segments go."""
     feed = await a_published_feed(store, 2)
     async with store.snapshot(feed) as snapshot:
@@ -168,14 +171,14 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(stor
             async with store.snapshot(feed):
                 pass
     await store.upkeep.purge(now=NOW)
-    assert await stored_segments(store) == 0
+    assert stored_segments(database) == 0
 
 
-async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Store) -> None:
+async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Store, database: Path) -> None:
     """Whoever is reading a feed's segments is not overtaken by their removal."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
-    with store._pins.reading(feed):
+    with store.upkeep.pins.reading(feed):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
         await publish(store, feed)
         await store.upkeep.purge(now=NOW)
@@ -184,17 +187,17 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Stor
         await store.block(old)
 
     await store.upkeep.purge(now=NOW)
-    assert await stored_segments(store) == 0
+    assert stored_segments(database) == 0
 
 
-async def test_retired_segments_are_removed_by_the_next_publication(store: Store) -> None:
+async def test_retired_segments_are_removed_by_the_next_publication(store: Store, database: Path) -> None:
     """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
     feed = await a_published_feed(store, 1)
     for n in range(4):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
         await publish(store, feed)
 
-        assert await stored_segments(store) == 2
+        assert stored_segments(database) == 2
 
 
 async def test_retired_segments_are_removed_at_start(database: Path) -> None:
@@ -203,10 +206,10 @@ async def test_retired_segments_are_removed_at_start(database: Path) -> None:
         feed = await a_published_feed(store, 1)
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
         await publish(store, feed)
-        assert await stored_segments(store) == 2
+        assert stored_segments(database) == 2
 
     async with Store.open(database) as store:
-        assert await stored_segments(store) == 1
+        assert stored_segments(database) == 1
 
 
 async def test_readers_see_only_whole_publications(store: Store) -> None:
