@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom, ids, publish_chain, rss
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.errors import StorageFullError
 
@@ -38,7 +39,7 @@ async def test_what_is_remembered_of_one_format_takes_no_place_of_the_others(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R8, R23, R25: also when the open memory document is full, and those behind it are the other's."""
-    monkeypatch.setattr("wholefeed.core.compose.remember.SEALED_ENTRIES", 3)
+    set_constant(monkeypatch, "SEALED_ENTRIES", 3)
     url = origin.url("/feed")
     for body in (atom(an_item("a", 1)), atom(an_item("b", 2)), rss(an_item("x", 3)), rss(an_item("y", 4))):
         origin.publish("/feed", body)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.feeds import an_item, atom, ids, rss
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Role
@@ -194,7 +195,7 @@ async def test_what_moves_from_page_to_page_is_remembered_once(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R6, R8: however often it moves."""
-    monkeypatch.setattr("wholefeed.core.compose.remember.SEALED_ENTRIES", 2)
+    set_constant(monkeypatch, "SEALED_ENTRIES", 2)
     url = origin.url("/feed")
     for newest in range(9, 24, 2):
         publish_pages(origin, newest)
@@ -370,7 +371,7 @@ async def test_a_feed_that_an_older_version_has_read_is_read_again(
     await proxy.whole(url)
     await proxy.refreshed(url)
     assert "if-none-match" in origin.requests[-1].headers
-    monkeypatch.setattr("wholefeed.service.refresh.refetch.PARSER_VERSION", PARSER_VERSION + 1)
+    set_constant(monkeypatch, "PARSER_VERSION", PARSER_VERSION + 1)
     await proxy.refreshed(url)
     assert "if-none-match" not in origin.requests[-1].headers
 

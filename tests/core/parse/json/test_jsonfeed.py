@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, slices
+from tests.patching import set_constant
 from wholefeed.core.model import FeedDocument, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.json import json_text, jsonfeed
 from wholefeed.core.parse.json.json_text import scan
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import MEMORY_URL, Family
@@ -198,21 +198,21 @@ def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_ite
 @pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
 def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS, limits: a digit and a comma become a hundred bytes, whatever else they turn out to be."""
-    monkeypatch.setattr(json_text, "MAX_VALUES", 8)
-    monkeypatch.setattr(json_text, "_MAX_QUOTES", 40)
+    set_constant(monkeypatch, "MAX_VALUES", 8)
+    set_constant(monkeypatch, "_MAX_QUOTES", 40)
     assert refused(f'{{"x":[{values}'.encode()).slug == "xml-limit"
 
 
 def test_what_stands_in_strings_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 43: braces and commas within content do not count towards the limit of values."""
-    monkeypatch.setattr(json_text, "MAX_VALUES", 12)
+    set_constant(monkeypatch, "MAX_VALUES", 12)
     document = read(feed({"id": "a", "content_text": "[{,\\" * 9}))
     assert len(document.entries) == 1
 
 
 def test_no_more_items_are_read_than_a_document_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 43: one item above the limit is refused with slug `xml-limit`, instead of cut without a word."""
-    monkeypatch.setattr(jsonfeed, "MAX_ENTRIES", 2)
+    set_constant(monkeypatch, "MAX_ENTRIES", 2)
     assert len(read(feed({"id": "a"}, {"id": "b"})).entries) == 2
     assert refused(feed({"id": "a"}, {"id": "b"}, {"id": "c"})).slug == "xml-limit"
 

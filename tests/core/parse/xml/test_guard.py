@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss, slices
+from tests.patching import set_constant
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import (
@@ -176,7 +177,7 @@ def test_five_million_elements_are_refused() -> None:
 
 def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 43: elements count within an entry too, so that a huge one cannot take all memory."""
-    monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_ELEMENTS", 10)
+    set_constant(monkeypatch, "MAX_ELEMENTS", 10)
 
     assert parse(atom(an_entry("<a/>" * 7)), URL).entries
     assert "10 elements" in refused(atom(an_entry("<a/>" * 8)), "xml-limit")
@@ -184,8 +185,8 @@ def test_the_number_of_elements_is_limited_inside_of_an_entry(monkeypatch: pytes
 
 def test_the_numbers_of_entries_and_of_head_children_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 43: a document may hold so many entries and head elements, and is refused with one more."""
-    monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_ENTRIES", 3)
-    monkeypatch.setattr("wholefeed.core.parse.xml.reader.MAX_HEAD_CHILDREN", 3)
+    set_constant(monkeypatch, "MAX_ENTRIES", 3)
+    set_constant(monkeypatch, "MAX_HEAD_CHILDREN", 3)
 
     assert len(parse(atom("<x/>" * 3 + an_entry("") * 3), URL).entries) == 3
     assert "3 entries" in refused(atom(an_entry("") * 4), "xml-limit")
@@ -257,7 +258,7 @@ def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pyt
         refused(body, "xml-limit")
         assert parse(body, URL, max_depth=sys.maxsize).entries
     for name in ("MAX_ENTRIES", "MAX_ELEMENTS", "MAX_HEAD_CHILDREN"):
-        monkeypatch.setattr(f"wholefeed.core.parse.xml.reader.{name}", 1)
+        set_constant(monkeypatch, name, 1)
     assert len(parse(atom(an_entry("<a/>") * 4, "<x/>" * 4), URL, max_depth=UNLIMITED).entries) == 4
 
 
@@ -309,7 +310,7 @@ def test_the_place_of_an_error_counts_from_one() -> None:
 
 def test_a_run_without_markup_is_measured_only_where_it_may_be_a_token() -> None:
     """Row 44: a long text is allowed; a tag beyond 1 MiB is found before the parser buffers it."""
-    assert not limits._has_long_run(b"<a>" * 1_000_000)
-    assert not limits._has_long_run(b"x" * (1 << 20))
-    assert limits._has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)
-    assert limits._has_long_run(b"<a>" * 100 + b"<" + b"x" * ((1 << 20) + 1) + b">")
+    assert not limits.has_long_run(b"<a>" * 1_000_000)
+    assert not limits.has_long_run(b"x" * (1 << 20))
+    assert limits.has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)
+    assert limits.has_long_run(b"<a>" * 100 + b"<" + b"x" * ((1 << 20) + 1) + b">")

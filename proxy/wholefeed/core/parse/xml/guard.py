@@ -84,7 +84,7 @@ class Guard:
             ParseError: The document is malformed or breaks a limit.
         """
         self.text = text
-        self.must_measure = self.is_limited and _has_long_run(text)
+        self.must_measure = self.is_limited and has_long_run(text)
         view = memoryview(text)
         position, size = 0, _CHUNK_BYTES
         while position < len(text):
@@ -233,7 +233,7 @@ def _reason(exc: ExpatError) -> str:
     return f"{str(exc).partition(':')[0]} (line {exc.lineno}, column {exc.offset + 1})"
 
 
-def _has_long_run(text: bytes) -> bool:
+def has_long_run(text: bytes) -> bool:
     """Whether so many bytes stand without a "<" that one start tag might be longer than a token may be."""
     position = 0
     while len(text) - position > MAX_TOKEN_CHARACTERS:

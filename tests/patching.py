@@ -1,0 +1,64 @@
+"""The constants of the program that a test changes: all of them, and why nothing else serves.
+
+    set_constant(monkeypatch, "REST_SECONDS", 0.01)
+
+A constant stands here when it is nobody's argument: it would have to be handed from the configuration down
+through several objects that have no use for it. What is handed to an object is given to it by the test
+(`tests.running.running` takes the parts of the application), and is not patched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One that tests change."""
+
+    reason: str
+    places: tuple[str, ...]
+    """Each module that reads it, in its own name, beside `wholefeed`."""
+
+
+_READ_MANY: Final = "a document that is larger than the true limit takes seconds to make and to read"
+_WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a socket"
+_MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
+
+CONSTANTS: Final = {
+    "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
+    "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
+    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.reader",)),
+    "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.reader", "core.parse.json.jsonfeed")),
+    "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.reader",)),
+    "MAX_VALUES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
+    "MAX_WAITING_PER_SITE": Constant(_MANY_WALKS, ("service.opening",)),
+    "MAX_WAITING_WALKS": Constant(_MANY_WALKS, ("service.opening",)),
+    "MAX_WIRE_BYTES": Constant("16 MB for each kind of answer", ("fetch.exchange",)),
+    "PARSER_VERSION": Constant(
+        "there is one version of the parser at a time",
+        (
+            "service.documents.reparse",
+            "service.documents.shapes",
+            "service.refresh.publish",
+            "service.refresh.refetch",
+        ),
+    ),
+    "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
+    "REST_SECONDS": Constant("a minute of rest", ("service.polling", "service.refresh.refreshes")),
+    "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remember",)),
+    "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.housekeeping",)),
+    "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
+    "_MAX_QUOTES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
+    "_STALLED_SECONDS": Constant(_WAIT_LONG, ("web.feed",)),
+    "_WRITER_PRAGMAS": Constant("hundreds of databases that nobody keeps", ("store.sqlite.connection",)),
+}  # fmt: skip
+
+
+def set_constant(patch: pytest.MonkeyPatch, name: str, value: object) -> None:
+    """Change a constant wherever it is read, until the patch is undone."""
+    for place in CONSTANTS[name].places:
+        patch.setattr(f"wholefeed.{place}.{name}", value)
