@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.room import BodyRoom
 
 
 @dataclass
@@ -75,6 +77,9 @@ async def a_fetcher(
     own_addresses: Callable[[str, int], bool] | None = None,
     ssl_context: ssl.SSLContext | None = None,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+    room: BodyRoom | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
     document_bytes: int = 1 << 20,
     **fetch: Any,
 ) -> AsyncIterator[Fetcher]:
@@ -88,5 +93,8 @@ async def a_fetcher(
         own_addresses=own_addresses,
         ssl_context=ssl_context,
         make_socket=make_socket,
+        room=room,
+        sleep=sleep,
+        jitter=jitter,
     ) as fetcher:
         yield fetcher

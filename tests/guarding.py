@@ -22,9 +22,9 @@ from yarl import URL
 
 from tests.fetchers import Names
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.store.sqlite import connection as connections
 
 
 class _WatchedSocket(socket.socket):
@@ -75,11 +75,8 @@ async def watched(
     config = a_config(path, fetch={"allow_networks": networks, **(fetch or {})}, **sections)
     opening = partial(Fetcher.open, resolver=names or Names(), make_socket=outlet, ssl_context=ssl_context)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Fetcher, "open", staticmethod(opening))
-        patch.setattr(
-            connections, "_WRITER_PRAGMAS", ("PRAGMA synchronous = OFF", "PRAGMA foreign_keys = ON")
-        )
-        async with running(config) as proxy:
+        set_constant(patch, "_WRITER_PRAGMAS", ("PRAGMA synchronous = OFF", "PRAGMA foreign_keys = ON"))
+        async with running(config, open_fetcher=opening) as proxy:
             yield proxy, outlet
 
 

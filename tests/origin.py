@@ -77,7 +77,8 @@ class Origin:
         self.running_requests = 0
         self.peak_requests = 0
         """The most requests that were being answered at once."""
-        self._tls = tls
+        self.tls = tls
+        """Shown from the next `start` on."""
         self._paths: dict[str, _Path] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,7 +96,7 @@ class Origin:
         """Listen. After `stop`, on the same port again."""
         assert self._server is None, "listens already"
         self._server = await asyncio.start_server(
-            self._serve, self.host, self.port, ssl=self._tls, limit=1 << 20, backlog=1024
+            self._serve, self.host, self.port, ssl=self.tls, limit=1 << 20, backlog=1024
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -205,7 +206,7 @@ class Origin:
 
     def url(self, path: str = "/") -> str:
         """Return the URL of a path."""
-        scheme = "http" if self._tls is None else "https"
+        scheme = "http" if self.tls is None else "https"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}{path}"
 

@@ -18,7 +18,7 @@ from wholefeed.app import make_app
 from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
-from wholefeed.web.keys import LISTENERS, SERVICE, STORE
+from wholefeed.web.keys import CONFIG, LISTENERS, SERVICE, STORE
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 
@@ -68,6 +68,10 @@ class Proxy:
     @property
     def service(self) -> FeedService:
         return self.app[SERVICE]
+
+    @property
+    def database(self) -> Path:
+        return Path(self.app[CONFIG].store.path)
 
     @property
     def store(self) -> Store:
@@ -142,10 +146,10 @@ def a_config(path: Path, **sections: Any) -> Config:
 
 
 @asynccontextmanager
-async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[Proxy]:
-    """Start the proxy and stop it at the end."""
+async def running(config: Config, clock: Clock | None = None, **parts: Any) -> AsyncIterator[Proxy]:
+    """Start the proxy and stop it at the end; `parts` are those that `make_app` takes."""
     clock = clock or Clock()
-    app = make_app(config, now=clock)
+    app = make_app(config, now=clock, **parts)
     async with TestClient(TestServer(app, host="127.0.0.1")) as client:
         app[LISTENERS].add([(client.host, client.port)])
         yield Proxy(client, clock)

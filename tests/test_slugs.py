@@ -95,7 +95,7 @@ def test_what_is_a_note_alone_answers_nothing(slug: str) -> None:
     assert LISTED[slug] == "missing"
 
 
-@pytest.mark.parametrize("table", [failures._IN_BODY, failures._BEFORE_BODY])
+@pytest.mark.parametrize("table", [failures.IN_BODY, failures.BEFORE_BODY])
 def test_failures_of_the_wire_answer_as_the_page_says(table: tuple[failures._Row, ...]) -> None:
     """The status that docs/faults.md gives for a failure of a connection is the one that readers get."""
     for _, error, slug, _ in table:

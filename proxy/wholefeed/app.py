@@ -8,8 +8,9 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -20,7 +21,6 @@ from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.guard.addresses import OwnAddresses
 from wholefeed.fetch.sites import site_of
 from wholefeed.server.buckets import Buckets
 from wholefeed.server.clients import TrustedProxies
@@ -51,16 +51,27 @@ SWITCH_SECONDS: Final = 0.0005
 times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
 
 
+OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
+"""`Fetcher.open`, or what does the same with parts that are given to it."""
+
 ShowProgress = Callable[[Mapping[str, Any]], None]
 """Is told the status object about twice a second."""
 
 
-def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.Application:
+def make_app(
+    config: Config,
+    *,
+    now: Callable[[], float] = time.time,
+    open_fetcher: OpenFetcher = Fetcher.open,
+    walks: WalkTurns | None = None,
+) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
     Args:
         config: The configuration.
         now: The time that freshness and attempts are counted by, in epoch seconds.
+        open_fetcher: Opens what asks publishers.
+        walks: How many walks use the network at once.
     """
     app = web.Application(middlewares=MIDDLEWARES)
     app[CONFIG] = config
@@ -71,7 +82,8 @@ def make_app(config: Config, *, now: Callable[[], float] = time.time) -> web.App
         app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
-        async with open_service(config, now=now, own_addresses=app[LISTENERS].include) as (store, service):
+        opening = partial(open_fetcher, own_addresses=app[LISTENERS].include)
+        async with open_service(config, now=now, open_fetcher=opening, walks=walks) as (store, service):
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
@@ -108,9 +120,12 @@ async def open_service(
     config: Config,
     *,
     now: Callable[[], float] = time.time,
-    own_addresses: OwnAddresses | None = None,
+    open_fetcher: OpenFetcher = Fetcher.open,
+    walks: WalkTurns | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
+
+    Args as for `make_app`.
 
     Raises:
         StoreError: The database cannot be used.
@@ -119,9 +134,7 @@ async def open_service(
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(Path(config.store.path)))
-        fetcher = await stack.enter_async_context(
-            Fetcher.open(config.fetch, config.limits, own_addresses=own_addresses)
-        )
+        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
         service = FeedService(
             Workshop(
                 store=store,
@@ -129,7 +142,7 @@ async def open_service(
                 config=config,
                 site_of=site_of,
                 now=now,
-                walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE),
+                walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE) if walks is None else walks,
             )
         )
         stack.push_async_callback(service.close)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,17 @@ from tests.answers import BODY_DRIP, ENDLESS_1XX, ENDLESS_BODY, HEADER_DRIP, Ans
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed import app
 from wholefeed.errors import PublisherTimeoutError
 from wholefeed.fetch import exchange
+from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
-from wholefeed.fetch.hosts.gate import HostGate
+from wholefeed.fetch.hosts.gate import HostGate, Visit
 from wholefeed.service import opening
 from wholefeed.service.unopened import MAX_UNOPENED, Unopened
+from wholefeed.service.walk.turns import WalkTurns
 
 DEAD = "http://nowhere.example/feed"
 
@@ -38,8 +43,30 @@ def failures(logs: list[Any]) -> list[str]:
     return [log["slug"] for log in logs if log["event"] == "document.failed"]
 
 
-def gate_of(proxy: Proxy) -> HostGate:
-    return proxy.service._shop.source._fetcher._gate
+class Turns(WalkTurns):
+    """Knows how many walks wait for theirs."""
+
+    waiting = 0
+
+    @asynccontextmanager
+    async def turn(self, site: str) -> AsyncIterator[None]:
+        self.waiting += 1
+        async with super().turn(site):
+            self.waiting -= 1
+            yield
+
+
+class CrowdedGate(HostGate):
+    """Has room in its queue for every other request."""
+
+    asked = 0
+
+    @asynccontextmanager
+    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Visit]:
+        self.asked += 1
+        self.max_waiting_per_host = self.asked % 2
+        async with super().slot(host, port, url=url) as visit:
+            yield visit
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -214,16 +241,16 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
 ) -> None:
     """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
     assert (app.MAX_WALKS, opening.MAX_WAITING_WALKS) == (16, 64)
-    monkeypatch.setattr(opening, "MAX_WAITING_WALKS", 2)
-    monkeypatch.setattr("wholefeed.app.MAX_WALKS", 1)
+    set_constant(monkeypatch, "MAX_WAITING_WALKS", 2)
+    turns = Turns(in_all=1, per_site=1)
     for number in range(5):
         older = "/slow" if number else None
         origin.publish(f"/{number}", atom(an_item("a"), prev_archive=older))
-    async with running(a_config(tmp_path)) as proxy:
+    async with running(a_config(tmp_path), walks=turns) as proxy:
         with origin.held("/slow"):
             stored = await proxy.get(origin.url("/0"))
             walking = [asyncio.create_task(proxy.get(origin.url(f"/{number}"))) for number in (1, 2, 3)]
-            await until(lambda: proxy.service._refreshes.waiting == 2)
+            await until(lambda: turns.waiting == 2)
             refused = await proxy.get(origin.url("/4"))
             assert (refused.status, slug(refused)) == (503, "overloaded")
             assert int(refused.headers["Retry-After"]) > 0
@@ -237,16 +264,15 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
 ) -> None:
     """The feeds of one slow site use up their own share of walks; another publisher's feed is walked."""
     assert (app.MAX_WALKS_PER_SITE, opening.MAX_WAITING_PER_SITE) == (8, 32)
-    monkeypatch.setattr("wholefeed.app.MAX_WALKS_PER_SITE", 1)
-    monkeypatch.setattr("wholefeed.app.MAX_WALKS", 2)
-    monkeypatch.setattr(opening, "MAX_WAITING_PER_SITE", 2)
+    turns = Turns(in_all=2, per_site=1)
+    set_constant(monkeypatch, "MAX_WAITING_PER_SITE", 2)
     for number in range(4):
         origin.publish(f"/{number}", atom(an_item("a"), prev_archive="/slow"))
-    async with running(a_config(tmp_path)) as proxy, Origin("127.0.0.2") as other:
+    async with running(a_config(tmp_path), walks=turns) as proxy, Origin("127.0.0.2") as other:
         expected = publish_chain(other, archives=1)
         with origin.held("/slow"):
             walking = [asyncio.create_task(proxy.get(origin.url(f"/{number}"))) for number in range(3)]
-            await until(lambda: proxy.service._refreshes.waiting == 2)
+            await until(lambda: turns.waiting == 2)
             refused = await proxy.get(origin.url("/3"))
             assert (refused.status, slug(refused)) == (503, "overloaded")
             async with asyncio.timeout(20):
@@ -254,22 +280,22 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(
             assert (reply.state, ids(reply.body)) == ("complete", expected)
         assert [(await task).status for task in walking] == [200] * 3
         await proxy.settled()
-        assert len(proxy.service._shop.walks) == 0
+        assert len(turns) == 0
 
 
 async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remembered(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, origin: Origin
 ) -> None:
     """Beyond the queue of a host a reader gets 503 with Retry-After, and the feed when it asks later."""
-    monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 1)
+    queue = HostGate(concurrency=32, per_host=1, max_waiting_per_host=1)
     for name in "abcd":
         origin.publish(f"/{name}", atom(an_item(name)))
-    async with running(a_config(tmp_path, fetch={"concurrency_per_host": 1})) as proxy:
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
         with origin.held("/a") as gate:
             first = asyncio.create_task(proxy.get(origin.url("/a")))
             await gate.reached()
             second = asyncio.create_task(proxy.get(origin.url("/b")))
-            await until(lambda: gate_of(proxy)._waiting == 1)
+            await until(lambda: queue.waiting == 1)
             refused = await proxy.get(origin.url("/c"))
             async with Origin("127.0.0.2") as other:
                 other.publish("/d", atom(an_item("d")))
@@ -280,49 +306,36 @@ async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remem
 
 
 async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_there_is(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, origin: Origin
 ) -> None:
     """It is no failure of the publisher's: nothing was asked."""
     origin.publish("/a", atom(an_item("a")))
-    async with running(a_config(tmp_path)) as proxy:
+    queue = HostGate(concurrency=32, per_host=4)
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
         await proxy.whole(origin.url("/a"))
         origin.publish("/a", atom(an_item("a"), an_item("b")))
-        with monkeypatch.context() as patch:
-            patch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 0)
-            for _ in range(3):
-                proxy.clock.advance(86_400)
-                reply = await proxy.get(origin.url("/a"))
-                assert (reply.status, ids(reply.body)) == (200, ["a"])
-                assert reply.reconstruction.endswith(";stale")
-            assert (await proxy.status(origin.url("/a")))["failure"] is None
+        queue.max_waiting_per_host = 0
+        for _ in range(3):
+            proxy.clock.advance(86_400)
+            reply = await proxy.get(origin.url("/a"))
+            assert (reply.status, ids(reply.body)) == (200, ["a"])
+            assert reply.reconstruction.endswith(";stale")
+        assert (await proxy.status(origin.url("/a")))["failure"] is None
+        queue.max_waiting_per_host = 1
         proxy.clock.advance(10)
         reply = await proxy.get(origin.url("/a"))
         assert set(ids(reply.body)) == {"a", "b"}
         assert not reply.reconstruction.endswith(";stale")
 
 
-async def test_a_walk_waits_until_the_queue_has_room(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Origin) -> None:
     """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
-    monkeypatch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", 0)
-    monkeypatch.setattr("wholefeed.fetch.hosts.gate.RETRY_AFTER_SECONDS", 0.05)
-    queued = [0]
+    queue = CrowdedGate(concurrency=32, per_host=4, retry_after_seconds=0.05)
     expected = publish_chain(origin, archives=2)
-    async with running(a_config(tmp_path)) as proxy:
-        gate = gate_of(proxy)
-        turn = gate._turn
-
-        async def crowded(*args: Any) -> Any:
-            queued[0] += 1
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("wholefeed.fetch.hosts.gate.MAX_WAITING_PER_HOST", queued[0] % 2)
-                return await turn(*args)
-
-        monkeypatch.setattr(gate, "_turn", crowded)
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
         reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, ids(reply.body)) == ("complete", expected)
-    assert queued[0] > 3
+    assert queue.asked > 3
 
 
 # Documents that do not end

@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,13 +23,15 @@ from structlog.testing import capture_logs
 from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.processes import serving
-from tests.running import Proxy, a_config, running
-from tests.sqlite_faults import check_database
+from tests.running import Clock, Proxy, a_config, running
+from tests.sqlite_faults import check_database, rows
 from wholefeed.config.tables import LogConfig
 from wholefeed.errors import StoreError
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.hosts.gate import HostGate
 from wholefeed.logs import configure_logging
-from wholefeed.store.sqlite.connection import fetch_all
 
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
@@ -81,15 +84,14 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
     publish_large(origin, "a", LARGE)
     url = origin.url("/large")
     await proxy.whole(url)
-    monkeypatch.setattr("wholefeed.web.feed._STALLED_SECONDS", 1.0)
+    set_constant(monkeypatch, "_STALLED_SECONDS", 1.0)
     _, writer = await stalled(proxy)
     with capture_logs(processors=[merge_contextvars]) as lines:
         writer.write(request_for(url))
         await asyncio.sleep(0.3)
         assert not [line for line in lines if line["event"] == "request.answered"], "it did not stall"
-        assert not any(db.in_transaction for db in proxy.store._readers._connections)
-        (checkpoint,) = await fetch_all(proxy.store._writer._db, "PRAGMA wal_checkpoint(TRUNCATE)")
-        assert tuple(checkpoint) == (0, 0, 0)
+        # Refused (1, …) for as long as anyone reads from the log.
+        assert rows(proxy.database, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
         assert (await until_logged(lines, "request.answered"))["aborted"] is True
     writer.transport.abort()
 
@@ -203,17 +205,16 @@ async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
 
 @pytest.mark.fault("75")
 async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, origin: Origin
 ) -> None:
     """Whole, as they were, stale; the publisher is asked less and less."""
-    monkeypatch.setattr(
-        "wholefeed.fetch.hosts.breaker.PAUSE_SECONDS", 0.0
-    )  # of real time, which does not pass here
+    clock = Clock()
+    opening = partial(Fetcher.open, gate=HostGate(concurrency=32, per_host=4, clock=clock))
     expected = publish_chain(origin, archives=2)
     origin.publish("/partial", atom(an_item("p", 2), prev_archive="/gone"))
     origin.publish("/plain", atom(an_item("q", 1)))
     urls = [origin.url(path) for path in ("/feed", "/partial", "/plain")]
-    async with running(a_config(tmp_path)) as proxy:
+    async with running(a_config(tmp_path), clock, open_fetcher=opening) as proxy:
         before = {url: await proxy.whole(url) for url in urls}
         await origin.stop()
         for _ in range(24):

@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import aiohttp
+import aiosqlite
 import pytest
 from structlog.testing import capture_logs
 
@@ -33,7 +34,7 @@ NEW = ["e8", "e7", *OLD]
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
     made = SqliteFaults()
-    monkeypatch.setattr("wholefeed.store.sqlite.connection.aiosqlite.connect", made.connect)
+    monkeypatch.setattr(aiosqlite, "connect", made.connect)
     return made
 
 
@@ -99,7 +100,7 @@ def settled_archives(path: Path) -> set[str]:
     return {"/archive/" + url.rpartition("/")[2] for (url,) in rows}
 
 
-async def check_recovery(proxy: Proxy, origin: Origin, settled: set[str]) -> None:
+async def check_recovery(proxy: Proxy, origin: Origin, faults: SqliteFaults, settled: set[str]) -> None:
     """Nothing is lost or fetched again, no connection is in a transaction, and the feed becomes right."""
     url = origin.url("/feed")
     origin.forget_requests()
@@ -110,7 +111,7 @@ async def check_recovery(proxy: Proxy, origin: Origin, settled: set[str]) -> Non
     assert (reply.state, ids(reply.body)) == ("complete", NEW)
     assert not origin.counts().keys() & settled, "a settled archive is never fetched again"
     assert max(origin.counts().values()) <= 3
-    assert not any(db.in_transaction for db in (proxy.store._writer._db, *proxy.store._readers._connections))
+    assert not faults.are_in_transaction
     assert (await proxy.ask("GET", "/readyz")).status == 200
 
 
@@ -151,11 +152,11 @@ async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
             is_damaged = (await proxy.ask("GET", "/readyz")).status == 503
             assert is_damaged == (was_hit and name == "SQLITE_CORRUPT")
             if not is_damaged:
-                await check_recovery(proxy, origin, settled)
+                await check_recovery(proxy, origin, faults, settled)
         if is_damaged:  # it is not written to any more: somebody has to look after it
             async with running(a_patient_config(path.parent)) as proxy:
                 proxy.clock.advance(4000)
-                await check_recovery(proxy, origin, settled)
+                await check_recovery(proxy, origin, faults, settled)
         check_database(path)
         if not was_hit:
             break

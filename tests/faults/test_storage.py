@@ -16,7 +16,7 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.processes import can_mount, serving, with_mount
 from tests.running import Proxy, Reply, a_config, running
-from tests.sqlite_faults import check_database
+from tests.sqlite_faults import Connections, check_database
 from wholefeed.cli.main import main
 from wholefeed.errors import StoreDamagedError
 from wholefeed.store.sqlite.migrate import APPLICATION_ID
@@ -240,7 +240,7 @@ def damage(path: Path, table: str) -> None:
 
 @pytest.mark.fault("71")
 async def test_a_locked_database_serves_and_asks_whoever_it_cannot_serve_to_come_back(
-    tmp_path: Path, origin: Origin
+    tmp_path: Path, origin: Origin, connections: Connections
 ) -> None:
     """Row 71: while another process locks the file, stored feeds are served and others get 503 with
     Retry-After."""
@@ -249,7 +249,7 @@ async def test_a_locked_database_serves_and_asks_whoever_it_cannot_serve_to_come
     known, unknown = origin.url("/feed"), origin.url("/other")
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(known)
-        await proxy.store._writer._db.execute("PRAGMA busy_timeout = 0")
+        await connections.writer.execute("PRAGMA busy_timeout = 0")
         new = publish_chain(origin, archives=3)
         with closing(sqlite3.connect(tmp_path / "wholefeed.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

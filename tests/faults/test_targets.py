@@ -19,6 +19,7 @@ import trustme
 from aiohttp.abc import ResolveResult
 from structlog.testing import capture_logs
 
+from tests.answers import Redirect
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names
 from tests.guarding import asked_for, watched
@@ -156,12 +157,10 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(
     """FAULTS 13, ARC; it heals when the publisher does."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
         names = publish_chain(origin, archives=2)
-        healthy = origin._paths["/archive/1"].published
-        assert healthy is not None
-        origin.redirect("/archive/1", location)
+        origin.fault("/archive/1", Redirect(location))
         reply = await proxy.whole(origin.url("/feed"))
         status = await proxy.status(origin.url("/feed"))
-        origin.answer("/archive/1", healthy)
+        origin.heal("/archive/1")
         healed = await proxy.refreshed(origin.url("/feed"))
     assert (reply.status, reply.state) == (200, "partial")
     assert set(names[:4]) < set(ids(reply.body))

@@ -185,15 +185,13 @@ class Certified:
 
     async def _show(self, certificate: ssl.SSLContext) -> None:
         await self.origin.stop()
-        self.origin._tls = certificate
+        self.origin.tls = certificate
         await self.origin.start()
 
 
 @pytest.mark.fault("34")
 @pytest.mark.parametrize("name", ["expired", "wrong name", "unknown authority"])
-async def test_row_34_a_certificate_that_is_not_valid(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+async def test_row_34_a_certificate_that_is_not_valid(tmp_path: Path, origin: Origin, name: str) -> None:
     """Row 34: an expired, misnamed or unknown certificate is `tls-certificate`, and nothing is taken from
     it."""
     authority, other = trustme.CA(), trustme.CA()
@@ -209,8 +207,11 @@ async def test_row_34_a_certificate_that_is_not_valid(
     shown = {each: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for each in certificates}
     for each, certificate in certificates.items():
         certificate.configure_cert(shown[each])
-    monkeypatch.setattr("wholefeed.app.Fetcher.open", partial(Fetcher.open, ssl_context=trust))
-    async with Origin("127.0.0.2", tls=shown["good"]) as struck, running(a_config(tmp_path)) as proxy:
+    opening = partial(Fetcher.open, ssl_context=trust)
+    async with (
+        Origin("127.0.0.2", tls=shown["good"]) as struck,
+        running(a_config(tmp_path), open_fetcher=opening) as proxy,
+    ):
         fault = Certified(struck, shown["good"], shown[name])
         await strikes(proxy, origin, fault, Case(name, Status(500), "tls-certificate"))
 

@@ -36,6 +36,7 @@ from tests.answers import (
 )
 from tests.fetchers import Names, a_fetcher
 from tests.origin import Origin
+from tests.patching import set_constant
 from wholefeed.errors import DocumentError, PublisherStatusError, PublisherTimeoutError
 from wholefeed.fetch import exchange
 from wholefeed.fetch.failures import failure_of
@@ -79,8 +80,7 @@ async def test_a_refused_connection_fails_after_the_tries_that_are_allowed() -> 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async with a_fetcher(retries=2) as fetcher:
-        fetcher._sleep = sleep
+    async with a_fetcher(retries=2, sleep=sleep) as fetcher:
         error = await error_of(fetcher, url)
     assert (error.slug, error.answer_status) == ("connection-failed", 502)
     assert len(pauses) == 2
@@ -96,8 +96,7 @@ async def test_a_publisher_that_is_back_in_a_moment_is_fetched() -> None:
     async def sleep(_: float) -> None:
         await origin.start()
 
-    async with a_fetcher(retries=1) as fetcher:
-        fetcher._sleep = sleep
+    async with a_fetcher(retries=1, sleep=sleep) as fetcher:
         assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
     await origin.stop()
 
@@ -159,7 +158,7 @@ async def test_a_drip_is_given_up_when_it_is_slower_than_a_kibibyte_a_second(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS 30."""
-    monkeypatch.setattr(exchange, "RATE_GRACE_SECONDS", 0.2)
+    set_constant(monkeypatch, "RATE_GRACE_SECONDS", 0.2)
     origin.answer("/feed", BODY_DRIP)
     started = time.monotonic()
     async with a_fetcher(document_timeout_seconds=30) as fetcher:
@@ -179,7 +178,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_it_incomplete() -> None:
 def test_the_minimum_rate_counts_after_ten_seconds() -> None:
     """FAULTS 30."""
     now = 0.0
-    floor = exchange._RateFloor(lambda: now)
+    floor = exchange.RateFloor(lambda: now)
     now = 10.0
     floor.check(0)
     now = 11.0
@@ -205,7 +204,7 @@ async def test_a_body_over_the_wire_limit_is_refused(
 ) -> None:
     """FAULTS, limits: 16 MiB on the wire, whatever it decodes to."""
     assert exchange.MAX_WIRE_BYTES == 16 << 20
-    monkeypatch.setattr(exchange, "MAX_WIRE_BYTES", 1 << 20)
+    set_constant(monkeypatch, "MAX_WIRE_BYTES", 1 << 20)
     announced = Raw(OK + b"Content-Length: 1048577\r\n\r\n")
     origin.answer("/feed", announced if answer == "announced" else ENDLESS_BODY)
     async with a_fetcher(document_bytes=1 << 30) as fetcher, asyncio.timeout(10):
@@ -515,7 +514,7 @@ async def test_an_error_page_that_does_not_end_is_not_waited_for(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row 30: a 404 whose page stalls is told as 404 at once, and its connection is closed."""
-    monkeypatch.setattr(exchange, "_DRAIN_SECONDS", 0.1)
+    set_constant(monkeypatch, "_DRAIN_SECONDS", 0.1)
     origin.answer("/feed", Silence(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno"))
     async with a_fetcher() as fetcher, asyncio.timeout(10):
         assert (await error_of(fetcher, origin.url("/feed"))).publisher_status == 404
@@ -530,8 +529,7 @@ async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Orig
         """Goes on at once."""
 
     url = origin.url("/feed").replace("http:", "https:")
-    async with a_fetcher(retries=1, connect_timeout_seconds=0.2) as fetcher, asyncio.timeout(10):
-        fetcher._sleep = sleep
+    async with a_fetcher(retries=1, connect_timeout_seconds=0.2, sleep=sleep) as fetcher, asyncio.timeout(10):
         error = await error_of(fetcher, url)
     assert (error.slug, error.answer_status) == ("timeout", 504)
     assert origin.total_connections == 2

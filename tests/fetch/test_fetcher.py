@@ -271,8 +271,8 @@ async def test_a_busy_publisher_is_asked_again(origin: Origin) -> None:
     """fetch.retries: a 503 is tried again after growing pauses, and the reader gets the feed."""
     origin.publish("/feed", FEED)
     origin.fault("/feed", Status(503), times=2)
-    async with a_fetcher(retries=2) as fetcher:
-        fetcher._sleep = slept = Slept()
+    slept = Slept()
+    async with a_fetcher(retries=2, sleep=slept) as fetcher:
         assert (await fetcher.fetch(origin.url("/feed"))).body == FEED
     assert len(slept.seconds) == 2
     assert 0.25 <= slept.seconds[0] <= 0.5 <= slept.seconds[1] <= 1
@@ -281,8 +281,8 @@ async def test_a_busy_publisher_is_asked_again(origin: Origin) -> None:
 async def test_tries_end(origin: Origin) -> None:
     """fetch.retries: after the last try the publisher's error is told, and it is asked no more."""
     origin.answer("/feed", Status(502))
-    async with a_fetcher(retries=2) as fetcher:
-        fetcher._sleep = slept = Slept()
+    slept = Slept()
+    async with a_fetcher(retries=2, sleep=slept) as fetcher:
         error = await error_of(fetcher, origin.url("/feed"))
     assert (error.slug, error.publisher_status, len(origin.requests)) == ("publisher-status", 502, 3)
     assert len(slept.seconds) == 2
@@ -301,9 +301,8 @@ async def test_what_will_not_change_is_asked_once(origin: Origin, status: int) -
 async def test_no_try_begins_that_the_time_of_the_document_has_no_room_for(origin: Origin) -> None:
     """Row 30: retries keep within fetch.document_timeout_seconds."""
     origin.answer("/feed", Status(503))
-    async with a_fetcher(retries=5, document_timeout_seconds=1.0) as fetcher:
-        fetcher._sleep = slept = Slept()
-        fetcher._jitter = lambda: 0.0
+    slept = Slept()
+    async with a_fetcher(retries=5, document_timeout_seconds=1.0, sleep=slept, jitter=float) as fetcher:
         await error_of(fetcher, origin.url("/feed"))
     assert slept.seconds == [0.5]
 

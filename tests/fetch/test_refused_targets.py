@@ -12,6 +12,7 @@ from tests.fetchers import Names, SilentNames, SocketSpy, a_fetcher
 from tests.origin import Origin
 from wholefeed.errors import DocumentError, ForbiddenTargetError, LoopDetectedError, PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.guard.addresses import GuardedResolver
 
 NAMES = {
     "inside.example": ("10.0.0.1", "fd00::1"),
@@ -97,13 +98,11 @@ async def test_a_link_that_names_no_target_is_refused(url: str) -> None:
     assert (spy.opened, names.asked) == (0, [])
 
 
-async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket() -> None:
+async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS 11: DNS rebinding; whatever the resolver let through, the socket's guard has the last word."""
     spy = SocketSpy()
+    monkeypatch.setattr(GuardedResolver, "resolve", Names(NAMES).resolve)
     async with a_fetcher(allow_networks=(), make_socket=spy) as fetcher:
-        connector = fetcher._exchange._session.connector
-        assert connector is not None
-        connector._resolver = Names(NAMES)  # type: ignore[attr-defined]
         error = await error_of(fetcher, "http://inside.example/")
     assert isinstance(error, ForbiddenTargetError)
     assert spy.opened == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import a_config, running
 from wholefeed.errors import DocumentError, QueueFullError
-from wholefeed.fetch import exchange
+from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.room import TOTAL_BYTES, BodyRoom, Share
 
 URL = "http://a.example/"
@@ -150,8 +152,8 @@ async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) ->
     """Memory counts as taken while a fetched body is in use, and is free when it is dropped."""
     origin.publish("/feed", b"<feed>" + bytes(3 << 20))
     origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
-    async with a_fetcher(document_bytes=8 << 20) as fetcher:
-        room = fetcher._room
+    room = BodyRoom()
+    async with a_fetcher(document_bytes=8 << 20, room=room) as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
         coded = await fetcher.fetch(origin.url("/coded"))
         assert room.free_bytes == TOTAL_BYTES - len(fetched.body) - len(coded.body)
@@ -164,40 +166,40 @@ async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) ->
 async def test_the_room_comes_back_when_a_fetch_fails(origin: Origin) -> None:
     """Row 30: a body that turns out too large leaves nothing counted behind."""
     origin.publish("/feed", bytes(3 << 20))
-    async with a_fetcher(document_bytes=2 << 20) as fetcher:
+    room = BodyRoom()
+    async with a_fetcher(document_bytes=2 << 20, room=room) as fetcher:
         with pytest.raises(DocumentError):
             await fetcher.fetch(origin.url("/feed"))
-        assert fetcher._room.free_bytes == TOTAL_BYTES
+        assert room.free_bytes == TOTAL_BYTES
 
 
 async def test_a_walk_along_large_documents_needs_no_more_room_than_there_is(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two feeds, each with more fetched ahead than there is room for: both come whole."""
-    monkeypatch.setattr(exchange, "LARGE_BYTES", 100)
+    set_constant(monkeypatch, "LARGE_BYTES", 100)
     expected = publish_chain(origin, archives=12)
-    async with Origin("127.0.0.2") as other, running(a_config(tmp_path)) as proxy:
+    room = BodyRoom(total_bytes=1500, retry_after_seconds=0.01)  # a document has about 900 bytes
+    opening = partial(Fetcher.open, room=room)
+    async with Origin("127.0.0.2") as other, running(a_config(tmp_path), open_fetcher=opening) as proxy:
         publish_chain(other, archives=12)
-        fetcher = proxy.service._shop.source._fetcher
-        fetcher._room.total_bytes = fetcher._room.free_bytes = 1500  # a document has about 900 bytes
-        monkeypatch.setattr("wholefeed.fetch.room.RETRY_AFTER_SECONDS", 0.01)
         replies = await asyncio.gather(*(proxy.whole(each.url("/feed")) for each in (origin, other)))
         assert [(reply.state, ids(reply.body)) for reply in replies] == [("complete", expected)] * 2
         await proxy.settled()
         gc.collect()
         await asyncio.sleep(0.01)
-        assert fetcher._room.free_bytes == 1500
+        assert room.free_bytes == 1500
 
 
 async def test_a_feed_that_there_is_no_room_for_is_refused_and_asked_again(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without memory for its body a new feed is 503 with Retry-After, and is fetched when there is some."""
-    monkeypatch.setattr(exchange, "LARGE_BYTES", 100)
+    set_constant(monkeypatch, "LARGE_BYTES", 100)
     origin.publish("/feed", atom(an_item("a")))
-    async with running(a_config(tmp_path)) as proxy:
-        room = proxy.service._shop.source._fetcher._room
-        room.free_bytes, room.wait_seconds = 0, 0.05
+    room = BodyRoom(wait_seconds=0.05)
+    assert await room.take(TOTAL_BYTES, is_ahead=False)
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, room=room)) as proxy:
         refused = await proxy.get(origin.url("/feed"))
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
         room.give_back(TOTAL_BYTES)

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 
 MAX_BYTES = 1 << 20
@@ -75,7 +76,7 @@ async def test_feeds_that_could_not_be_evicted_are_looked_at_again(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All were asked for just now; nothing grows afterwards."""
-    monkeypatch.setattr("wholefeed.service.housekeeping._AGAIN_SECONDS", 0.05)
+    set_constant(monkeypatch, "_AGAIN_SECONDS", 0.05)
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
         for url in urls:
@@ -94,7 +95,7 @@ async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Ori
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
         for url in urls:
             await asked_in_turn(proxy, [url])
-            await proxy.service._house.make_room()
+            await proxy.service.make_room()
         assert names[-1] in await known(proxy)
         assert len(await known(proxy)) < 6
     assert (tmp_path / "wholefeed.db").stat().st_size < 2 * MAX_BYTES
@@ -106,7 +107,7 @@ async def test_the_feed_asked_for_last_stays_however_large(tmp_path: Path, origi
     async with running(a_config(tmp_path, store={"max_bytes": 1 << 18})) as proxy:
         await asked_in_turn(proxy, [url])
         proxy.clock.advance(24 * HOUR)
-        await proxy.service._house.make_room()
+        await proxy.service.make_room()
         assert await proxy.store.upkeep.used_bytes() > 1 << 18
         assert await known(proxy) == {"a"}
 
@@ -125,7 +126,7 @@ async def test_a_feed_that_is_being_refreshed_or_sent_stays(tmp_path: Path, orig
             await gate.reached()
             async with proxy.store.snapshot(feeds[urls[1]]) as snapshot:
                 proxy.clock.advance(HOUR)
-                await proxy.service._house.make_room()
+                await proxy.service.make_room()
                 assert await known(proxy) == {"a", "b", "d"}
                 assert [await proxy.store.block(segment.id) for segment in snapshot.segments]
             gate.release()
@@ -148,7 +149,7 @@ async def test_a_feed_evicted_while_it_is_asked_for_is_fetched_again(tmp_path: P
             readers = [asyncio.create_task(read(url)) for url in urls]
             for _ in range(5):
                 proxy.clock.advance(HOUR)
-                await proxy.service._house.make_room()
+                await proxy.service.make_room()
                 await asyncio.sleep(0.005)
             assert await asyncio.gather(*readers) == [20] * 3
 
@@ -158,6 +159,6 @@ async def test_nothing_is_evicted_where_no_size_is_set(tmp_path: Path, origin: O
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path)) as proxy:
         await asked_in_turn(proxy, urls)
-        await proxy.service._house.make_room()
+        await proxy.service.make_room()
         assert await known(proxy) == {"a", "b", "c", "d"}
         assert await proxy.store.upkeep.used_bytes() > MAX_BYTES

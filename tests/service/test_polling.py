@@ -15,11 +15,13 @@ from structlog.testing import capture_logs
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StorageFullError, StoreError
 from wholefeed.service.polling import MAX_POLLS
 from wholefeed.service.refresh.refetch import Refetch
 from wholefeed.service.refresh.refreshes import Refreshes
+from wholefeed.service.walk.turns import WalkTurns
 
 STALE_SECONDS = 1000.0
 """More than the default freshness, and more than the interval of these tests."""
@@ -31,16 +33,21 @@ LOOKS_SECONDS = 0.2
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let turns and rests last no longer than a test can wait."""
-    monkeypatch.setattr("wholefeed.service.polling.LONGEST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr("wholefeed.service.polling.REST_SECONDS", 0.01)
-    monkeypatch.setattr("wholefeed.service.refresh.refreshes.REST_SECONDS", 0.01)
+    set_constant(monkeypatch, "LONGEST_PAUSE_SECONDS", 0.01)
+    set_constant(monkeypatch, "REST_SECONDS", 0.01)
 
 
 @asynccontextmanager
 async def polling(
-    path: Path, clock: Clock | None = None, *, poll_seconds: float = 600, **sections: Any
+    path: Path,
+    clock: Clock | None = None,
+    *,
+    poll_seconds: float = 600,
+    walks: WalkTurns | None = None,
+    **sections: Any,
 ) -> AsyncIterator[Proxy]:
-    async with running(a_config(path, history={"poll_seconds": poll_seconds}, **sections), clock) as proxy:
+    config = a_config(path, history={"poll_seconds": poll_seconds}, **sections)
+    async with running(config, clock, walks=walks) as proxy:
         yield proxy
 
 
@@ -168,10 +175,9 @@ async def test_a_poll_that_waits_for_its_walk_keeps_no_reader_out(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A walk that no reader waits for counts for nothing where readers are refused (503)."""
-    monkeypatch.setattr("wholefeed.app.MAX_WALKS", 1)
-    monkeypatch.setattr("wholefeed.service.opening.MAX_WAITING_WALKS", 1)
-    url = origin.url("/feed")
-    async with Origin("127.0.0.2") as other, polling(tmp_path) as proxy:
+    set_constant(monkeypatch, "MAX_WAITING_WALKS", 1)
+    url, walks = origin.url("/feed"), WalkTurns(in_all=1, per_site=1)
+    async with Origin("127.0.0.2") as other, polling(tmp_path, walks=walks) as proxy:
         publish_chain(origin, archives=1)
         await proxy.whole(url)
         origin.forget_requests()
@@ -349,7 +355,7 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
         async def full(*_: object, **__: object) -> None:
             raise StorageFullError("the volume is full")
 
-        monkeypatch.setattr("wholefeed.service.polling.REST_SECONDS", 1.0)
+        set_constant(monkeypatch, "REST_SECONDS", 1.0)
         with capture_logs() as lines, monkeypatch.context() as broken:
             broken.setattr(proxy.store, "put_documents", full)
             proxy.clock.advance(STALE_SECONDS)

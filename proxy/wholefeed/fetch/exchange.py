@@ -153,7 +153,7 @@ class Answer:
         return kept
 
 
-class _RateFloor:
+class RateFloor:
     """The slowest that a body may come (FAULTS row 30)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -239,7 +239,7 @@ class Exchange:
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
         body = bytearray()
-        floor = _RateFloor(self._clock)
+        floor = RateFloor(self._clock)
         unyielded = 0
         async with contextlib.aclosing(chunks(response)) as wire:
             async for chunk in wire:

@@ -43,11 +43,11 @@ _ANYWHERE: Final[tuple[_Row, ...]] = (
     (_NOT_HTTP, PublisherError, "protocol-error", "the answer is not valid HTTP"),
     (aiohttp.ClientPayloadError, PublisherError, "incomplete", "the answer stopped before its end"),
 )
-_IN_BODY: Final[tuple[_Row, ...]] = (
+IN_BODY: Final[tuple[_Row, ...]] = (
     *_ANYWHERE,
     (TRANSPORT_ERRORS, PublisherError, "incomplete", "the connection broke before the answer's end"),
 )
-_BEFORE_BODY: Final[tuple[_Row, ...]] = (
+BEFORE_BODY: Final[tuple[_Row, ...]] = (
     (
         aiohttp.ClientConnectorCertificateError,
         PublisherError,
@@ -93,7 +93,7 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
         return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
     if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
         return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
-    for kinds, error, slug, message in _IN_BODY if in_body else _BEFORE_BODY:
+    for kinds, error, slug, message in IN_BODY if in_body else BEFORE_BODY:
         if isinstance(exc, kinds):
             return error(message, url=url, slug=slug)
     raise AssertionError("every transport error is in the tables") from exc

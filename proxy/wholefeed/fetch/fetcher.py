@@ -61,8 +61,8 @@ class Fetcher:
         policy: AddressPolicy,
         gate: HostGate,
         room: BodyRoom,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]],
+        jitter: Callable[[], float],
     ) -> None:
         self._config = fetch
         self._exchange = exchange
@@ -83,23 +83,37 @@ class Fetcher:
         own_addresses: OwnAddresses | None = None,
         ssl_context: ssl.SSLContext | None = None,
         make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+        gate: HostGate | None = None,
+        room: BodyRoom | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
         `own_addresses` says of an IP address and a port whether the proxy itself listens there (FAULTS
-        row 19); for the rest see `open_session`.
+        row 19); a gate and a room that others share may be given; `sleep` and `jitter` (0 to 1) make the
+        pauses between two tries. For the rest see `open_session`.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
-        gate = HostGate(
-            concurrency=fetch.concurrency,
-            per_host=fetch.concurrency_per_host,
-            min_interval_seconds=fetch.min_interval_per_host_seconds,
-        )
+        if gate is None:
+            gate = HostGate(
+                concurrency=fetch.concurrency,
+                per_host=fetch.concurrency_per_host,
+                min_interval_seconds=fetch.min_interval_per_host_seconds,
+            )
         async with open_session(
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:
             exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
-            yield cls(fetch, exchange=exchange, policy=policy, gate=gate, room=BodyRoom())
+            yield cls(
+                fetch,
+                exchange=exchange,
+                policy=policy,
+                gate=gate,
+                room=BodyRoom() if room is None else room,
+                sleep=sleep,
+                jitter=jitter,
+            )
 
     def blocked_seconds(self, host: str) -> float:
         """Return for how long a host wants to be left alone; 0 when it does not."""

@@ -26,7 +26,6 @@ LARGE_BYTES: Final = 1 << 20
 TOTAL_BYTES: Final = 96 << 20
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
-"""What is said to whom there is no room for."""
 
 
 class BodyRoom:
@@ -35,12 +34,20 @@ class BodyRoom:
     Args:
         total_bytes: At most; a share that is larger gets all of it.
         wait_seconds: How long a share waits at most.
+        retry_after_seconds: What is said to whom there is no room for.
     """
 
-    def __init__(self, *, total_bytes: int = TOTAL_BYTES, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        total_bytes: int = TOTAL_BYTES,
+        wait_seconds: float = WAIT_SECONDS,
+        retry_after_seconds: float = RETRY_AFTER_SECONDS,
+    ) -> None:
         self.total_bytes = total_bytes
         self.free_bytes = total_bytes
         self.wait_seconds = wait_seconds
+        self.retry_after_seconds = retry_after_seconds
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def share(self, url: str, *, is_ahead: bool) -> Share:
@@ -122,7 +129,7 @@ class Share:
         wanted_bytes = min(body_bytes, self._room.total_bytes)
         if not await self._room.take(wanted_bytes, is_ahead=self._is_ahead):
             message = "too many large documents are in memory already"
-            raise QueueFullError(message, url=self._url, retry_after_seconds=RETRY_AFTER_SECONDS)
+            raise QueueFullError(message, url=self._url, retry_after_seconds=self._room.retry_after_seconds)
         self._held_bytes = wanted_bytes
 
     def shrink(self, body_bytes: int) -> None:

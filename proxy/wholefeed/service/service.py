@@ -64,6 +64,10 @@ class FeedService:
         """Delete what is old and evict what is too much; runs until it is cancelled."""
         await self._house.run()
 
+    async def make_room(self) -> None:
+        """Evict at once what is more than `store.max_bytes`; `keep_house` does when the store has grown."""
+        await self._house.make_room()
+
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
         if self._shop.config.history.poll_seconds:

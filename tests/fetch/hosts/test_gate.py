@@ -446,4 +446,5 @@ async def test_the_memory_for_ports_is_bounded() -> None:
     gate = a_gate()
     for port in range(1024, 2048):
         await visited(gate, unreachable, port=port)
-    assert len(gate._hosts["a"].breakers) == 64
+    async with gate.slot("a", 443, url="https://a/") as visit:
+        assert len(visit.host.breakers) == 64

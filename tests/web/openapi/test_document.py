@@ -141,7 +141,7 @@ def slugs_of(source: str) -> set[str]:
 def test_every_slug_is_described_and_nothing_else() -> None:
     """Each problem that the server can answer with is in the description, under its slug."""
     given_out = {slug for path in PACKAGE.rglob("*.py") for slug in slugs_of(path.read_text("utf-8"))}
-    given_out |= {row[2] for row in (*failures._IN_BODY, *failures._BEFORE_BODY)} | set(_HTTP_SLUGS.values())
+    given_out |= {row[2] for row in (*failures.IN_BODY, *failures.BEFORE_BODY)} | set(_HTTP_SLUGS.values())
     described = {slug for slugs in PROBLEMS.values() for slug in slugs}
     assert described == given_out - START_UP_ONLY
 

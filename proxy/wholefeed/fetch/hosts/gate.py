@@ -39,7 +39,6 @@ MAX_WAITING: Final = 1024
 """Requests that wait for a place, in all."""
 MAX_WAITING_PER_HOST: Final = 256
 RETRY_AFTER_SECONDS: Final = 10.0
-"""What is said to whom the queue has no room for."""
 
 
 class Timer(Protocol):
@@ -106,6 +105,8 @@ class HostGate:
         concurrency: Requests at once in all.
         per_host: Requests at once at one host, at most.
         min_interval_seconds: Between the starts of two requests at one host.
+        max_waiting_per_host: Requests that wait for a place at one host.
+        retry_after_seconds: What is said to whom the queue has no room for.
         clock: Monotonic, in seconds.
         call_later: Calls back after seconds; the default is the running loop's.
     """
@@ -116,12 +117,16 @@ class HostGate:
         concurrency: int,
         per_host: int,
         min_interval_seconds: float = 0.0,
+        max_waiting_per_host: int = MAX_WAITING_PER_HOST,
+        retry_after_seconds: float = RETRY_AFTER_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         call_later: Callable[[float, Callable[[], None]], Timer] | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._per_host = per_host
         self._min_interval_seconds = min_interval_seconds
+        self.max_waiting_per_host = max_waiting_per_host
+        self._retry_after_seconds = retry_after_seconds
         self._clock = clock
         self._call_later = call_later
         self._running = 0
@@ -135,6 +140,11 @@ class HostGate:
     def __len__(self) -> int:
         """Return how many hosts are remembered."""
         return len(self._hosts)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a place."""
+        return self._waiting
 
     def now(self) -> float:
         """Return the present instant of the gate's clock."""
@@ -196,9 +206,9 @@ class HostGate:
         refusal = host.refusal(port, url, self._clock())
         if refusal is not None:
             raise refusal
-        if self._waiting >= MAX_WAITING or len(host.waiting) >= MAX_WAITING_PER_HOST:
+        if self._waiting >= MAX_WAITING or len(host.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
-            raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
+            raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
         waiter = Waiter(port, url, asyncio.get_running_loop().create_future())
         host.waiting.append(waiter)
         self._waiting += 1
