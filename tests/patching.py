@@ -41,6 +41,7 @@ CONSTANTS: Final = {
     "PARSER_VERSION": Constant(
         "there is one version of the parser at a time",
         (
+            "service.documents.memory",
             "service.documents.reparse",
             "service.documents.shapes",
             "service.refresh.publish",
