@@ -23,7 +23,6 @@ from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed import app
 from wholefeed.errors import PublisherTimeoutError
-from wholefeed.fetch import exchange
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
 from wholefeed.fetch.hosts.gate import HostGate, Visit
@@ -83,13 +82,11 @@ async def is_nothing_stored(proxy: Proxy) -> bool:
 
 
 @pytest.mark.fault("21")
-async def test_a_name_without_an_address_is_looked_up_once_a_minute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_name_without_an_address_is_looked_up_once_a_minute(tmp_path: Path) -> None:
     """Row 21: ten readers of a dead host get 502 `dns-error` for one look-up; nothing is stored of it."""
     names = Names()
-    monkeypatch.setattr(exchange, "DefaultResolver", lambda: names)
-    async with running(a_config(tmp_path, fetch={"retries": 2})) as proxy:
+    opening = partial(Fetcher.open, resolver=names)
+    async with running(a_config(tmp_path, fetch={"retries": 2}), open_fetcher=opening) as proxy:
         with capture_logs() as logs:
             replies = [await proxy.get(DEAD) for _ in range(10)]
         other = await proxy.get("http://nowhere.example/another")
@@ -101,14 +98,12 @@ async def test_a_name_without_an_address_is_looked_up_once_a_minute(
 
 
 @pytest.mark.fault("21")
-async def test_a_name_server_that_does_not_answer_delays_nobody_else(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_name_server_that_does_not_answer_delays_nobody_else(tmp_path: Path, origin: Origin) -> None:
     """Row 21: twelve names without an answer end as 504 `dns-timeout`, while another feed is served at
     once."""
     origin.publish("/feed", atom(an_item("a")))
-    monkeypatch.setattr(exchange, "DefaultResolver", SilentNames)
-    async with running(a_config(tmp_path, fetch={"connect_timeout_seconds": 2.0})) as proxy:
+    config = a_config(tmp_path, fetch={"connect_timeout_seconds": 2.0})
+    async with running(config, open_fetcher=partial(Fetcher.open, resolver=SilentNames())) as proxy:
         slow = [asyncio.create_task(proxy.get(f"http://slow-{n}.example/")) for n in range(12)]
         await asyncio.sleep(0.05)
         assert (await proxy.get(origin.url("/feed"))).status == 200
