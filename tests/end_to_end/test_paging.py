@@ -123,6 +123,29 @@ async def test_the_first_page_under_another_name_costs_nothing(proxy: Proxy, ori
     assert origin.counts() == {"/feed": 1, "/feed?page=2": 1}
 
 
+async def test_pages_beyond_the_last_that_repeat_the_first_do_not_count(proxy: Proxy, origin: Origin) -> None:
+    """R6, R17: they are not kept, so they do not turn the order round, and a poll costs one request."""
+    url = origin.url("/feed")
+
+    def publish(newest: int) -> list[str]:
+        numbers = range(newest, 0, -1)
+        pages = [numbers[at : at + 2] for at in range(0, newest, 2)]
+        for place in range(len(pages) + 8):
+            held = pages[place] if place < len(pages) else pages[0]
+            body = atom(*(an_item(f"e{n}", n) for n in held), next=f"/feed?page={place + 2}")
+            origin.publish(f"/feed?page={place + 1}" if place else "/feed", body)
+        return [f"e{number}" for number in numbers]
+
+    expected = publish(6)
+    assert await polled(proxy, url) == expected
+    assert "PagesAscend" not in {note["code"] for note in (await proxy.status(url))["notes"]}
+    origin.forget_requests()
+    assert len(await polled(proxy, url)) == 6
+    assert origin.counts() == {"/feed": 1}
+    expected = publish(7)
+    assert sorted(await polled(proxy, url)) == sorted(expected)
+
+
 async def test_a_feed_entered_in_the_middle_sees_what_is_new(proxy: Proxy, origin: Origin) -> None:
     """R6: entered anywhere."""
     url = origin.url("/feed?page=3")

@@ -69,7 +69,10 @@ async def walk_pages(
         passed += met
         step = -1 if trail.is_backward else 1
         side = behind if is_next or trail.first_relation == Relation.LAST else before
-        side.add(walked.path[::step], met[::step])
+        # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+        # last page some publishers send the first one again.
+        kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
+        side.add(walked.path[::step], kept[::step])
         total.notes += walked.notes
         total.failures |= walked.failures
         if total.is_true_end:
