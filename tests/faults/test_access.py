@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 from structlog.testing import capture_logs
 from yarl import URL
 
@@ -18,6 +20,7 @@ from tests.feeds import atom, ids, links, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.test_feed import problem
+from wholefeed.app import make_app
 from wholefeed.server.signing import sign
 from wholefeed.service.service import FeedService
 
@@ -223,6 +226,25 @@ async def test_a_reverse_proxy_that_is_believed_says_what_name_the_reader_used(
         assert links(reply.body)["self"][0].startswith(expected)
     else:
         assert slug(reply) == "misdirected"
+
+
+@pytest.mark.fault("77")
+@pytest.mark.parametrize("path", ["/new", "/new/{name}"])
+async def test_a_route_that_says_nothing_of_it_is_closed_to_foreign_names(tmp_path: Path, path: str) -> None:
+    """A name that a web page lets point here is no name of ours, whatever is asked for."""
+
+    async def get_new(_request: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    app = make_app(a_config(tmp_path))
+    app.router.add_get(path, get_new)
+    async with TestClient(TestServer(app, host="127.0.0.1")) as client:
+        new = path.format(name="one")
+        assert (await client.get(new)).status == 200
+        for target in (new, "/feeds", "/nothing"):
+            assert (await client.get(target, headers={"Host": "evil.example"})).status == 421
+        for target in ("/healthz", "/readyz", "/openapi.json"):
+            assert (await client.get(target, headers={"Host": "evil.example"})).status == 200
 
 
 @pytest.mark.fault("80")

@@ -40,7 +40,8 @@ PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = frozenset({"/feed", "/feed/", "/status", "/events", PREFIXED})
+FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events"}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 

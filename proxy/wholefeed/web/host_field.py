@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import ipaddress
 import re
 from typing import Final
@@ -14,9 +13,12 @@ from aiohttp.typedefs import Handler
 from wholefeed.config.tables import ServerConfig
 from wholefeed.errors import MisdirectedError
 from wholefeed.server.clients import last_value
+from wholefeed.web.access import FEED_ROUTES, OPEN_ROUTES, route_of
 from wholefeed.web.keys import CONFIG, TRUSTED
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
+_ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
+"""Nothing of them is about anybody's feeds."""
 
 
 def base_url(request: web.Request, server: ServerConfig) -> str:
@@ -55,22 +57,26 @@ def _asked_for(request: web.Request) -> tuple[str, str]:
     return host, scheme
 
 
-def addressed(handler: Handler) -> Handler:
-    """Return the handler behind the same question of Host, for answers that hold no links.
+@web.middleware
+async def require_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
 
     A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
     same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
     of ours where such is wanted.
     """
+    if not _may_bear_any_host(request):
+        _required_host(request, request.app[CONFIG].server)
+    return await handler(request)
 
-    @functools.wraps(handler)
-    async def checked(request: web.Request) -> web.StreamResponse:
-        server = request.app[CONFIG].server
-        if not (server.public_url and (server.access_token or server.signing_keys)):
-            _required_host(request, server)
-        return await handler(request)
 
-    return checked
+def _may_bear_any_host(request: web.Request) -> bool:
+    server, route = request.app[CONFIG].server, route_of(request)
+    if route in _ROUTES_OF_ANY_HOST:
+        return True
+    if route in FEED_ROUTES and request.method in ("GET", "HEAD"):
+        return bool(server.public_url)  # links are made from that
+    return bool(server.public_url and (server.access_token or server.signing_keys))
 
 
 def _own_address(request: web.Request) -> str:

@@ -1,4 +1,4 @@
-"""Middlewares, outermost first in `MIDDLEWARES`: request log, error answers, then `wholefeed.web.access`."""
+"""Middlewares, outermost first in `MIDDLEWARES`: request log, error answers, access, Host."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from wholefeed.errors import (
 )
 from wholefeed.web.access import UNMATCHED, limit_clients, refuse_other_sites, require_access, route_of
 from wholefeed.web.asked import is_prefix_form, read_prefix, read_query
+from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import CONNECTIONS, REQUEST_ID
 
 log = structlog.get_logger()
@@ -140,4 +141,5 @@ MIDDLEWARES: Final[tuple[Middleware, ...]] = (
     limit_clients,
     refuse_other_sites,
     require_access,
+    require_host,
 )

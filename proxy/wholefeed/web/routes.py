@@ -8,7 +8,6 @@ from aiohttp import web
 
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
-from wholefeed.web.host_field import addressed
 from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.status import get_feeds, get_status, post_refresh
 
@@ -21,10 +20,10 @@ def routes() -> list[web.RouteDef]:
     return [
         web.get("/feed", get_feed),
         web.get("/feed/", get_feed),
-        web.delete("/feed", addressed(delete_feed)),
-        web.get("/status", addressed(get_status)),
-        web.post("/refresh", addressed(post_refresh)),
-        web.get("/feeds", addressed(get_feeds)),
+        web.delete("/feed", delete_feed),
+        web.get("/status", get_status),
+        web.post("/refresh", post_refresh),
+        web.get("/feeds", get_feeds),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
         web.get("/openapi.json", get_openapi),
