@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.redact import safe_url
 from wholefeed.core.text.uri import split
 from wholefeed.core.text.urls import (
     MAX_URL_CHARACTERS,
@@ -19,7 +20,6 @@ from wholefeed.core.text.urls import (
     host_of,
     is_fetchable,
     is_http,
-    redacted,
     resolve,
     same_document,
 )
@@ -42,7 +42,7 @@ def check_url(data: bytes) -> None:
     assert is_fetchable(text) == (canonical is not None) or "#" in text
     document_key(text)
     is_http(text)
-    redacted(text)
+    safe_url(text)
     _check_reference(canonical or BASE.url, reference)
     _check_redirect(reference)
 

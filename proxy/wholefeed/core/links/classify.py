@@ -29,7 +29,8 @@ from wholefeed.core.model import FeedDocument, Link
 from wholefeed.core.notes import DeadChainLink, Note
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Family, Kind, Relation
-from wholefeed.core.text.urls import is_fetchable, redacted, resolve, same_document
+from wholefeed.core.text.redact import safe_url
+from wholefeed.core.text.urls import is_fetchable, resolve, same_document
 
 MAX_LINKS_PER_RELATION: Final = 20
 """Links of one relation that are looked at; a hostile head can hold any number of them."""
@@ -214,7 +215,7 @@ def _usable_links(
         if chosen is not None:
             links[relation] = chosen.target.partition("#")[0]
         elif (dead := next((link for link in mine + others if link.href.strip()), None)) is not None:
-            links[f"{DEAD}{relation}"] = redacted(dead.href)
+            links[f"{DEAD}{relation}"] = safe_url(dead.href, keeps_query=True)
         if relation in _NOTED_RELATIONS:
             notes += _link_notes(mine or others, chosen, document.url)
     return links, tuple(notes[:MAX_LINK_NOTES])
@@ -253,7 +254,7 @@ def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[No
     notes: list[Note] = []
     for link in links:
         if not is_fetchable(link.target):
-            notes.append(BadLink(url, link.relation, redacted(link.href)))
+            notes.append(BadLink(url, link.relation, safe_url(link.href, keeps_query=True)))
         elif chosen is not None and not same_document(link.target, chosen.target):
-            notes.append(ExtraLink(url, link.relation, redacted(link.href)))
+            notes.append(ExtraLink(url, link.relation, safe_url(link.href, keeps_query=True)))
     return notes

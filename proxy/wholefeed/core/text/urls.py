@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import idna
 
+from wholefeed.core.text.redact import safe_url
 from wholefeed.core.text.uri import (
     PATH_CHARACTERS,
     QUERY_CHARACTERS,
@@ -36,7 +37,6 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _HIGHEST_PORT: Final = 65535
 _HIGHEST_HOST_CHARACTERS: Final = 253
-_SHOWN_CHARACTERS: Final = 200
 
 
 class UrlError(ValueError):
@@ -157,12 +157,6 @@ def is_fetchable(url: str) -> bool:
     return True
 
 
-def redacted(text: str) -> str:
-    """Return a URL or a would-be one for people to read: not too long, without user name and password."""
-    cleaned = re.sub("//.*@", "//", text, flags=re.DOTALL)
-    return cleaned if len(cleaned) <= _SHOWN_CHARACTERS else f"{cleaned[:_SHOWN_CHARACTERS]}…"
-
-
 def host_of(url: str) -> str:
     """Return the host of an http(s) URL in its canonical form, an IPv6 one without its brackets.
 
@@ -258,4 +252,4 @@ def _canonical_ipv6(written: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(redacted(text))
+    return repr(safe_url(text, keeps_query=True))
