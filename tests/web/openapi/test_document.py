@@ -7,6 +7,7 @@ import asyncio
 import http.client
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,13 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed import __version__
+from wholefeed.core.formats import MEDIA_TYPE
+from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS
 from wholefeed.fetch import failures
-from wholefeed.web.middlewares import _HTTP_SLUGS
-from wholefeed.web.openapi.components import PROBLEMS
+from wholefeed.service.account import Standing
+from wholefeed.web import asked
+from wholefeed.web.middlewares import _HTTP_SLUGS, PROBLEM_TYPE
 from wholefeed.web.openapi.document import description
 from wholefeed.web.routes import routes
 
@@ -98,7 +103,7 @@ def test_every_reference_leads_somewhere_and_every_part_is_used() -> None:
         assert resolved({"$ref": target})
     for kind in ("parameters", "headers", "responses", "schemas"):
         named = {f"#/components/{kind}/{name}" for name in DOCUMENT["components"][kind]}
-        unused = {"MethodNotAllowed", "RequestEntityTooLarge", "ContentTooLarge"}  # of no path in particular
+        unused = {"MethodNotAllowed", "RequestEntityTooLarge"}  # of no path in particular
         assert {each for each in named - used if each.rpartition("/")[2] not in unused} == set()
 
 
@@ -142,8 +147,41 @@ def test_every_slug_is_described_and_nothing_else() -> None:
     """Each problem that the server can answer with is in the description, under its slug."""
     given_out = {slug for path in PACKAGE.rglob("*.py") for slug in slugs_of(path.read_text("utf-8"))}
     given_out |= {row[2] for row in (*failures.IN_BODY, *failures.BEFORE_BODY)} | set(_HTTP_SLUGS.values())
-    described = {slug for slugs in PROBLEMS.values() for slug in slugs}
+    described = {slug for slugs in problems().values() for slug in slugs}
     assert described == given_out - START_UP_ONLY
+
+
+def problems() -> dict[int, list[str]]:
+    """The slugs that are described for each status, each with its meaning."""
+    found = {}
+    for response in DOCUMENT["components"]["responses"].values():
+        facts = response["content"][PROBLEM_TYPE]["schema"]["properties"]
+        slugs = [each.removeprefix("urn:wholefeed:") for each in facts["type"]["enum"]]
+        assert re.findall(r"(?:^|; )`([a-z-]+)`: ", response["description"]) == slugs
+        found[facts["status"]["const"]] = slugs
+    return found
+
+
+def test_the_words_of_a_feed_are_those_of_the_code() -> None:
+    """Every enumeration, media type and limit that the code and the description both have."""
+    schemas = DOCUMENT["components"]["schemas"]
+    feed = schemas["Feed"]["properties"]
+    document = schemas["ChainDocument"]["properties"]
+    assert feed["kind"]["enum"] == list(Kind)
+    assert feed["state"]["enum"] == list(State)
+    assert feed["format"]["enum"] == list(Family)
+    assert document["role"]["enum"] == [*Role, None]
+    assert document["standing"]["enum"] == list(Standing)
+    found = operations()["GET", "/feed"]["responses"]["200"]["content"]
+    assert list(found) == [MEDIA_TYPE[family] for family in Family]
+    assert DOCUMENT["components"]["parameters"]["url"]["schema"]["maxLength"] == MAX_URL_CHARACTERS
+
+
+def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
+    """A parameter of the interface's own is never taken for the feed's."""
+    described = {p["name"] for p in DOCUMENT["components"]["parameters"].values() if p["in"] == "query"}
+    keys = {s["name"] for s in DOCUMENT["components"]["securitySchemes"].values() if s.get("in") == "query"}
+    assert described | keys == asked.OPTIONS | {"url"}
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:
