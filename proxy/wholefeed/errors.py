@@ -34,12 +34,18 @@ from __future__ import annotations
 import traceback
 from typing import ClassVar
 
+from wholefeed.core.slugs import SLUGS
+
 
 class WholefeedError(Exception):
     """Base class. The message is for people, `slug` for programs; `status` is the answer's HTTP status."""
 
-    status: ClassVar[int] = 500
     default_slug: ClassVar[str] = "internal"
+    status: ClassVar[int] = SLUGS["internal"].status
+    """That of the class's own slug; finer slugs of a class have the same."""
+
+    def __init_subclass__(cls) -> None:
+        cls.status = SLUGS[cls.default_slug].status
 
     def __init__(self, message: str, *, slug: str = "") -> None:
         super().__init__(message)
@@ -72,21 +78,18 @@ class StoreUnusableError(StoreError):
 class StorageFullError(StoreError):
     """The volume of the database is full or cannot be written."""
 
-    status: ClassVar[int] = 503
     default_slug: ClassVar[str] = "storage-full"
 
 
 class StoreDamagedError(StoreError):
     """SQLite found the database file malformed while it was in use. What can be read is still served."""
 
-    status: ClassVar[int] = 503
     default_slug: ClassVar[str] = "store-damaged"
 
 
 class RequestError(WholefeedError):
     """Something is wrong with the request itself; the message says what was expected."""
 
-    status: ClassVar[int] = 400
     default_slug: ClassVar[str] = "bad-request"
 
 
@@ -99,21 +102,18 @@ class InvalidUrlError(RequestError):
 class UnauthorizedError(RequestError):
     """The token is missing or wrong."""
 
-    status: ClassVar[int] = 401
     default_slug: ClassVar[str] = "unauthorized"
 
 
 class AccessDeniedError(RequestError):
     """Whoever asks may not, and no token that is set could help."""
 
-    status: ClassVar[int] = 403
     default_slug: ClassVar[str] = "signature-required"
 
 
 class TooManyRequestsError(RequestError):
     """The client asks more often than `server.client_requests_per_minute`; again in `retry_after_seconds`."""
 
-    status: ClassVar[int] = 429
     default_slug: ClassVar[str] = "too-many-requests"
 
     def __init__(self, message: str, *, retry_after_seconds: int) -> None:
@@ -124,21 +124,18 @@ class TooManyRequestsError(RequestError):
 class MisdirectedError(RequestError):
     """The Host of the request is not one that links may be made from (RFC 9110, 7.4)."""
 
-    status: ClassVar[int] = 421
     default_slug: ClassVar[str] = "misdirected"
 
 
 class UnknownFeedError(RequestError):
     """Nothing is stored for that URL."""
 
-    status: ClassVar[int] = 404
     default_slug: ClassVar[str] = "unknown-feed"
 
 
 class OverloadedError(WholefeedError):
     """No capacity now, or shutting down; try again after `retry_after_seconds`."""
 
-    status: ClassVar[int] = 503
     default_slug: ClassVar[str] = "overloaded"
 
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
@@ -158,7 +155,6 @@ class DocumentError(WholefeedError):
             clamped), or its host is left alone for so long.
     """
 
-    status: ClassVar[int] = 502
     default_slug: ClassVar[str] = "publisher-failed"
 
     def __init__(
@@ -196,21 +192,18 @@ class DocumentError(WholefeedError):
 class ForbiddenTargetError(DocumentError):
     """The target's address or port is refused. The message never says which rule refused it."""
 
-    status: ClassVar[int] = 403
     default_slug: ClassVar[str] = "destination-forbidden"
 
 
 class LoopDetectedError(DocumentError):
     """The target is this proxy."""
 
-    status: ClassVar[int] = 508
     default_slug: ClassVar[str] = "loop-detected"
 
 
 class QueueFullError(DocumentError):
     """Too many requests wait already, for the publisher's host or in all; nothing was asked of it."""
 
-    status: ClassVar[int] = 503
     default_slug: ClassVar[str] = "overloaded"
 
 
@@ -232,14 +225,12 @@ class PublisherStatusError(PublisherError):
 class PublisherTimeoutError(PublisherError):
     """The publisher did not answer in the time allowed."""
 
-    status: ClassVar[int] = 504
     default_slug: ClassVar[str] = "timeout"
 
 
 class UnreadableError(DocumentError):
     """The publisher's answer is no feed, or not readable as one."""
 
-    status: ClassVar[int] = 422
     default_slug: ClassVar[str] = "not-a-feed"
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from wholefeed.cli.command import Command, add_url, load_for_result, run, seconds
 from wholefeed.cli.feeds import summary, unfinished
 from wholefeed.cli.output import show, tell
-from wholefeed.core.reasons import in_words
+from wholefeed.core.slugs import in_words
 from wholefeed.errors import UnknownFeedError
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")

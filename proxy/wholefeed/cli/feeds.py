@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from wholefeed.cli.command import EXIT_DONE, EXIT_UNFINISHED, Command, add_url, load_for_result
 from wholefeed.cli.output import show, tell
-from wholefeed.core.reasons import in_words
+from wholefeed.core.slugs import in_words
 
 _UNFINISHED: Final = frozenset({"partial", "loading"})
 

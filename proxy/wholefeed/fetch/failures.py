@@ -14,6 +14,7 @@ from typing import Final
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
+from wholefeed.core.slugs import SLUGS
 from wholefeed.errors import (
     DocumentError,
     ForbiddenTargetError,
@@ -35,41 +36,30 @@ _BUSY_STATUSES: Final = frozenset({502, 503, 504})
 _FORBIDDEN_STATUSES: Final = frozenset({401, 403})
 
 
-_Row = tuple[type[Exception] | tuple[type[Exception], ...], type[PublisherError], str, str]
+_Row = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
 _ANYWHERE: Final[tuple[_Row, ...]] = (
-    (aiohttp.ConnectionTimeoutError, PublisherTimeoutError, "timeout", "no connection in the time allowed"),
-    (TimeoutError, PublisherTimeoutError, "timeout", "the publisher fell silent"),
-    (aiohttp.ClientHttpProxyError, PublisherError, "connection-failed", "fetch.proxy refused the connection"),
-    (_NOT_HTTP, PublisherError, "protocol-error", "the answer is not valid HTTP"),
-    (aiohttp.ClientPayloadError, PublisherError, "incomplete", "the answer stopped before its end"),
+    (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
+    (TimeoutError, "timeout", "the publisher fell silent"),
+    (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),
+    (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
+    (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
 )
 IN_BODY: Final[tuple[_Row, ...]] = (
     *_ANYWHERE,
-    (TRANSPORT_ERRORS, PublisherError, "incomplete", "the connection broke before the answer's end"),
+    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the answer's end"),
 )
 BEFORE_BODY: Final[tuple[_Row, ...]] = (
     (
         aiohttp.ClientConnectorCertificateError,
-        PublisherError,
         "tls-certificate",
         "the certificate is not valid for this host",
     ),
-    (
-        aiohttp.ClientConnectorSSLError,
-        PublisherError,
-        "connection-failed",
-        "no TLS connection could be agreed on",
-    ),
-    (aiohttp.ClientConnectorDNSError, PublisherError, "dns-error", "the name of the host has no address"),
-    (aiohttp.ClientConnectorError, PublisherError, "connection-failed", "no connection to the host"),
+    (aiohttp.ClientConnectorSSLError, "connection-failed", "no TLS connection could be agreed on"),
+    (aiohttp.ClientConnectorDNSError, "dns-error", "the name of the host has no address"),
+    (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
     *_ANYWHERE,
-    (
-        aiohttp.ServerDisconnectedError,
-        PublisherError,
-        "connection-failed",
-        "the connection was closed without an answer",
-    ),
-    (TRANSPORT_ERRORS, PublisherError, "connection-failed", "the connection failed"),
+    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),
+    (TRANSPORT_ERRORS, "connection-failed", "the connection failed"),
 )
 
 
@@ -93,9 +83,10 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
         return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
     if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
         return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
-    for kinds, error, slug, message in IN_BODY if in_body else BEFORE_BODY:
+    for kinds, slug, message in IN_BODY if in_body else BEFORE_BODY:
         if isinstance(exc, kinds):
-            return error(message, url=url, slug=slug)
+            is_late = SLUGS[slug].status == PublisherTimeoutError.status
+            return (PublisherTimeoutError if is_late else PublisherError)(message, url=url, slug=slug)
     raise AssertionError("every transport error is in the tables") from exc
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from wholefeed.core.formats import ATOM_03, MEDIA_TYPE, segment_end
-from wholefeed.core.reasons import in_words
+from wholefeed.core.slugs import in_words
 from wholefeed.core.terms import Family
 
 _TITLE: Final = "Older entries of this feed are missing"

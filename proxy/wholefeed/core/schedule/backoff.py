@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from wholefeed.core.slugs import lasts
+
 DAY_SECONDS: Final = 86400.0
 FIRST_DELAY_SECONDS: Final = 60.0
 LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
@@ -18,34 +20,6 @@ _UNAVAILABLE: Final = 503
 _REQUEST_TIMEOUT: Final = 408
 _SERVER_ERRORS: Final = range(500, 600)
 _TRANSIENT_STATUSES: Final = frozenset({_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS, *_SERVER_ERRORS})
-
-LASTING_REASONS: Final = frozenset(
-    {
-        "bad-link",
-        "bad-redirect",
-        "content-coding",
-        "cross-origin-unconfirmed",
-        "destination-forbidden",
-        "downgrade",
-        "dtd-forbidden",
-        "empty",
-        "format",
-        "loop-detected",
-        "malformed-json",
-        "malformed-xml",
-        "not-a-feed",
-        "origin-forbidden",
-        "publisher-status",
-        "redirect-loop",
-        "tls-certificate",
-        "too-large",
-        "unexpected-status",
-        "unsupported-encoding",
-        "unsupported-format",
-        "xml-limit",
-    }
-)
-"""Slugs of what does not pass by itself within minutes, unlike a network that fails."""
 
 
 def next_attempt_at(
@@ -79,7 +53,7 @@ def next_attempt_at(
         delay = retry_after_seconds
     elif status == _GONE or (is_subscription and status in _CLOSED):
         delay = DAY_SECONDS
-    elif status in _TRANSIENT_STATUSES or (status is None and reason not in LASTING_REASONS):
+    elif status in _TRANSIENT_STATUSES or (status is None and not lasts(reason)):
         delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(attempts - 1, 16), LONGEST_DELAY_SECONDS)
     else:
         delay = retry_missing_seconds
