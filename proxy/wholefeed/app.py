@@ -36,7 +36,7 @@ from wholefeed.store.store import Store
 from wholefeed.web.answer.answer import Request, prepare, slices
 from wholefeed.web.asked import feed_url
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
-from wholefeed.web.middlewares import MIDDLEWARES, protect
+from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
 from wholefeed.web.routes import routes
 from wholefeed.web.status import account_object, status_object
 
@@ -73,6 +73,7 @@ def make_app(
         open_fetcher: Opens what asks publishers.
         walks: How many walks use the network at once.
     """
+    hide_version()
     app = web.Application(middlewares=MIDDLEWARES)
     app[CONFIG] = config
     app[CONNECTIONS] = Connections()

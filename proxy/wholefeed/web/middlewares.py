@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import structlog
-from aiohttp import web
+from aiohttp import web, web_response
 from aiohttp.typedefs import Handler, Middleware
 
 from wholefeed.core.text.redact import safe_url
@@ -33,7 +33,6 @@ _SECURITY_FIELDS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Referrer-Policy": "no-referrer",
-    "Server": "wholefeed",
 }
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
@@ -124,8 +123,16 @@ def _problem(status: int, slug: str, detail: str, headers: dict[str, str]) -> we
     )
 
 
+def hide_version() -> None:
+    """Send `Server: wholefeed`, where aiohttp would tell its version and Python's.
+
+    aiohttp sets the field before any hook, and no hook sees its own answers to what is no HTTP.
+    """
+    web_response.SERVER_SOFTWARE = "wholefeed"  # type: ignore[attr-defined]
+
+
 async def protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Put on every answer what keeps browsers from doing more with it than to show it, its id, and our name.
+    """Put on every answer what keeps browsers from doing more with it than to show it, and its id.
 
     A handler that answers with a page for people sets a Content-Security-Policy of its own.
     """
