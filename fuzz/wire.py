@@ -14,12 +14,12 @@ import brotli  # type: ignore[import-untyped]
 
 from wholefeed.core.links.http_links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
 from wholefeed.core.schedule.freshness import (
-    DAY_SECONDS,
     freshness_seconds,
     is_private,
     is_uncacheable,
     retry_after_seconds,
 )
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.uri import split
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import InvalidUrlError, RequestError

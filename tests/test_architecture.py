@@ -141,3 +141,14 @@ def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
     assert found == ["SELECT a\n  FROM b"]
     assert list(imports(bad)) == [(2, "time")]
     assert "time" not in PURE
+
+
+def test_the_seconds_of_a_day_stand_in_one_place() -> None:
+    """A number that is written down again is one that can differ."""
+    found = [
+        name(path)
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and node.value == 86_400
+    ]
+    assert found == ["core/text/dates.py"]

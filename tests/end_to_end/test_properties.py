@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from tests.core.parse.makers import slices
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue, newest_first
 from wholefeed.core.links.classify import classify
-from wholefeed.core.merge.merge import DAY_SECONDS, Copy, choose
+from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.notes import DocumentUnavailable
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import ATOM_NS, DCTERMS_NS, Family, Role
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.limits import WalkLimits

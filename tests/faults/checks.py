@@ -20,9 +20,9 @@ from tests.answers import Answer
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
 from tests.running import Proxy, Reply
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.service.unopened import REMEMBERED_SECONDS
 
-DAY_SECONDS = 86400
 SECRET = "k3y"
 """Stands in the query string of what is asked for; no log line may show it."""
 

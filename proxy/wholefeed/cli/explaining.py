@@ -13,10 +13,11 @@ from wholefeed.cli.command import Command, add_url, load_for_result, run, second
 from wholefeed.cli.feeds import summary, unfinished
 from wholefeed.cli.output import show, tell
 from wholefeed.core.slugs import in_words
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import UnknownFeedError
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
-_UNITS: Final = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+_UNITS: Final = (("d", DAY_SECONDS), ("h", 3600), ("min", 60), ("s", 1))
 _MEMORY: Final = "(copies of what has left the subscription document)"
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from wholefeed.cli.command import EXIT_DONE, Command, load, some
 from wholefeed.cli.output import show
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import ServerConfig
 
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
-_DAY_SECONDS: Final = 86_400
 _LONGEST_DAYS: Final = 36_500
 
 
@@ -52,7 +52,7 @@ def _sign(options: argparse.Namespace) -> int:
     if not server.signing_keys:
         raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")
     base = options.base or server.public_url or _listening_at(server)
-    expires_at = None if options.days is None else int(time.time()) + options.days * _DAY_SECONDS
+    expires_at = None if options.days is None else int(time.time()) + options.days * DAY_SECONDS
     url = feed_url(options.url)
     show(own_url(base, url, sign(url, server.signing_keys, expires_at=expires_at)) + "\n")
     return EXIT_DONE

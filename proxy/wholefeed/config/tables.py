@@ -36,12 +36,12 @@ from wholefeed.config.rules import (
     whole,
 )
 from wholefeed.config.sources import Key, read_values
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
 
 _T = TypeVar("_T")
 
-_DAY: Final = 86_400
-_YEAR: Final = 365 * _DAY
+_YEAR: Final = 365 * DAY_SECONDS
 _TIB: Final = 1 << 40
 
 
@@ -173,7 +173,7 @@ class LimitsConfig:
     respond_within_seconds: float = _key(
         8, seconds(0.1, 120), "an answer leaves within this time, finished or not: some readers wait 10 s"
     )
-    walk_seconds: float = _key(3600, seconds(1, 7 * _DAY), "one walk through a feed's archive")
+    walk_seconds: float = _key(3600, seconds(1, 7 * DAY_SECONDS), "one walk through a feed's archive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +185,10 @@ class FreshnessConfig:
     )
     default_seconds: float = _key(900, seconds(0, _YEAR), "when the publisher says nothing of freshness")
     maximum_seconds: float = _key(
-        _DAY, seconds(1, _YEAR), "and asked for again after this time at the latest"
+        DAY_SECONDS, seconds(1, _YEAR), "and asked for again after this time at the latest"
     )
     retry_missing_seconds: float = _key(
-        3600, seconds(1, _DAY), "a missing archive document is tried again after this time"
+        3600, seconds(1, DAY_SECONDS), "a missing archive document is tried again after this time"
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
 from wholefeed.core.model import EntryId, Tombstone
-from wholefeed.core.schedule.backoff import DAY_SECONDS
 from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.text.dates import DAY_SECONDS
 
 Told = Mapping[str, str]
 """A note as whoever asks gets to see it: code, url, text."""

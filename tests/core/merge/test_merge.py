@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.merge.merge import DAY_SECONDS, Copy, choose
+from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.terms import Role
+from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_000_000.0
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.schedule.revalidation import DAY_SECONDS, is_due, settles
+from wholefeed.core.schedule.revalidation import is_due, settles
+from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_000_000.0
 

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.merge.tombstones import Burial, is_buried, place_of
 from wholefeed.core.terms import Role
-
-DAY_SECONDS: Final = 86400.0
+from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class Copy(NamedTuple):

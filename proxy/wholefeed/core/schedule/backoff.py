@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from wholefeed.core.slugs import lasts
+from wholefeed.core.text.dates import DAY_SECONDS
 
-DAY_SECONDS: Final = 86400.0
 FIRST_DELAY_SECONDS: Final = 60.0
 LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
 

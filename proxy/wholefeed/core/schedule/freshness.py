@@ -6,9 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from wholefeed.core.text.dates import parse_rfc822
-
-DAY_SECONDS: Final = 86400.0
+from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 
 _LARGEST_SECONDS: Final = 2**31
 """RFC 9111, section 1.2.2: what is larger counts as this."""

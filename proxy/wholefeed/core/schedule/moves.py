@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from wholefeed.core.text.dates import DAY_SECONDS
+
 BELIEVED_TIMES: Final = 3
-BELIEVED_SECONDS: Final = 86400.0
+BELIEVED_SECONDS: Final = DAY_SECONDS
 
 
 class Move(NamedTuple):

@@ -11,9 +11,7 @@ newest one of a chain is not believed until another has taken its place.
 
 from __future__ import annotations
 
-from typing import Final
-
-DAY_SECONDS: Final = 86400.0
+from wholefeed.core.text.dates import DAY_SECONDS
 
 
 def settles(*, is_newest: bool, is_marked: bool, is_uncacheable: bool) -> bool:

@@ -16,9 +16,9 @@ from typing import Final
 _LONGEST: Final = 80
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MICROSECONDS: Final = 1_000_000
-_DAY_SECONDS: Final = 86400
-_FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * _DAY_SECONDS
-_LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * _DAY_SECONDS - 1
+DAY_SECONDS: Final = 86_400
+_FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
+_LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
 
 _TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
 _ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
@@ -185,7 +185,7 @@ def _instant(year: int, month: int, day: int, rest: _Groups) -> float | None:
     # 24:00:00 ends a day (ISO 8601), :60 is a leap second (RFC 3339, 5.6).
     if hours is None or minutes > 59 or seconds > 60 or offset is None:  # noqa: PLR2004
         return None
-    whole = days * _DAY_SECONDS + hours * 3600 + minutes * 60 + seconds - offset
+    whole = days * DAY_SECONDS + hours * 3600 + minutes * 60 + seconds - offset
     if not _FIRST <= whole <= _LAST:
         return None
     return (whole * _MICROSECONDS + int((fraction or "0")[:6].ljust(6, "0"))) / _MICROSECONDS
@@ -201,6 +201,6 @@ def _offset_seconds(zone: str | None, sign: str | None, hours: str | None, minut
     if sign is None or hours is None:
         return _ZONE_HOURS.get((zone or "").upper(), 0) * 3600
     seconds = int(hours) * 3600 + int(minutes or 0) * 60
-    if seconds >= _DAY_SECONDS or int(minutes or 0) > 59:  # noqa: PLR2004
+    if seconds >= DAY_SECONDS or int(minutes or 0) > 59:  # noqa: PLR2004
         return None
     return -seconds if sign == "-" else seconds

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wholefeed.config.tables import Config
-from wholefeed.core.schedule.backoff import DAY_SECONDS
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.service.documents.source import Source
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.walk.turns import WalkTurns

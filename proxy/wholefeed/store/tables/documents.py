@@ -11,6 +11,7 @@ import aiosqlite
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import DocumentRow, NewDocument, document_row
 from wholefeed.store.sqlite.connection import fetch_all, fetch_made, fetch_one, json_ids, run
@@ -18,7 +19,7 @@ from wholefeed.store.tables import tombstones
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.live import Change
 
-KEEP_DETACHED_SECONDS: Final = 90 * 86400.0
+KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 """Design, section 6: how long a detached document is kept."""
 
 _ORDER: Final = """
