@@ -62,7 +62,6 @@ class InMemoryFetcher(Fetcher):
             links=(),
             wire_bytes=len(body),
             fetched_at=time.time(),
-            duration_seconds=0.0,
             status=200,
         )
 

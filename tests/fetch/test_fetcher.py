@@ -76,7 +76,6 @@ async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None
     assert fetched.links == ('</a>; rel="prev-archive"', "</b>; rel=current")
     assert fetched.wire_bytes == len(FEED)
     assert before <= fetched.fetched_at <= time.time()
-    assert 0 < fetched.duration_seconds < 10
 
 
 @pytest.mark.fault("25")
@@ -262,9 +261,11 @@ async def test_waiting_for_a_place_does_not_count_as_time_of_the_document(origin
         with origin.held("/slow") as gate:
             slow = asyncio.create_task(error_of(fetcher, origin.url("/slow")))
             await gate.reached()
-            quick = await fetcher.fetch(origin.url("/feed"))
+            with capture_logs() as logs:
+                await fetcher.fetch(origin.url("/feed"))
             assert (await slow).slug == "timeout"
-    assert quick.duration_seconds < 0.5
+    (quick,) = [each for each in logs if each["outcome"] == "fetched"]
+    assert quick["duration_s"] < 0.5
 
 
 async def test_a_busy_publisher_is_asked_again(origin: Origin) -> None:

@@ -20,7 +20,6 @@ TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"
 DCTERMS_NS: Final = "http://purl.org/dc/terms/"
 DSIG_NS: Final = "http://www.w3.org/2000/09/xmldsig#"
 XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
-XMLNS_NS: Final = "http://www.w3.org/2000/xmlns/"
 
 IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
 """RFC 4287, 4.2.7.2: a bare relation name is short for an IRI below this one."""

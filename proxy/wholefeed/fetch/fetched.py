@@ -29,6 +29,4 @@ class Fetched:
     wire_bytes: int
     """Of the body as it came, before decoding."""
     fetched_at: float
-    duration_seconds: float
-    """Of the requests; without waiting for a place."""
     status: int

@@ -273,6 +273,5 @@ class Fetcher:
             links=answer.fields("link"),
             wire_bytes=trip.traffic.wire_bytes,
             fetched_at=time.time(),
-            duration_seconds=trip.spent_seconds,
             status=answer.status,
         )

@@ -7,17 +7,26 @@ from wholefeed.core.links.classify import (
     MAX_LINK_NOTES,
     Follow,
     Forward,
+    Navigation,
     Serve,
     classify,
     dead_link,
     older_target,
     subscription_hint,
 )
-from wholefeed.core.notes import DeadChainLink, DocumentUnavailable
+from wholefeed.core.notes import DeadChainLink, DocumentUnavailable, Note
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Family, Kind
 
 ARCHIVE = "http://o.test/2003/11"
+
+
+def older_url(navigation: Navigation) -> str | None:
+    return older_target(navigation.links, navigation.older_relation)
+
+
+def dead(navigation: Navigation) -> Note | None:
+    return dead_link(navigation.links, navigation.older_relation, navigation.url)
 
 
 @pytest.mark.parametrize(
@@ -53,19 +62,19 @@ def test_names_the_neighbours_of_a_document() -> None:
     """R2, R3: self, current, prev-archive and next-archive of one head give the four URLs, without a note."""
     relations = ("self", "current", "prev-archive", "next-archive")
     navigation = classify(a_document(*(a_link(relation, f"/{relation}") for relation in relations)))
-    assert navigation.self_url == "http://o.test/self"
+    assert navigation.links.get("self") == "http://o.test/self"
     assert navigation.current_url == "http://o.test/current"
-    assert navigation.older_url == "http://o.test/prev-archive"
+    assert older_url(navigation) == "http://o.test/prev-archive"
     assert navigation.newer_url == "http://o.test/next-archive"
     assert navigation.notes == ()
-    assert navigation.dead_link is None
+    assert dead(navigation) is None
 
 
 def test_names_nothing_where_nothing_is_linked() -> None:
     """R7: a head without links names no neighbour, so that nothing is followed."""
     navigation = classify(a_document())
-    assert (navigation.self_url, navigation.current_url) == (None, None)
-    assert (navigation.older_url, navigation.newer_url) == (None, None)
+    assert (navigation.links.get("self"), navigation.current_url) == (None, None)
+    assert (older_url(navigation), navigation.newer_url) == (None, None)
 
 
 def test_of_several_links_the_first_http_one_counts() -> None:
@@ -79,7 +88,7 @@ def test_of_several_links_the_first_http_one_counts() -> None:
             a_link("prev-archive", "http://O.test/2003/11#again"),
         )
     )
-    assert navigation.older_url == ARCHIVE
+    assert older_url(navigation) == ARCHIVE
     assert navigation.notes == (
         BadLink(FEED, "prev-archive", ""),
         BadLink(FEED, "prev-archive", "ftp://o.test/x"),
@@ -106,7 +115,7 @@ def test_of_several_links_the_one_of_the_chains_format_counts(
     """R12; where none fits, the first one: the type is advisory (RFC 4287, 4.2.7.3)."""
     links = [a_link("prev-archive", f"/{place}", kind) for place, kind in enumerate(types)]
     navigation = classify(a_document(*links, family=family))
-    assert navigation.older_url == f"http://o.test/{chosen}"
+    assert older_url(navigation) == f"http://o.test/{chosen}"
 
 
 def test_the_document_wins_over_its_header() -> None:
@@ -115,7 +124,7 @@ def test_the_document_wins_over_its_header() -> None:
         a_document(a_link("prev-archive", "/inside")),
         ["</beside>; rel=prev-archive, </current>; rel=current"],
     )
-    assert navigation.older_url == "http://o.test/inside"
+    assert older_url(navigation) == "http://o.test/inside"
     assert navigation.current_url == "http://o.test/current"
     assert navigation.notes == ()
 
@@ -123,16 +132,16 @@ def test_the_document_wins_over_its_header() -> None:
 def test_the_header_alone_makes_an_archived_feed() -> None:
     """R12; RFC 8288."""
     navigation = classify(a_document(), ["</2003/11>; rel=prev-archive"])
-    assert (navigation.kind, navigation.older_url) == (Kind.ARCHIVED, ARCHIVE)
+    assert (navigation.kind, older_url(navigation)) == (Kind.ARCHIVED, ARCHIVE)
 
 
 @pytest.mark.parametrize("href", ["", "ftp://o.test/x"])
 def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str) -> None:
     """R11, R12; row 61: behind an empty or non-http prev-archive the one of the Link header is followed."""
     navigation = classify(a_document(a_link("prev-archive", href)), ["</2003/11>; rel=prev-archive"])
-    assert navigation.older_url == ARCHIVE
+    assert older_url(navigation) == ARCHIVE
     assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
-    assert navigation.dead_link is None
+    assert dead(navigation) is None
 
 
 @pytest.mark.parametrize(
@@ -150,25 +159,25 @@ def test_a_chain_whose_only_older_link_is_no_http_url_ends_there_unfinished(href
     """R2; FAULTS 16."""
     navigation = classify(a_document(a_link("prev-archive", href)))
     assert navigation.kind is Kind.ARCHIVED
-    assert navigation.older_url is None
-    assert navigation.dead_link == DeadChainLink(FEED, href)
+    assert older_url(navigation) is None
+    assert dead(navigation) == DeadChainLink(FEED, href)
     assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
-    assert navigation.dead_link.slug == "bad-link"
+    assert DeadChainLink.slug == "bad-link"
 
 
 @pytest.mark.parametrize("href", ["http://[x", "http://127.1/x", "http://o.test/" + "x" * 2100])
 def test_a_link_to_a_url_that_no_document_can_have_is_dead(href: str) -> None:
     """R11; FAULTS 8 and 20."""
     navigation = classify(a_document(a_link("prev-archive", href)))
-    assert navigation.older_url is None
-    assert navigation.dead_link is not None
+    assert older_url(navigation) is None
+    assert dead(navigation) is not None
 
 
 def test_an_empty_href_is_no_link() -> None:
     """R11."""
     navigation = classify(a_document(a_link("prev-archive", "")))
     assert navigation.kind is Kind.PLAIN
-    assert navigation.dead_link is None
+    assert dead(navigation) is None
     assert navigation.notes == (BadLink(FEED, "prev-archive", ""),)
 
 
@@ -185,7 +194,7 @@ def test_notes_show_no_credentials() -> None:
     """FAULTS, terms: never credentials."""
     navigation = classify(a_document(a_link("prev-archive", "http://user:secret@o.test/x")))
     assert "secret" not in repr(navigation)
-    assert navigation.older_url is None
+    assert older_url(navigation) is None
 
 
 def test_notes_are_few_whatever_the_head_holds() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import FEED, a_document, a_link
-from wholefeed.core.links.classify import classify, recall, says_incremental
+from wholefeed.core.links.classify import classify, dead_link, recall, says_incremental
 from wholefeed.core.links.dialects import Evidence, Finding, incremental_flag, recognise
 from wholefeed.core.model import HistoryElement
 from wholefeed.core.notes import DocumentUnavailable
@@ -101,7 +101,7 @@ def test_an_element_that_is_no_url_is_noted() -> None:
     """R11."""
     navigation = classify(a_document(history={"prev": "javascript:x"}))
     assert navigation.notes == (BadLink(FEED, "fh:prev", "javascript:x"),)
-    assert navigation.dead_link is not None
+    assert dead_link(navigation.links, navigation.older_relation, FEED) is not None
 
 
 names = st.sampled_from([*Relation, "fh:prev"])

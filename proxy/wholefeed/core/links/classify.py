@@ -73,24 +73,9 @@ class Navigation:
         return self.links.get(Relation.CURRENT)
 
     @property
-    def older_url(self) -> str | None:
-        """The next older document of the chain."""
-        return older_target(self.links, self.older_relation)
-
-    @property
     def newer_url(self) -> str | None:
         """The next newer archive document (RFC 5005, section 4)."""
         return self.links.get(Relation.NEXT_ARCHIVE)
-
-    @property
-    def self_url(self) -> str | None:
-        """What the document calls itself (RFC 4287, section 4.2.7.2)."""
-        return self.links.get(Relation.SELF)
-
-    @property
-    def dead_link(self) -> Note | None:
-        """Set when there are older documents but no way to them (rule R2)."""
-        return dead_link(self.links, self.older_relation, self.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,10 +126,6 @@ class Walk:
         """How the walk ended; None while it goes on."""
         return self._ending
 
-    def accepted(self, url: str) -> bool:
-        """Return whether the document that was asked for by this URL has joined the path."""
-        return document_key(url) in self._joined
-
     def news(self, url: str) -> bool:
         """Return whether the document that joined by this URL brought an entry or an update not yet met."""
         return self._joined.get(document_key(url), False)

@@ -5,7 +5,9 @@ CLOSED    requests go through; `failures` counts those in a row of which nothing
 RESTING   no request goes through for `PAUSE_SECONDS`
           -> PROBING when one is begun after that
 PROBING   that one is under way, no other goes through
-          -> CLOSED when something is heard; RESTING when not, or, its pause over, when it was given up
+          -> RESTING when nothing is heard, or, its pause over, when it was given up
+
+When something is heard, whoever holds the breaker drops it: a host without one is as good as any.
 
 An answer is an answer, whatever its status: how a host that answers is treated is the pace's subject.
 
@@ -60,12 +62,6 @@ class Breaker:
         """A request begins; return whether it is the probe."""
         self._is_probing = self._rests_until is not None
         return self._is_probing
-
-    def heard(self) -> None:
-        """Something came of a request: the host is there."""
-        self._failures = 0
-        self._rests_until = None
-        self._is_probing = False
 
     def failed(self, reason: str, *, now: float) -> None:
         """Nothing was heard of a request; the slug is one of `UNHEARD`."""
