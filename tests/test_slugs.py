@@ -63,7 +63,7 @@ GIVEN = {
     if path.name not in ("notes.py", "reading_notes.py")
     for slug in slugs(ast.parse(path.read_text("utf-8")))
     if re.fullmatch("[a-z-]+", slug)
-} | {row[1] for row in (*failures._IN_BODY, *failures._BEFORE_BODY)}
+} | {row[1] for row in (*failures.IN_BODY, *failures.BEFORE_BODY)}
 PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
 
 

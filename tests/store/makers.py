@@ -38,9 +38,7 @@ def a_document(
         "digest": hashlib.sha256(text).digest(),
         "media_type": "application/atom+xml",
         "fetched_at": NOW,
-        "updated_at": None,
         "parser_version": 1,
-        "links": {},
     }
     return NewDocument(url=url, role=role, rank=rank, body=text, entries=entries, **(values | changes))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
 from wholefeed.core.model import EntryId, Tombstone
@@ -43,8 +43,6 @@ class FeedRow:
     """The one that was published last; another than `revision`: something is not to be seen yet."""
     documents: int
     entries: int
-    text_bytes: int
-    """Length of what was published, without content coding."""
     parser_version: int
     first_seen_at: float
     asked_at: float
@@ -113,8 +111,6 @@ class DocumentRow:
     body_bytes: int
     entries: int
     segment: int | None
-    is_dirty: bool
-    """Whether its segment no longer is what its live entries are."""
     live_bytes: int
     notes: tuple[Told, ...]
     """What was remarked on it when it was read."""
@@ -146,7 +142,11 @@ class NewEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A document to put, with its body and entries."""
+    """A document to put, with its body and entries.
+
+    What bears the name of a column is put into it, and carried over by `of`: a new column is named here and
+    in `DocumentRow`, and given a value where a document is described to the store.
+    """
 
     url: str
     final_url: str
@@ -158,19 +158,31 @@ class NewDocument:
     digest: bytes
     media_type: str
     fetched_at: float
-    updated_at: float | None
     parser_version: int
     entries: Sequence[NewEntry]
     site_id: str = ""
-    links: Mapping[str, str]
+    links: Mapping[str, str] = field(default_factory=dict)
     is_marked: bool = False
     is_settled: bool = False
     is_uncacheable: bool = False
     brought_news: bool = True
     etag: str | None = None
     last_modified: str | None = None
+    updated_at: float | None = None
     tombstones: Sequence[Tombstone] = ()
     notes: Sequence[Told] = ()
+
+    @classmethod
+    def of(cls, row: DocumentRow, body: bytes, entries: Sequence[NewEntry]) -> Self:
+        """Return a stored document to be put again as it is; its tombstones are not carried over."""
+        carried = {name: getattr(row, name) for name in PUT_COLUMNS}
+        return cls(body=body, entries=entries, **carried)
+
+
+PUT_COLUMNS: Final = tuple(
+    each.name for each in fields(NewDocument) if each.name not in ("body", "entries", "tombstones")
+)
+"""The columns that a document brings with it, by the names of `NewDocument`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +264,7 @@ class Snapshot:
 
 def feed_row(row: sqlite3.Row) -> FeedRow:
     """Read a row of the feed table."""
-    values: dict[str, Any] = dict(row)
+    values: dict[str, Any] = {each.name: row[each.name] for each in fields(FeedRow)}
     for name in ("is_walking", "is_stale", "is_private"):
         values[name] = bool(values[name])
     values["family"] = Family(values["family"])
@@ -263,8 +275,8 @@ def feed_row(row: sqlite3.Row) -> FeedRow:
 
 def document_row(row: sqlite3.Row) -> DocumentRow:
     """Read a row of the document table."""
-    values: dict[str, Any] = dict(row)
-    for name in ("is_marked", "is_settled", "is_uncacheable", "brought_news", "is_dirty"):
+    values: dict[str, Any] = {each.name: row[each.name] for each in fields(DocumentRow)}
+    for name in ("is_marked", "is_settled", "is_uncacheable", "brought_news"):
         values[name] = bool(values[name])
     values["role"] = Role(values["role"])
     values["family"] = Family(values["family"])

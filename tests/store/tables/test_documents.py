@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.terms import Family, Role
 from wholefeed.errors import StoreError
+from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 
 DAY = 86400.0
@@ -42,9 +44,23 @@ async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
     names = [name for name in document.__slots__ if name not in ("body", "entries", "tombstones")]
     assert {name: getattr(row, name) for name in names} == {name: getattr(document, name) for name in names}
     assert (row.id, row.feed, row.entries, row.body_bytes, row.live_bytes) == (number, feed, 2, 15, 200)
-    assert (row.checked_at, row.detached_at, row.segment, row.is_dirty) == (NOW, None, None, True)
+    assert (row.checked_at, row.detached_at, row.segment) == (NOW, None, None)
     assert await store.body(number) == document.body
     assert await store.feed_bytes(feed) == 15
+
+    again = NewDocument.of(row, document.body, document.entries)
+    assert again == replace(document, links=again.links, notes=again.notes)
+    await store.put_documents(feed, [again], now=NOW)
+    assert await store.documents(feed) == [row]
+
+
+def test_every_column_that_a_document_brings_is_one_that_comes_back() -> None:
+    """A new column is named in the two rows; putting it and carrying it over follow from them."""
+    came_back = {each.name for each in fields(DocumentRow)}
+    brought = {each.name for each in fields(NewDocument)} - {"body", "entries", "tombstones"}
+    assert brought <= came_back
+    own = {"id", "feed", "detached_at", "checked_at", "body_bytes", "entries", "segment", "live_bytes"}
+    assert came_back - brought == own
 
 
 @pytest.mark.parametrize("length", [0, 10, 64 * 1024, 3_000_000])

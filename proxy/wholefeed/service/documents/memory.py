@@ -13,8 +13,8 @@ from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import MEMORY_URL, Family, Role
-from wholefeed.service.documents.shapes import document_from
-from wholefeed.store.rows import DocumentRow, NewDocument, NewEntry
+from wholefeed.service.documents.shapes import document_from, new_entries
+from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 
 _XML_TYPE: Final = "application/xml; charset=utf-8"
@@ -92,27 +92,11 @@ def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attach
         rank=-memory.number if is_attached else None,
         family=like.family,
         site_id=like.head.site_id,
-        links={},
-        is_marked=False,
         is_settled=memory.is_sealed,
-        is_uncacheable=False,
-        brought_news=True,
         body=memory.text,
         media_type=media_type,
         digest=hashlib.sha256(memory.text).digest(),
-        etag=None,
-        last_modified=None,
         fetched_at=now,
-        updated_at=None,
         parser_version=PARSER_VERSION,
-        entries=[
-            NewEntry(
-                entry.identity,
-                dates.updated_at,
-                entry.order_at,
-                entry.end - entry.start,
-                dates.document_updated_at,
-            )
-            for entry, dates in zip(document.entries, memory.dates, strict=True)
-        ],
+        entries=new_entries(document, memory.dates),
     )

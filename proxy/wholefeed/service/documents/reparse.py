@@ -16,8 +16,8 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Role
-from wholefeed.service.documents.shapes import document_from
-from wholefeed.store.rows import DocumentRow, NewDocument, NewEntry, Told
+from wholefeed.service.documents.shapes import document_from, new_entries
+from wholefeed.store.rows import DocumentRow, NewDocument, Told
 from wholefeed.store.store import Store
 
 log = structlog.get_logger()
@@ -50,34 +50,13 @@ async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
 
 def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> NewDocument:
     document = document_from(row, body)
-    own = tuple(CopyDates(entry.updated_at, None) for entry in document.entries)
-    dates = known if len(known) == len(document.entries) else own
-    return NewDocument(
-        url=row.url,
-        final_url=row.final_url,
-        role=row.role,
-        rank=row.rank,
+    dates = known if len(known) == len(document.entries) else ()
+    return replace(
+        NewDocument.of(row, body, new_entries(document, dates)),
         family=document.family,
         site_id=document.head.site_id,
-        links=row.links,
-        is_marked=row.is_marked,
-        is_settled=row.is_settled,
-        is_uncacheable=row.is_uncacheable,
-        brought_news=row.brought_news,
-        body=body,
-        media_type=row.media_type,
-        digest=row.digest,
-        etag=row.etag,
-        last_modified=row.last_modified,
-        fetched_at=row.fetched_at,
         updated_at=document.head.updated_at,
         parser_version=PARSER_VERSION,
-        entries=[
-            NewEntry(
-                entry.identity, at.updated_at, entry.order_at, entry.end - entry.start, at.document_updated_at
-            )
-            for entry, at in zip(document.entries, dates, strict=True)
-        ],
         tombstones=document.head.tombstones,
         notes=[replace(note, url=row.url).told() for note in document.notes] + _link_notes(row),
     )

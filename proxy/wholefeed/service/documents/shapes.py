@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
+from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.merge.merge import counted_instant
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
@@ -104,10 +106,23 @@ def new_document(
         fetched_at=fetched.fetched_at,
         updated_at=document.head.updated_at,
         parser_version=PARSER_VERSION,
-        entries=[
-            NewEntry(entry.identity, entry.updated_at, entry.order_at, entry.end - entry.start)
-            for entry in document.entries
-        ],
+        entries=new_entries(document),
         tombstones=document.head.tombstones,
         notes=[replace(note, url=url).told() for note in (*document.notes, *navigation.notes)],
     )
+
+
+def new_entries(document: FeedDocument, dates: Sequence[CopyDates] = ()) -> list[NewEntry]:
+    """Describe the entries of a document to the store.
+
+    Args:
+        document: As parsed.
+        dates: Of remembered copies, one an entry; none: the entries' own.
+    """
+    own = (CopyDates(entry.updated_at, None) for entry in document.entries)
+    return [
+        NewEntry(
+            entry.identity, at.updated_at, entry.order_at, entry.end - entry.start, at.document_updated_at
+        )
+        for entry, at in zip(document.entries, dates or own, strict=True)
+    ]

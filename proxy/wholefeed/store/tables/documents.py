@@ -13,7 +13,7 @@ from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
-from wholefeed.store.rows import DocumentRow, NewDocument, document_row
+from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
 from wholefeed.store.sqlite.connection import fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import tombstones
 from wholefeed.store.tables.feeds import require
@@ -46,29 +46,16 @@ _KNOWN: Final = f"""
     GROUP BY identity
 """  # noqa: S608 - question marks
 _PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
-_PUT: Final = """
-    INSERT INTO document (
-        feed, url, final_url, role, rank, detached_at, family, site_id, links, is_marked, is_settled,
-        is_uncacheable, brought_news, digest, etag, last_modified, media_type, fetched_at, checked_at,
-        updated_at, parser_version, body_bytes, entries, notes, is_dirty, live_bytes
-    ) VALUES (
-        :feed, :url, :final_url, :role, :rank, :detached_at, :family, :site_id, :links, :is_marked,
-        :is_settled, :is_uncacheable, :brought_news, :digest, :etag, :last_modified, :media_type,
-        :fetched_at, :fetched_at, :updated_at, :parser_version, :body_bytes, :entries, :notes, 0, 0
-    )
+_BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
+_PUT: Final = f"""
+    INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
+    VALUES (:feed, :detached_at, :fetched_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
     ON CONFLICT (feed, url, role) DO UPDATE SET
-        final_url = excluded.final_url, rank = excluded.rank,
         detached_at = iif(excluded.rank IS NULL, coalesce(detached_at, excluded.detached_at), NULL),
-        family = excluded.family, site_id = excluded.site_id, links = excluded.links,
-        is_marked = excluded.is_marked, is_settled = excluded.is_settled,
-        is_uncacheable = excluded.is_uncacheable, brought_news = excluded.brought_news,
-        digest = excluded.digest, etag = excluded.etag, last_modified = excluded.last_modified,
-        media_type = excluded.media_type, fetched_at = excluded.fetched_at, checked_at = excluded.checked_at,
-        updated_at = excluded.updated_at, parser_version = excluded.parser_version,
-        body_bytes = excluded.body_bytes, entries = excluded.entries, notes = excluded.notes,
-        is_dirty = 0, live_bytes = 0
+        checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
+        {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT)}
     RETURNING id
-"""
+"""  # noqa: S608 - names of columns
 _PUT_BODY: Final = """
     INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)
     ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
@@ -206,11 +193,7 @@ async def _take_out(
 
 
 def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
-    names = (
-        "url final_url role rank family site_id is_marked is_settled is_uncacheable brought_news digest etag"
-        " last_modified media_type fetched_at updated_at parser_version"
-    )
-    return {name: getattr(document, name) for name in names.split()} | {
+    return {name: getattr(document, name) for name in PUT_COLUMNS} | {
         "feed": feed,
         "detached_at": now if document.rank is None else None,
         "links": json.dumps(dict(document.links)),
