@@ -54,32 +54,30 @@ class Rule:
 
 def whole(low: int, high: int, *, zero: str = "") -> Rule:
     """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
-
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError("not a whole number")
-        if not (low <= value <= high or (zero and value == 0)):
-            raise ValueError("out of range")
-        return value
-
-    return Rule(_range_text("a whole number", low, high, zero), check, lambda text: int(text.strip()))
+    return _number((int,), "a whole number", low, high, zero, int)
 
 
 def seconds(low: float, high: float, *, zero: str = "") -> Rule:
-    """A number of seconds from `low` to `high`, fractions allowed."""
+    """A number of seconds from `low` to `high`, fractions allowed; `zero` as in `whole`."""
+    return _number((int, float), "a number of seconds", low, high, zero, float)
 
+
+def _number(
+    types: tuple[type[int | float], ...],
+    noun: str,
+    low: float,
+    high: float,
+    zero: str,
+    from_text: Callable[[str], object],  # both take text with blanks around it
+) -> Rule:
     def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError("not a number")
+        if isinstance(value, bool) or not isinstance(value, types) or not abs(value) < math.inf:
+            raise ValueError(f"not {noun}")
         if not (low <= value <= high or (zero and value == 0)):
             raise ValueError("out of range")
         return value
 
-    return Rule(_range_text("a number of seconds", low, high, zero), check, lambda text: float(text.strip()))
-
-
-def _range_text(noun: str, low: float, high: float, zero: str) -> str:
-    return f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else "")
+    return Rule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, from_text)
 
 
 def flag() -> Rule:
@@ -124,16 +122,10 @@ def visible(allowed: str, *, spaces: bool = False) -> Rule:
 
 
 def access_word() -> Rule:
-    """A secret that lets readers in: visible ASCII, long enough; or nothing."""
-    word = visible("")
+    """A secret that lets readers in, or nothing."""
 
     def check(value: object) -> str:
-        if value == "":
-            return ""
-        text = str(word.check(value))
-        if len(text) < SHORTEST_TOKEN:
-            raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
-        return text
+        return "" if value == "" else secret_item(value)
 
     return Rule(f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)', check)
 
@@ -155,7 +147,7 @@ def bind_host() -> Rule:
 
     def check(value: object) -> str:
         text = _text(value)
-        if not (_is_address(text) or _HOST_NAME.fullmatch(text)):
+        if not _is_host(text):
             raise ValueError("neither an address nor a name")
         return text
 
@@ -206,22 +198,21 @@ def network_item(value: object) -> str:
         raise ValueError(f"bits set behind the prefix: did you mean {wanted}?") from exc
 
 
-def host_pattern_item(value: object) -> str:
-    """One host name or address, or `*.` and a name for everything below it. Lower case."""
-    text = _text(value).strip().lower().rstrip(".")
-    if not (_is_address(text) or _HOST_NAME.fullmatch(text.removeprefix("*."))):
-        raise ValueError("not a host")
-    return text
-
-
 def host_item(value: object) -> str:
     """One host name or address, without a port; an IPv6 address with or without brackets. Lower case."""
-    text = _text(value).strip().lower()
+    text = _text(value).strip().lower().rstrip(".")
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    if not (_is_address(text) or _HOST_NAME.fullmatch(text)):
+    if not _is_host(text):
         raise ValueError("not a host without a port")
     return text
+
+
+def host_pattern_item(value: object) -> str:
+    """One host as in `host_item`, or `*.` and a name for everything below it."""
+    text = _text(value).strip()
+    below = "*." if text.startswith("*.") else ""
+    return below + host_item(text.removeprefix(below))
 
 
 def secret_item(value: object) -> str:
@@ -241,7 +232,7 @@ def web_url(allowed: str, *, userinfo: bool = False, path: bool = True) -> Rule:
             return ""
         parts = urlsplit(text)
         host, _port = parts.hostname or "", parts.port
-        if parts.scheme not in ("http", "https") or not (_is_address(host) or _HOST_NAME.fullmatch(host)):
+        if parts.scheme not in ("http", "https") or not _is_host(host):
             raise ValueError("no http or https URL")
         if not all("!" <= character <= "~" for character in text) or "?" in text or "#" in text:
             raise ValueError("a query, a fragment or characters that are not allowed")
@@ -258,6 +249,10 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("not a text")
     return value
+
+
+def _is_host(text: str) -> bool:
+    return _is_address(text) or _HOST_NAME.fullmatch(text) is not None
 
 
 def _is_address(text: str) -> bool:
