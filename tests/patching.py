@@ -31,9 +31,9 @@ _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers 
 CONSTANTS: Final = {
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
-    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.reader",)),
-    "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.reader", "core.parse.json.jsonfeed")),
-    "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.reader",)),
+    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.family",)),
+    "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.family", "core.parse.json.jsonfeed")),
+    "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.family",)),
     "MAX_VALUES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
     "MAX_WAITING_PER_SITE": Constant(_MANY_WALKS, ("service.opening",)),
     "MAX_WAITING_WALKS": Constant(_MANY_WALKS, ("service.opening",)),

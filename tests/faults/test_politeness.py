@@ -25,7 +25,7 @@ from wholefeed import app
 from wholefeed.errors import PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
-from wholefeed.fetch.hosts.gate import HostGate, Visit
+from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.service import opening
 from wholefeed.service.unopened import MAX_UNOPENED, Unopened
 from wholefeed.service.walk.turns import WalkTurns
@@ -61,11 +61,11 @@ class CrowdedGate(HostGate):
     asked = 0
 
     @asynccontextmanager
-    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Visit]:
+    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Slot]:
         self.asked += 1
         self.max_waiting_per_host = self.asked % 2
-        async with super().slot(host, port, url=url) as visit:
-            yield visit
+        async with super().slot(host, port, url=url) as slot:
+            yield slot
 
 
 async def until(is_so: Callable[[], bool]) -> None:

@@ -126,7 +126,7 @@ async def open_session(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """One HTTP answer. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
 
     target: Target
@@ -196,7 +196,7 @@ class Exchange:
         headers: Mapping[str, str],
         traffic: Traffic,
         on_chunk: Callable[[bytes], None] | None,
-    ) -> Answer:
+    ) -> Response:
         """Return the answer to one GET.
 
         Args:
@@ -223,7 +223,7 @@ class Exchange:
                 else:
                     body = b""
                     await _drain(response)
-                return Answer(target=target, status=response.status, headers=response.headers, body=body)
+                return Response(target=target, status=response.status, headers=response.headers, body=body)
         except TRANSPORT_ERRORS as exc:
             raise failure_of(exc, target.url, in_body=in_body) from exc
 

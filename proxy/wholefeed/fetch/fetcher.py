@@ -31,11 +31,11 @@ from wholefeed.core.schedule.freshness import retry_after_seconds
 from wholefeed.core.text.redact import without_credentials
 from wholefeed.core.text.urls import UrlError
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
-from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Answer, Exchange, open_session
+from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open_session
 from wholefeed.fetch.failures import failure_of, is_transient, status_failure
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
-from wholefeed.fetch.hosts.gate import HostGate, Visit
+from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
 from wholefeed.fetch.room import BodyRoom
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
@@ -191,19 +191,19 @@ class Fetcher:
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
             tell = partial(on_chunk, target.url) if on_chunk is not None else None
-            answer = await self._ask(trip, target, conditions, tell)
-            if answer.status not in _REDIRECTS:
-                return self._concluded(trip, answer, is_conditional=bool(conditions))
-            trip.is_permanent = trip.is_permanent and answer.status in _PERMANENT
-            target = self._redirected(trip, answer)
+            response = await self._ask(trip, target, conditions, tell)
+            if response.status not in _REDIRECTS:
+                return self._concluded(trip, response, is_conditional=bool(conditions))
+            trip.is_permanent = trip.is_permanent and response.status in _PERMANENT
+            target = self._redirected(trip, response)
 
-    async def _ask(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+    async def _ask(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Response:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
             try:
-                async with self._gate.slot(target.host, target.port, url=target.url) as visit:
-                    return await self._ask_once(trip, visit, target, conditions, tell)
+                async with self._gate.slot(target.host, target.port, url=target.url) as slot:
+                    return await self._ask_once(trip, slot, target, conditions, tell)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self._jitter())
                 attempt += 1
@@ -217,24 +217,24 @@ class Fetcher:
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self, trip: Trip, visit: Visit, target: Target, conditions: Mapping[str, str], tell: _Tell
-    ) -> Answer:
+        self, trip: Trip, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
+    ) -> Response:
         """Ask once, and tell the gate what that says of the host."""
         heads = trip.traffic.heads
         try:
-            answer = await self._get(trip, target, conditions, tell)
+            response = await self._get(trip, target, conditions, tell)
         except DocumentError as exc:
-            visit.failed(exc.slug, is_heard=trip.traffic.heads > heads)
+            slot.failed(exc.slug, is_heard=trip.traffic.heads > heads)
             raise
-        is_strained = answer.status in BACKOFF_STATUSES
-        asks = answer.field("retry-after") if is_strained else None
+        is_strained = response.status in BACKOFF_STATUSES
+        asks = response.field("retry-after") if is_strained else None
         wait_seconds = retry_after_seconds(asks or "", now=time.time())
-        visit.answered(is_strained=is_strained, rest_seconds=wait_seconds)
-        if answer.status not in _USABLE:
-            raise status_failure(answer.status, target.url, wait_seconds)
-        return answer
+        slot.answered(is_strained=is_strained, rest_seconds=wait_seconds)
+        if response.status not in _USABLE:
+            raise status_failure(response.status, target.url, wait_seconds)
+        return response
 
-    async def _get(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Answer:
+    async def _get(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Response:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
@@ -245,33 +245,33 @@ class Fetcher:
         finally:
             trip.spend(time.monotonic() - started)
 
-    def _redirected(self, trip: Trip, answer: Answer) -> Target:
+    def _redirected(self, trip: Trip, response: Response) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
-        base, location = answer.target, answer.headers.get("Location", "")
+        base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
         if target.url in trip.seen or len(trip.seen) > self._config.max_redirects:
             message = f"expected at most {self._config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 
-    def _concluded(self, trip: Trip, answer: Answer, *, is_conditional: bool) -> Fetched:
-        not_modified, url = answer.status == HTTPStatus.NOT_MODIFIED, answer.target.url
+    def _concluded(self, trip: Trip, response: Response, *, is_conditional: bool) -> Fetched:
+        not_modified, url = response.status == HTTPStatus.NOT_MODIFIED, response.target.url
         if not_modified and not is_conditional:
-            raise status_failure(answer.status, url, None)
-        if not not_modified and not answer.body:
+            raise status_failure(response.status, url, None)
+        if not not_modified and not response.body:
             message = "expected a document, got an empty body"
-            raise PublisherError(message, url=url, slug="empty", publisher_status=answer.status)
+            raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
         return Fetched(
             url=trip.url,
             final_url=url,
             hops=tuple(trip.seen[1:-1]),
             permanent_url=url if len(trip.seen) > 1 and trip.is_permanent else None,
             not_modified=not_modified,
-            body=answer.body,
-            media_type=answer.field("content-type") or "",
-            headers=answer.kept_headers(),
-            links=answer.fields("link"),
+            body=response.body,
+            media_type=response.field("content-type") or "",
+            headers=response.kept_headers(),
+            links=response.fields("link"),
             wire_bytes=trip.traffic.wire_bytes,
             fetched_at=time.time(),
-            status=answer.status,
+            status=response.status,
         )

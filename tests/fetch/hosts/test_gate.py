@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
 from wholefeed.fetch.hosts.breaker import LIMIT, PAUSE_SECONDS
-from wholefeed.fetch.hosts.gate import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Visit
+from wholefeed.fetch.hosts.gate import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
 class Clock:
@@ -105,34 +105,34 @@ async def a_crowd(gate: HostGate) -> AsyncIterator[Crowd]:
     await crowd.goes()
 
 
-async def visited(
-    gate: HostGate, tell: Callable[[Visit], Any] = lambda _visit: None, *, host: str = "a", port: int = 443
+async def in_slot(
+    gate: HostGate, tell: Callable[[Slot], Any] = lambda _slot: None, *, host: str = "a", port: int = 443
 ) -> None:
-    async with gate.slot(host, port, url=f"https://{host}/feed") as visit:
-        tell(visit)
+    async with gate.slot(host, port, url=f"https://{host}/feed") as slot:
+        tell(slot)
 
 
 async def refusal(gate: HostGate, *, host: str = "a", port: int = 443) -> DocumentError:
     with pytest.raises(DocumentError) as caught:
-        await visited(gate, host=host, port=port)
+        await in_slot(gate, host=host, port=port)
     return caught.value
 
 
-def good(visit: Visit) -> None:
-    visit.answered(is_strained=False)
+def good(slot: Slot) -> None:
+    slot.answered(is_strained=False)
 
 
-def busy(visit: Visit) -> None:
-    visit.answered(is_strained=True)
+def busy(slot: Slot) -> None:
+    slot.answered(is_strained=True)
 
 
-def unreachable(visit: Visit) -> None:
-    visit.failed("connection-failed", is_heard=False)
+def unreachable(slot: Slot) -> None:
+    slot.failed("connection-failed", is_heard=False)
 
 
 async def a_dead_host(gate: HostGate, port: int = 443) -> None:
     for _ in range(LIMIT):
-        await visited(gate, unreachable, port=port)
+        await in_slot(gate, unreachable, port=port)
 
 
 # Places
@@ -188,7 +188,7 @@ async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None
     """Errors and cancellations free their places; else the proxy would stop fetching in time."""
     gate = a_gate(per_host=1, concurrency=1)
     with pytest.raises(ZeroDivisionError):
-        await visited(gate, lambda _: 1 // 0)
+        await in_slot(gate, lambda _: 1 // 0)
     async with a_crowd(gate) as crowd:
         await crowd.arrives("a", "a", "b")
         for task in crowd.tasks:
@@ -203,12 +203,12 @@ async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it
     """A request cancelled between its turn and its run does not lose the place."""
     gate = a_gate(per_host=1)
     async with gate.slot("a", 443, url="https://a/"):
-        second = asyncio.create_task(visited(gate))
+        second = asyncio.create_task(in_slot(gate))
         await settled()
     second.cancel()  # its turn has come, but it has not run since
     await asyncio.wait({second})
     assert second.cancelled()
-    await visited(gate)
+    await in_slot(gate)
     assert len(gate) == 0
 
 
@@ -234,7 +234,7 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
         error = await refusal(gate)
         assert isinstance(error, QueueFullError)
         assert (error.answer_status, error.slug, error.retry_after_seconds) == (503, "overloaded", 10)
-        await visited(gate, host="b")
+        await in_slot(gate, host="b")
 
 
 async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
@@ -254,7 +254,7 @@ async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
 async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
     """After an answer that shows strain a host gets half as many requests at once."""
     gate = a_gate(per_host=4)
-    await visited(gate, busy)
+    await in_slot(gate, busy)
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 2
@@ -264,7 +264,7 @@ async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
     gate = a_gate(per_host=4)
-    await visited(gate, lambda visit: visit.failed("timeout", is_heard=is_heard))
+    await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=is_heard))
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 2
@@ -273,9 +273,9 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
 async def test_a_host_that_answers_well_again_gets_its_places_back() -> None:
     """After enough good answers a host is back at fetch.concurrency_per_host."""
     gate = a_gate(per_host=4)
-    await visited(gate, busy)
+    await in_slot(gate, busy)
     for _ in range(2 + 3):
-        await visited(gate, good)
+        await in_slot(gate, good)
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 4
@@ -288,13 +288,13 @@ async def test_a_host_that_asked_to_be_left_alone_is() -> None:
     """FAULTS 55."""
     clock = Clock()
     gate = a_gate(clock)
-    await visited(gate, lambda visit: visit.answered(is_strained=True, rest_seconds=60), port=80)
+    await in_slot(gate, lambda slot: slot.answered(is_strained=True, rest_seconds=60), port=80)
     clock.now += 20
     error = await refusal(gate)
     assert (error.slug, error.retry_after_seconds, error.url) == ("host-backoff", 40, "https://a/feed")
-    await visited(gate, host="b")
+    await in_slot(gate, host="b")
     clock.now += 40
-    await visited(gate)
+    await in_slot(gate)
 
 
 async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
@@ -345,7 +345,7 @@ async def test_one_request_finds_out_whether_the_host_is_back() -> None:
         async with gate.slot("a", 443, url="https://a/feed") as probe:
             assert (await refusal(gate)).slug == "connection-failed"
             probe.answered(is_strained=False)
-            await visited(gate)
+            await in_slot(gate)
     assert [log["event"] for log in logs] == ["host.recovered"]
     assert len(gate) == 0
 
@@ -374,18 +374,18 @@ async def test_a_cancelled_probe_makes_room_for_another() -> None:
         await crowd.arrives("a")
         crowd.tasks[0].cancel()
         await settled()
-    await visited(gate, good)
+    await in_slot(gate, good)
 
 
 async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
     """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
     gate = a_gate(per_host=1)
     for _ in range(LIMIT - 1):
-        await visited(gate, lambda visit: visit.failed("timeout", is_heard=False))
-    async with gate.slot("a", 443, url="https://a/feed") as visit:
+        await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
+    async with gate.slot("a", 443, url="https://a/feed") as slot:
         waiting = asyncio.create_task(refusal(gate))
         await settled()
-        visit.failed("timeout", is_heard=False)
+        slot.failed("timeout", is_heard=False)
         error = await waiting
     assert isinstance(error, PublisherTimeoutError)
     assert error.answer_status == 504
@@ -395,7 +395,7 @@ async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
     """No link to a closed port stops a feed at the same host."""
     gate = a_gate()
     await a_dead_host(gate, port=81)
-    await visited(gate, port=443)
+    await in_slot(gate, port=443)
     assert (await refusal(gate, port=81)).slug == "connection-failed"
 
 
@@ -404,7 +404,7 @@ async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
     """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
     gate = a_gate()
     for _ in range(3 * LIMIT):
-        await visited(gate, lambda visit: visit.failed(slug, is_heard=slug != "tls-certificate"))
+        await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
     assert len(gate) == 0
 
 
@@ -412,11 +412,11 @@ async def test_a_name_without_an_address_is_not_looked_up_for_a_minute() -> None
     """FAULTS 21."""
     clock = Clock()
     gate = a_gate(clock)
-    await visited(gate, lambda visit: visit.failed("dns-error", is_heard=False))
+    await in_slot(gate, lambda slot: slot.failed("dns-error", is_heard=False))
     error = await refusal(gate)
     assert (error.slug, error.retry_after_seconds) == ("dns-error", 60)
     clock.now += 60
-    await visited(gate, good)
+    await in_slot(gate, good)
 
 
 # Memory
@@ -426,7 +426,7 @@ async def test_hosts_that_nothing_is_known_of_are_forgotten() -> None:
     """A host that answers well takes no memory afterwards."""
     gate = a_gate()
     for number in range(100):
-        await visited(gate, good, host=f"host-{number}")
+        await in_slot(gate, good, host=f"host-{number}")
     assert len(gate) == 0
 
 
@@ -445,6 +445,6 @@ async def test_the_memory_for_ports_is_bounded() -> None:
     """A feed that links a thousand ports of one host makes 64 records of it at most."""
     gate = a_gate()
     for port in range(1024, 2048):
-        await visited(gate, unreachable, port=port)
-    async with gate.slot("a", 443, url="https://a/") as visit:
-        assert len(visit.host.breakers) == 64
+        await in_slot(gate, unreachable, port=port)
+    async with gate.slot("a", 443, url="https://a/") as slot:
+        assert len(slot.host.breakers) == 64

@@ -25,12 +25,12 @@ from wholefeed.core.parse.json.jsonfeed import read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
 from wholefeed.core.parse.repair.prolog import late_declaration
-from wholefeed.core.parse.xml.atom import AtomReader
+from wholefeed.core.parse.xml.atom import AtomParser
+from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Options
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfReader
-from wholefeed.core.parse.xml.reader import FeedReader
-from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssReader
+from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfParser
+from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssParser
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET, MEMORY_URL
 from wholefeed.core.verbatim.fragments_of import fragments_of
@@ -132,10 +132,10 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         retried = EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used)
         notes = (retried, *notes)
     try:
-        reader = _run(decoded.text, url, max_depth, is_full=False)
+        family = _run(decoded.text, url, max_depth, is_full=False)
     except FieldsNeededError:
-        reader = _run(decoded.text, url, max_depth, is_full=True)
-    return _checked(reader.document(decoded.text, notes), max_depth)
+        family = _run(decoded.text, url, max_depth, is_full=True)
+    return _checked(family.document(decoded.text, notes), max_depth)
 
 
 def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
@@ -154,22 +154,22 @@ def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     return document
 
 
-def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FeedReader:
+def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FamilyParser:
     guard = Guard(max_depth=max_depth)
     opening = Opening(guard, url, Options(is_full=is_full))
     try:
         guard.read(text)
-        reader = opening.reader
-        assert reader is not None, "expat reports a document without a root as malformed"
+        family = opening.family
+        assert family is not None, "expat reports a document without a root as malformed"
         if not is_full:
-            reader.check_listed()
+            family.check_listed()
     finally:
         guard.close()
-    return reader
+    return family
 
 
 class Opening:
-    """Waits for the root of a document and hands over to the reader of its family.
+    """Waits for the root of a document and hands over to the parser of its family.
 
     Args:
         guard: The document's parser.
@@ -178,7 +178,7 @@ class Opening:
     """
 
     def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        self.reader: FeedReader | None = None
+        self.family: FamilyParser | None = None
         self._guard = guard
         self._url = url
         self._options = options
@@ -194,18 +194,18 @@ class Opening:
         self._guard.parser.ProcessingInstructionHandler = None
         namespace, _, local = name.rpartition("}")
         options = self._options._replace(identities=self._identities)
-        reader: FeedReader
+        family: FamilyParser
         if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
-            reader = RssReader(self._guard, self._url, options, namespace)
+            family = RssParser(self._guard, self._url, options, namespace)
         elif local == "feed" and namespace in ATOM_NAMESPACES:
             version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
-            reader = AtomReader(self._guard, self._url, options, version)
+            family = AtomParser(self._guard, self._url, options, version)
         elif name == RDF_ROOT:
-            reader = RdfReader(self._guard, self._url, options)
+            family = RdfParser(self._guard, self._url, options)
         else:
             self._refuse(namespace, local)
-        self.reader = reader
-        reader.take_over(attributes)
+        self.family = family
+        family.take_over(attributes)
 
     def _refuse(self, namespace: str, local: str) -> NoReturn:
         if local == "feed":

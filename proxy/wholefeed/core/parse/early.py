@@ -86,10 +86,10 @@ class EarlyHead:
         return body
 
     def _document(self) -> FeedDocument | None:
-        reader = self._opening.reader
-        if reader is None or not reader.has_entered:
+        family = self._opening.family
+        if family is None or not family.has_entered:
             return None
-        return reader.document(bytes(self._text[: reader.start_at]))
+        return family.document(bytes(self._text[: family.start_at]))
 
     def _stop(self) -> None:
         self._is_done = True

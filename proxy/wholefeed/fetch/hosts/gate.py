@@ -2,12 +2,12 @@
 
 Requests queue at their host. A place in all that becomes free goes to the host that holds the fewest, so a
 host with a long queue, or a slow one, delays itself and nobody else; within a host it is first come, first
-served. What a request found out is told to its visit:
+served. What a request found out is told to its slot:
 
     gate = HostGate(concurrency=32, per_host=4)
-    async with gate.slot("example.org", 443, url=url) as visit:
+    async with gate.slot("example.org", 443, url=url) as slot:
         ...
-        visit.answered(is_strained=True, rest_seconds=120)   # or visit.failed("timeout", is_heard=False)
+        slot.answered(is_strained=True, rest_seconds=120)   # or slot.failed("timeout", is_heard=False)
 
 A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
 spacing, Retry-After (FAULTS rows 24, 55). Whether it can be reached at all is known for each port by itself:
@@ -48,7 +48,7 @@ class Timer(Protocol):
         """Do not call any more."""
 
 
-class Visit:
+class Slot:
     """A request that has its place. Not told anything, it says nothing about the host."""
 
     def __init__(self, gate: HostGate, host: Host, port: int) -> None:
@@ -151,7 +151,7 @@ class HostGate:
         return self._clock()
 
     @asynccontextmanager
-    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Visit]:
+    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Slot]:
         """Hold a place at a host, waiting for one if need be.
 
         Raises:
@@ -162,11 +162,11 @@ class HostGate:
         """
         state = self._host(host)
         try:
-            visit = await self._turn(state, port, url)
+            slot = await self._turn(state, port, url)
             try:
-                yield visit
+                yield slot
             finally:
-                self._leave(visit)
+                self._leave(slot)
         finally:
             if state.is_unremarkable(self._clock()) and self._hosts.get(host) is state:
                 del self._hosts[host]
@@ -201,7 +201,7 @@ class HostGate:
 
     # The queues
 
-    async def _turn(self, host: Host, port: int, url: str) -> Visit:
+    async def _turn(self, host: Host, port: int, url: str) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
         refusal = host.refusal(port, url, self._clock())
         if refusal is not None:
@@ -218,10 +218,10 @@ class HostGate:
             outcome = await waiter.turn
         except asyncio.CancelledError:
             self._take_from_queue(host, waiter)
-            if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Visit):
+            if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Slot):
                 self._leave(waiter.turn.result())
             raise
-        if isinstance(outcome, Visit):
+        if isinstance(outcome, Slot):
             return outcome
         raise outcome
 
@@ -250,7 +250,7 @@ class HostGate:
         host.running += 1
         self._running += 1
         host.next_start_at = now + self._min_interval_seconds
-        waiter.turn.set_result(Visit(self, host, waiter.port))
+        waiter.turn.set_result(Slot(self, host, waiter.port))
 
     def _wake_up_later(self, now: float) -> None:
         """See to it that a host whose requests are spaced out is served when it may be."""
@@ -279,9 +279,9 @@ class HostGate:
         if not host.waiting:
             self._queued.pop(host, None)
 
-    def _leave(self, visit: Visit) -> None:
-        visit.end()
-        visit.host.running -= 1
+    def _leave(self, slot: Slot) -> None:
+        slot.end()
+        slot.host.running -= 1
         self._running -= 1
         self._dispatch()
 

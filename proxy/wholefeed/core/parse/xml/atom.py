@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 from wholefeed.core.model import Entry, Head
 from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, site_id
 from wholefeed.core.parse.xml.attributes import attribute
+from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.parse.xml.reader import FeedReader
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
 from wholefeed.core.text.dates import parse_rfc3339
 
@@ -39,7 +39,7 @@ _FIELDS: Final = _named("author", "rights", "id", "updated", "source")
 _FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
 
 
-class AtomReader(FeedReader):
+class AtomParser(FamilyParser):
     """Reads atom:feed, in either namespace."""
 
     family: ClassVar[Family] = Family.ATOM

@@ -1,4 +1,4 @@
-"""What a reader waits for at a time, and what is wanted of it."""
+"""What the parser of a family waits for at a time, and what is wanted of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wholefeed.core.model import EntryId
 
 
 class Frame(NamedTuple):
-    """What the reader waits for; depths count the root as 1."""
+    """What the parser waits for; depths count the root as 1."""
 
     watch: int
     on_child: Callable[[str, list[str]], None]

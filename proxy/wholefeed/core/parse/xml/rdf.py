@@ -15,7 +15,7 @@ from wholefeed.core.parse.identities import site_id
 from wholefeed.core.parse.xml.attributes import attribute
 from wholefeed.core.parse.xml.frames import Frame, Options
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.parse.xml.rss import RssReader
+from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.terms import DC_NS, DCTERMS_NS, RDF_NS, RSS_090_NS, RSS_10_NS, Family
 
 RDF_ROOT: Final = f"{RDF_NS}}}RDF"
@@ -26,7 +26,7 @@ _NAMESPACES: Final = _OLD_NAMESPACES | {RSS_10_NS}
 _HEAD: Final = {f"{DC_NS}}}date": "published", f"{DCTERMS_NS}}}modified": "updated"}
 
 
-class RdfReader(RssReader):
+class RdfParser(RssParser):
     """Reads rdf:RDF. The channel's dc:date counts as its pubDate, for RSS 1.0 has no other (R10)."""
 
     family: ClassVar[Family] = Family.RDF

@@ -13,9 +13,9 @@ from typing import ClassVar, Final
 from wholefeed.core.model import Entry, Head
 from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
 from wholefeed.core.parse.xml.attributes import attribute
+from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.parse.xml.reader import FeedReader
 from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 
@@ -49,7 +49,7 @@ def plain_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str
     }
 
 
-class RssReader(FeedReader):
+class RssParser(FamilyParser):
     """Reads rss, in whatever namespace it is."""
 
     family: ClassVar[Family] = Family.RSS

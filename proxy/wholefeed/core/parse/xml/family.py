@@ -1,6 +1,6 @@
 """What Atom and RSS have in common: an element that holds the head's children and the entries.
 
-A `FeedReader` takes the elements of one document from expat. At any time it waits for two things only:
+A `FamilyParser` takes the elements of one document from expat. At any time it waits for two things only:
 elements that begin at one depth (`Frame.watch`), and the end of the element at another (`Frame.until`);
 everything else costs a comparison. Nothing is built from what lies deeper; entries are byte ranges.
 
@@ -42,11 +42,11 @@ from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.terms import FH_NS, Family
 
 
-class FeedReader(ABC):
+class FamilyParser(ABC):
     """Reads one document of one family, from the start of its root on.
 
     Args:
-        guard: Its parser; the reader takes over the element handlers.
+        guard: It watches over expat; its element handlers are taken over.
         url: Of the document, after redirects.
         options: What is wanted.
     """
