@@ -29,7 +29,7 @@ from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
 from wholefeed.fetch.room import LARGE_BYTES
 from wholefeed.fetch.targets import Target
-from wholefeed.fetch.trip import Traffic
+from wholefeed.fetch.transfer import Traffic
 
 MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (FAULTS, limits)."""

@@ -39,7 +39,7 @@ from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
 from wholefeed.fetch.room import BodyRoom
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
-from wholefeed.fetch.trip import Traffic, Trip
+from wholefeed.fetch.transfer import Traffic, Transfer
 from wholefeed.fetch.validators import Validators
 
 log = structlog.get_logger()
@@ -155,76 +155,82 @@ class Fetcher:
             DocumentError: No document; the slug says why.
         """
         share = self._room.share(without_credentials(url), is_ahead=is_ahead)
-        trip = Trip(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
+        transfer = Transfer(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
         try:
             try:
-                fetched = await self._travel(trip, url, validators or Validators(), on_chunk)
+                fetched = await self._travel(transfer, url, validators or Validators(), on_chunk)
             except BaseException:
                 share.give_back()
                 raise
             share.keep_for(fetched)
             yield fetched
         except ForbiddenTargetError as exc:
-            log.warning("target.refused", outcome="refused", slug=exc.slug, **trip.facts())
+            log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
             if is_ahead:  # a guess that leads nowhere is no loss
-                log.info("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+                log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
-                log.warning("document.failed", outcome="failed", slug=exc.slug, **trip.facts())
+                log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             raise
         outcome = "not-modified" if fetched.not_modified else "fetched"
-        log.info("document.fetched", outcome=outcome, **trip.facts())
+        log.info("document.fetched", outcome=outcome, **transfer.facts())
 
     async def _travel(
-        self, trip: Trip, url: str, validators: Validators, on_chunk: Callable[[str, bytes], None] | None
+        self,
+        transfer: Transfer,
+        url: str,
+        validators: Validators,
+        on_chunk: Callable[[str, bytes], None] | None,
     ) -> Fetched:
         try:
             target = parse_target(url)
         except UrlError as exc:
-            raise PublisherError(str(exc), url=trip.url, slug="bad-link") from exc
+            raise PublisherError(str(exc), url=transfer.url, slug="bad-link") from exc
         while True:
             conditions = validators.header_fields(target.url)
-            trip.seen.append(target.url)
+            transfer.seen.append(target.url)
             try:
                 self._policy.check_target(target.host, target.port)
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
             tell = partial(on_chunk, target.url) if on_chunk is not None else None
-            response = await self._ask(trip, target, conditions, tell)
+            response = await self._ask(transfer, target, conditions, tell)
             if response.status not in _REDIRECTS:
-                return self._concluded(trip, response, is_conditional=bool(conditions))
-            trip.is_permanent = trip.is_permanent and response.status in _PERMANENT
-            target = self._redirected(trip, response)
+                return self._concluded(transfer, response, is_conditional=bool(conditions))
+            transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
+            target = self._redirected(transfer, response)
 
-    async def _ask(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Response:
+    async def _ask(
+        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+    ) -> Response:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
             try:
                 async with self._gate.slot(target.host, target.port, url=target.url) as slot:
-                    return await self._ask_once(trip, slot, target, conditions, tell)
+                    return await self._ask_once(transfer, slot, target, conditions, tell)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self._jitter())
                 attempt += 1
                 if (
                     attempt > self._config.retries
                     or not is_transient(exc)
-                    or pause_seconds >= trip.left_seconds
+                    or pause_seconds >= transfer.left_seconds
                 ):
                     raise
-            trip.spend(pause_seconds)
+            transfer.spend(pause_seconds)
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self, trip: Trip, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask once, and tell the gate what that says of the host."""
-        heads = trip.traffic.heads
+        heads = transfer.traffic.heads
         try:
-            response = await self._get(trip, target, conditions, tell)
+            response = await self._get(transfer, target, conditions, tell)
         except DocumentError as exc:
-            slot.failed(exc.slug, is_heard=trip.traffic.heads > heads)
+            slot.failed(exc.slug, is_heard=transfer.traffic.heads > heads)
             raise
         is_strained = response.status in BACKOFF_STATUSES
         asks = response.field("retry-after") if is_strained else None
@@ -234,27 +240,29 @@ class Fetcher:
             raise status_failure(response.status, target.url, wait_seconds)
         return response
 
-    async def _get(self, trip: Trip, target: Target, conditions: Mapping[str, str], tell: _Tell) -> Response:
+    async def _get(
+        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+    ) -> Response:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
-            async with asyncio.timeout(trip.left_seconds):
-                return await self._exchange.get(target, conditions, trip.traffic, tell)
+            async with asyncio.timeout(transfer.left_seconds):
+                return await self._exchange.get(target, conditions, transfer.traffic, tell)
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
-            trip.spend(time.monotonic() - started)
+            transfer.spend(time.monotonic() - started)
 
-    def _redirected(self, trip: Trip, response: Response) -> Target:
+    def _redirected(self, transfer: Transfer, response: Response) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
         base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
-        if target.url in trip.seen or len(trip.seen) > self._config.max_redirects:
+        if target.url in transfer.seen or len(transfer.seen) > self._config.max_redirects:
             message = f"expected at most {self._config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 
-    def _concluded(self, trip: Trip, response: Response, *, is_conditional: bool) -> Fetched:
+    def _concluded(self, transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
         not_modified, url = response.status == HTTPStatus.NOT_MODIFIED, response.target.url
         if not_modified and not is_conditional:
             raise status_failure(response.status, url, None)
@@ -262,16 +270,16 @@ class Fetcher:
             message = "expected a document, got an empty body"
             raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
         return Fetched(
-            url=trip.url,
+            url=transfer.url,
             final_url=url,
-            hops=tuple(trip.seen[1:-1]),
-            permanent_url=url if len(trip.seen) > 1 and trip.is_permanent else None,
+            hops=tuple(transfer.seen[1:-1]),
+            permanent_url=url if len(transfer.seen) > 1 and transfer.is_permanent else None,
             not_modified=not_modified,
             body=response.body,
             media_type=response.field("content-type") or "",
             headers=response.kept_headers(),
             links=response.fields("link"),
-            wire_bytes=trip.traffic.wire_bytes,
+            wire_bytes=transfer.traffic.wire_bytes,
             fetched_at=time.time(),
             status=response.status,
         )

@@ -26,7 +26,7 @@ class Traffic:
 
 
 @dataclass(slots=True)
-class Trip:
+class Transfer:
     """One fetch under way."""
 
     url: str
