@@ -33,7 +33,7 @@ from benchmarks.support.report import Table, begin, expect, seconds
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.terms import Kind, Role, State
-from wholefeed.fetch.room import LargeWork
+from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import documents_to_remember
 from wholefeed.service.documents.shapes import new_document

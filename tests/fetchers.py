@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.room import BodyRoom
 
 
 @dataclass
@@ -77,7 +77,7 @@ async def a_fetcher(
     own_addresses: Callable[[str, int], bool] | None = None,
     ssl_context: ssl.SSLContext | None = None,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
-    room: BodyRoom | None = None,
+    budget: MemoryBudget | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     jitter: Callable[[], float] = random.random,
     document_bytes: int = 1 << 20,
@@ -93,7 +93,7 @@ async def a_fetcher(
         own_addresses=own_addresses,
         ssl_context=ssl_context,
         make_socket=make_socket,
-        room=room,
+        budget=budget,
         sleep=sleep,
         jitter=jitter,
     ) as fetcher:

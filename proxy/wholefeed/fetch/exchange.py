@@ -24,10 +24,10 @@ from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
 from wholefeed.fetch.body import chunks
+from wholefeed.fetch.budget import LARGE_BYTES
 from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
-from wholefeed.fetch.room import LARGE_BYTES
 from wholefeed.fetch.targets import Target
 from wholefeed.fetch.transfer import Traffic
 

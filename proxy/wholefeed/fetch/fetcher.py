@@ -31,13 +31,13 @@ from wholefeed.core.schedule.freshness import retry_after_seconds
 from wholefeed.core.text.redact import without_credentials
 from wholefeed.core.text.urls import UrlError
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open_session
 from wholefeed.fetch.failures import failure_of, is_transient, status_failure
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
-from wholefeed.fetch.room import BodyRoom
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
 from wholefeed.fetch.transfer import Traffic, Transfer
 from wholefeed.fetch.validators import Validators
@@ -60,7 +60,7 @@ class Fetcher:
         exchange: Exchange,
         policy: AddressPolicy,
         gate: HostGate,
-        room: BodyRoom,
+        budget: MemoryBudget,
         sleep: Callable[[float], Awaitable[None]],
         jitter: Callable[[], float],
     ) -> None:
@@ -68,7 +68,7 @@ class Fetcher:
         self._exchange = exchange
         self._policy = policy
         self._gate = gate
-        self._room = room
+        self._budget = budget
         self._sleep = sleep
         self._jitter = jitter
 
@@ -84,14 +84,14 @@ class Fetcher:
         ssl_context: ssl.SSLContext | None = None,
         make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
         gate: HostGate | None = None,
-        room: BodyRoom | None = None,
+        budget: MemoryBudget | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
         `own_addresses` says of an IP address and a port whether the proxy itself listens there (FAULTS
-        row 19); a gate and a room that others share may be given; `sleep` and `jitter` (0 to 1) make the
+        row 19); a gate and a budget that others share may be given; `sleep` and `jitter` (0 to 1) make the
         pauses between two tries. For the rest see `open_session`.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
@@ -110,7 +110,7 @@ class Fetcher:
                 exchange=exchange,
                 policy=policy,
                 gate=gate,
-                room=BodyRoom() if room is None else room,
+                budget=MemoryBudget() if budget is None else budget,
                 sleep=sleep,
                 jitter=jitter,
             )
@@ -154,7 +154,7 @@ class Fetcher:
         Raises:
             DocumentError: No document; the slug says why.
         """
-        share = self._room.share(without_credentials(url), is_ahead=is_ahead)
+        share = self._budget.share(without_credentials(url), is_ahead=is_ahead)
         transfer = Transfer(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
         try:
             try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from wholefeed.core.text.redact import safe_url
-from wholefeed.fetch.room import Share
+from wholefeed.fetch.budget import Share
 
 
 @dataclass(slots=True)
@@ -14,7 +14,7 @@ class Traffic:
     """What a fetch has cost so far, for the log; counts on when the fetch fails."""
 
     share: Share
-    """The room for its body."""
+    """What its body may take of the memory for all."""
     wire_bytes: int = 0
     """Of bodies, as they came."""
     body_bytes: int = 0

@@ -20,9 +20,9 @@ from wholefeed.core.parse.early import EarlyHead
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.errors import DocumentError, PublisherError, UnreadableError
+from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.room import LargeWork
 from wholefeed.fetch.validators import Validators
 
 INLINE_BYTES: Final = 256 * 1024

@@ -24,7 +24,7 @@ from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
-from wholefeed.fetch.room import LargeWork
+from wholefeed.fetch.budget import LargeWork
 from wholefeed.service.documents.shapes import document_from
 from wholefeed.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow, Told
 from wholefeed.store.store import Store

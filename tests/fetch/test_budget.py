@@ -1,4 +1,4 @@
-"""wholefeed.fetch.room: how much of large bodies is in memory at once."""
+"""wholefeed.fetch.budget: how much of large bodies is in memory at once."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
 from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.fetch.budget import TOTAL_BYTES, MemoryBudget, Share
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.room import TOTAL_BYTES, BodyRoom, Share
 
 URL = "http://a.example/"
 
 
-def a_share(room: BodyRoom, *, is_ahead: bool = False) -> Share:
-    return room.share(URL, is_ahead=is_ahead)
+def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
+    return budget.share(URL, is_ahead=is_ahead)
 
 
 async def test_a_share_is_taken_once_and_given_back() -> None:
     """Memory for a body is counted once, and comes back in full, whatever is given back twice."""
-    room = BodyRoom(total_bytes=100)
-    share = a_share(room)
+    budget = MemoryBudget(total_bytes=100)
+    share = a_share(budget)
     await share.take(60)
     await share.take(60)
-    assert room.free_bytes == 40
+    assert budget.free_bytes == 40
     share.shrink(10)
-    assert room.free_bytes == 90
+    assert budget.free_bytes == 90
     share.shrink(50)
-    assert room.free_bytes == 90
+    assert budget.free_bytes == 90
     share.give_back()
     share.give_back()
-    assert room.free_bytes == 100
+    assert budget.free_bytes == 100
 
 
-async def test_a_body_larger_than_the_room_gets_all_of_it() -> None:
-    """A document larger than the whole room can still be fetched, alone."""
-    room = BodyRoom(total_bytes=100)
-    await a_share(room).take(1000)
-    assert room.free_bytes == 0
+async def test_a_body_larger_than_the_budget_gets_all_of_it() -> None:
+    """A document larger than the whole budget can still be fetched, alone."""
+    budget = MemoryBudget(total_bytes=100)
+    await a_share(budget).take(1000)
+    assert budget.free_bytes == 0
 
 
 async def test_shares_wait_in_order_until_there_is_room() -> None:
     """Large bodies wait for memory in the order in which they came, a small one behind a large one."""
-    room = BodyRoom(total_bytes=100)
-    first = a_share(room)
+    budget = MemoryBudget(total_bytes=100)
+    first = a_share(budget)
     await first.take(70)
     order: list[int] = []
 
     async def take(size: int) -> None:
-        await a_share(room).take(size)
+        await a_share(budget).take(size)
         order.append(size)
 
     waiting = [asyncio.create_task(take(size)) for size in (80, 20)]
@@ -68,52 +68,52 @@ async def test_shares_wait_in_order_until_there_is_room() -> None:
     first.give_back()
     await asyncio.gather(*waiting)
     assert order == [80, 20]
-    assert room.free_bytes == 0
+    assert budget.free_bytes == 0
 
 
 async def test_a_share_does_not_wait_for_ever() -> None:
     """Without room in time a body is refused with Retry-After; a smaller one that fits is taken."""
-    room = BodyRoom(total_bytes=100, wait_seconds=0.01)
-    await a_share(room).take(70)
+    budget = MemoryBudget(total_bytes=100, wait_seconds=0.01)
+    await a_share(budget).take(70)
     with pytest.raises(QueueFullError) as caught:
-        await a_share(room).take(40)
+        await a_share(budget).take(40)
     assert caught.value.retry_after_seconds == 2
-    await a_share(room).take(30)
+    await a_share(budget).take(30)
 
 
-async def test_what_is_fetched_ahead_leaves_half_of_the_room_and_never_waits() -> None:
+async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_never_waits() -> None:
     """Look-ahead takes half of the memory for bodies at most, so that linked documents find room."""
-    room = BodyRoom(total_bytes=100)
-    await a_share(room, is_ahead=True).take(50)
+    budget = MemoryBudget(total_bytes=100)
+    await a_share(budget, is_ahead=True).take(50)
     with pytest.raises(QueueFullError):
-        await a_share(room, is_ahead=True).take(1)
-    await a_share(room).take(50)
+        await a_share(budget, is_ahead=True).take(1)
+    await a_share(budget).take(50)
 
 
 async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
     """A fetch that is cancelled while it waits for memory does not block those behind it."""
-    room = BodyRoom(total_bytes=100)
-    held = a_share(room)
+    budget = MemoryBudget(total_bytes=100)
+    held = a_share(budget)
     await held.take(50)
-    waiting = [asyncio.create_task(a_share(room).take(size)) for size in (100, 50)]
+    waiting = [asyncio.create_task(a_share(budget).take(size)) for size in (100, 50)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.wait(waiting)
     assert waiting[0].cancelled()
-    assert room.free_bytes == 0
+    assert budget.free_bytes == 0
 
 
 async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> None:
     """Memory granted to a fetch that is cancelled at that moment is not lost."""
-    room = BodyRoom(total_bytes=100)
-    held = a_share(room)
+    budget = MemoryBudget(total_bytes=100)
+    held = a_share(budget)
     await held.take(100)
-    waiting = asyncio.create_task(a_share(room).take(100))
+    waiting = asyncio.create_task(a_share(budget).take(100))
     await asyncio.sleep(0)
     held.give_back()
     waiting.cancel()
     await asyncio.wait({waiting})
-    assert room.free_bytes == 100
+    assert budget.free_bytes == 100
 
 
 @given(
@@ -122,20 +122,20 @@ async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> N
     )
 )
 def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[str, int]]) -> None:
-    """In any order of taking, cancelling and giving back, the room is never overdrawn and ends full."""
+    """In any order of taking, cancelling and giving back, the budget is never overdrawn and ends full."""
 
     async def play() -> None:
-        room = BodyRoom(total_bytes=100)
+        budget = MemoryBudget(total_bytes=100)
         shares: list[tuple[Share, asyncio.Task[None]]] = []
         for event, size in events:
             if event in ("take", "ahead"):
-                share = a_share(room, is_ahead=event == "ahead")
+                share = a_share(budget, is_ahead=event == "ahead")
                 shares.append((share, asyncio.create_task(share.take(size))))
             elif shares:
                 share, task = shares[size % len(shares)]
                 task.cancel() if event == "cancel" else share.give_back()
             await asyncio.sleep(0)
-            assert 0 <= room.free_bytes <= 100
+            assert 0 <= budget.free_bytes <= 100
         while not all(task.done() for _, task in shares):
             for share, _ in shares:
                 share.give_back()
@@ -143,44 +143,44 @@ def test_no_more_is_taken_than_there_is_and_all_comes_back(events: list[tuple[st
         for share, task in shares:
             task.exception() if not task.cancelled() else None
             share.give_back()
-        assert room.free_bytes == 100
+        assert budget.free_bytes == 100
 
     asyncio.run(play())
 
 
-async def test_the_room_comes_back_when_a_document_is_garbage(origin: Origin) -> None:
+async def test_the_memory_comes_back_when_a_document_is_garbage(origin: Origin) -> None:
     """Memory counts as taken while a fetched body is in use, and is free when it is dropped."""
     origin.publish("/feed", b"<feed>" + bytes(3 << 20))
     origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
-    room = BodyRoom()
-    async with a_fetcher(document_bytes=8 << 20, room=room) as fetcher:
+    async with a_fetcher(document_bytes=8 << 20) as fetcher:
+        budget = fetcher._budget
         fetched = await fetcher.fetch(origin.url("/feed"))
         coded = await fetcher.fetch(origin.url("/coded"))
-        assert room.free_bytes == TOTAL_BYTES - len(fetched.body) - len(coded.body)
+        assert budget.free_bytes == TOTAL_BYTES - len(fetched.body) - len(coded.body)
         del fetched, coded
         gc.collect()
         await asyncio.sleep(0)
-        assert room.free_bytes == TOTAL_BYTES
+        assert budget.free_bytes == TOTAL_BYTES
 
 
-async def test_the_room_comes_back_when_a_fetch_fails(origin: Origin) -> None:
+async def test_the_memory_comes_back_when_a_fetch_fails(origin: Origin) -> None:
     """Row 30: a body that turns out too large leaves nothing counted behind."""
     origin.publish("/feed", bytes(3 << 20))
-    room = BodyRoom()
-    async with a_fetcher(document_bytes=2 << 20, room=room) as fetcher:
+    budget = MemoryBudget()
+    async with a_fetcher(document_bytes=2 << 20, budget=budget) as fetcher:
         with pytest.raises(DocumentError):
             await fetcher.fetch(origin.url("/feed"))
-        assert room.free_bytes == TOTAL_BYTES
+        assert budget.free_bytes == TOTAL_BYTES
 
 
-async def test_a_walk_along_large_documents_needs_no_more_room_than_there_is(
+async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two feeds, each with more fetched ahead than there is room for: both come whole."""
     set_constant(monkeypatch, "LARGE_BYTES", 100)
     expected = publish_chain(origin, archives=12)
-    room = BodyRoom(total_bytes=1500, retry_after_seconds=0.01)  # a document has about 900 bytes
-    opening = partial(Fetcher.open, room=room)
+    budget = MemoryBudget(total_bytes=1500, retry_after_seconds=0.01)  # a document has about 900 bytes
+    opening = partial(Fetcher.open, budget=budget)
     async with Origin("127.0.0.2") as other, running(a_config(tmp_path), open_fetcher=opening) as proxy:
         publish_chain(other, archives=12)
         replies = await asyncio.gather(*(proxy.whole(each.url("/feed")) for each in (origin, other)))
@@ -188,19 +188,19 @@ async def test_a_walk_along_large_documents_needs_no_more_room_than_there_is(
         await proxy.settled()
         gc.collect()
         await asyncio.sleep(0.01)
-        assert room.free_bytes == 1500
+        assert budget.free_bytes == 1500
 
 
-async def test_a_feed_that_there_is_no_room_for_is_refused_and_asked_again(
+async def test_a_feed_that_there_is_no_memory_for_is_refused_and_asked_again(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without memory for its body a new feed is 503 with Retry-After, and is fetched when there is some."""
     set_constant(monkeypatch, "LARGE_BYTES", 100)
     origin.publish("/feed", atom(an_item("a")))
-    room = BodyRoom(wait_seconds=0.05)
-    assert await room.take(TOTAL_BYTES, is_ahead=False)
-    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, room=room)) as proxy:
+    budget = MemoryBudget(wait_seconds=0.05)
+    assert await budget.take(TOTAL_BYTES, is_ahead=False)
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, budget=budget)) as proxy:
         refused = await proxy.get(origin.url("/feed"))
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
-        room.give_back(TOTAL_BYTES)
+        budget.give_back(TOTAL_BYTES)
         assert ids((await proxy.get(origin.url("/feed"))).body) == ["a"]

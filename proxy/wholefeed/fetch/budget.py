@@ -1,13 +1,13 @@
 """How much of large bodies may be in memory at once, whoever sends them.
 
-    room = BodyRoom(total_bytes=96 << 20)
-    share = room.share(url, is_ahead=False)
+    budget = MemoryBudget(total_bytes=96 << 20)
+    share = budget.share(url, is_ahead=False)
     await share.take(32 << 20)          # waits until there is as much
     share.keep_for(fetched)             # given back when that is garbage; or share.give_back()
 
-A document that may become large takes its room at once and whole: none holds a part while it waits for the
+A document that may become large takes its share at once and whole: none holds a part while it waits for the
 rest, so those that have theirs always come to their end. What is fetched ahead of a walk's path waits for
-documents that are not there yet, so it may have half of the room at most and never waits for it.
+documents that are not there yet, so it may have half of the budget at most and never waits for it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Final
 from wholefeed.errors import QueueFullError
 
 LARGE_BYTES: Final = 1 << 20
-"""Up to here a body needs no room: as many of them as may be fetched at once are no burden."""
+"""Up to here a body needs no share: as many of them as may be fetched at once are no burden."""
 
 TOTAL_BYTES: Final = 96 << 20
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
 
 
-class BodyRoom:
-    """The room of one process; belongs to one event loop.
+class MemoryBudget:
+    """The memory for large bodies in one process; belongs to one event loop.
 
     Args:
         total_bytes: At most; a share that is larger gets all of it.
@@ -55,7 +55,7 @@ class BodyRoom:
         return Share(self, url, is_ahead=is_ahead)
 
     async def take(self, wanted_bytes: int, *, is_ahead: bool) -> bool:
-        """Take room, first come first served.
+        """Take a part, first come first served.
 
         Returns:
             Whether there was any in time, and at once for what is fetched ahead.
@@ -110,26 +110,26 @@ class LargeWork:
 
 
 class Share:
-    """The room that one document has."""
+    """What one document has of the budget."""
 
-    def __init__(self, room: BodyRoom, url: str, *, is_ahead: bool) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: bool) -> None:
+        self._budget = budget
         self._url = url
         self._is_ahead = is_ahead
         self._held_bytes = 0
 
     async def take(self, body_bytes: int) -> None:
-        """Take room for a body of at most so many bytes, unless there is some already.
+        """Take what a body of at most so many bytes needs, unless it is there already.
 
         Raises:
             QueueFullError: There was none in time.
         """
         if self._held_bytes:
             return
-        wanted_bytes = min(body_bytes, self._room.total_bytes)
-        if not await self._room.take(wanted_bytes, is_ahead=self._is_ahead):
+        wanted_bytes = min(body_bytes, self._budget.total_bytes)
+        if not await self._budget.take(wanted_bytes, is_ahead=self._is_ahead):
             message = "too many large documents are in memory already"
-            raise QueueFullError(message, url=self._url, retry_after_seconds=self._room.retry_after_seconds)
+            raise QueueFullError(message, url=self._url, retry_after_seconds=self._budget.retry_after_seconds)
         self._held_bytes = wanted_bytes
 
     def shrink(self, body_bytes: int) -> None:
@@ -137,14 +137,14 @@ class Share:
         surplus_bytes = self._held_bytes - body_bytes
         if surplus_bytes > 0:
             self._held_bytes = body_bytes
-            self._room.give_back(surplus_bytes)
+            self._budget.give_back(surplus_bytes)
 
     def give_back(self) -> None:
         """The document is gone."""
         self.shrink(0)
 
     def keep_for(self, holder: object) -> None:
-        """Give the room back when the object that holds the body is garbage, in whichever thread."""
+        """Give it back when the object that holds the body is garbage, in whichever thread."""
         if self._held_bytes:
             loop = asyncio.get_running_loop()
             weakref.finalize(holder, self._give_back_in, loop).atexit = False
