@@ -24,7 +24,14 @@ from wholefeed.core.text.uri import split
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import InvalidUrlError, RequestError
 from wholefeed.fetch.decode import SLICE_BYTES, DecodeError, Decoder, coding_of
-from wholefeed.web.asked import feed_url, is_prefix_form, read_prefix, read_query, read_view, read_wait
+from wholefeed.web.request_target import (
+    feed_url,
+    is_prefix_form,
+    read_prefix,
+    read_query,
+    read_view,
+    read_wait,
+)
 
 if sys.version_info >= (3, 14):
     from compression import zstd

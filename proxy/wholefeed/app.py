@@ -34,9 +34,9 @@ from wholefeed.service.walk.workshop import Workshop
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.web.answer.answer import Request, prepare, slices
-from wholefeed.web.asked import feed_url
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
 from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
+from wholefeed.web.request_target import feed_url
 from wholefeed.web.routes import routes
 from wholefeed.web.status import account_object, status_object
 

@@ -105,7 +105,7 @@ def _explain(options: argparse.Namespace) -> int:
     from wholefeed.app import explain_once
     from wholefeed.cli.backend import reach
     from wholefeed.cli.sink import watched
-    from wholefeed.web.asked import feed_url
+    from wholefeed.web.request_target import feed_url
 
     url = feed_url(options.url)
     try:

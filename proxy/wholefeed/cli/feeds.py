@@ -62,7 +62,7 @@ def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import reach
     from wholefeed.cli.sink import watched
-    from wholefeed.web.asked import feed_url
+    from wholefeed.web.request_target import feed_url
 
     url = feed_url(options.url)
     with watched() as progress:
@@ -76,7 +76,7 @@ def _refresh(options: argparse.Namespace) -> int:
 def _forget(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import reach
-    from wholefeed.web.asked import feed_url
+    from wholefeed.web.request_target import feed_url
 
     reach(config).forget(feed_url(options.url))
     return EXIT_DONE

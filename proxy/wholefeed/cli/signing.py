@@ -47,7 +47,7 @@ def _days(text: str) -> int:
 def _sign(options: argparse.Namespace) -> int:
     server = load(options).server
     from wholefeed.server.signing import sign
-    from wholefeed.web.asked import feed_url, own_url
+    from wholefeed.web.request_target import feed_url, own_url
 
     if not server.signing_keys:
         raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")

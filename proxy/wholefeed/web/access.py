@@ -32,8 +32,8 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import Query, feed_url, is_prefix_form, read_query
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, MARK, SERVICE, TRUSTED
+from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_query
 
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
 PREFIXED: Final = "/{url}"

@@ -17,7 +17,9 @@ from wholefeed.errors import LoopDetectedError
 from wholefeed.service.answers import Reconstruction
 from wholefeed.web.answer.answer import Answer, Request, reconstruction_field, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
-from wholefeed.web.asked import (
+from wholefeed.web.host_field import base_url
+from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
+from wholefeed.web.request_target import (
     Query,
     feed_url,
     is_prefix_form,
@@ -28,8 +30,6 @@ from wholefeed.web.asked import (
     read_wait,
     view_query,
 )
-from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
 
 log = structlog.get_logger()
 

@@ -22,9 +22,9 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.web.access import UNMATCHED, limit_clients, refuse_other_sites, require_access, route_of
-from wholefeed.web.asked import is_prefix_form, read_prefix, read_query
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import CONNECTIONS, REQUEST_ID
+from wholefeed.web.request_target import is_prefix_form, read_prefix, read_query
 
 log = structlog.get_logger()
 

@@ -12,7 +12,7 @@ from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.status import get_feeds, get_status, post_refresh
 
 _PREFIXED: Final = "/?[Hh][Tt][Tt][Pp][Ss]?(?::|%3A).*"
-"""What may be a URL behind the slash; `wholefeed.web.asked` has the last word."""
+"""What may be a URL behind the slash; `wholefeed.web.request_target` has the last word."""
 
 
 def routes() -> list[web.RouteDef]:

@@ -13,8 +13,8 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.answers import Status
 from wholefeed.store.rows import Attempt, FeedRow
-from wholefeed.web.asked import feed_url, read_query
 from wholefeed.web.keys import SERVICE
+from wholefeed.web.request_target import feed_url, read_query
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:

@@ -28,7 +28,7 @@ from wholefeed.core.slugs import SLUGS
 from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
 from wholefeed.service.account import Standing
-from wholefeed.web import asked
+from wholefeed.web import request_target
 from wholefeed.web.middlewares import PROBLEM_TYPE
 from wholefeed.web.openapi.document import description
 from wholefeed.web.routes import routes
@@ -153,7 +153,7 @@ def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
     """A parameter of the interface's own is never taken for the feed's."""
     described = {p["name"] for p in DOCUMENT["components"]["parameters"].values() if p["in"] == "query"}
     keys = {s["name"] for s in DOCUMENT["components"]["securitySchemes"].values() if s.get("in") == "query"}
-    assert described | keys == asked.OPTIONS | {"url"}
+    assert described | keys == request_target.OPTIONS | {"url"}
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from wholefeed.errors import InvalidUrlError, RequestError
-from wholefeed.web.asked import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
+from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
 
 
 @pytest.mark.parametrize(
