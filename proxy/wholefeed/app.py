@@ -33,7 +33,7 @@ from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.service.walk.workshop import Workshop
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.web.answer.answer import Request, prepare, slices
+from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
 from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
 from wholefeed.web.request_target import feed_url
@@ -210,7 +210,7 @@ async def fetch_once(
     async with _reconstructed(config, canonical, wait_seconds, progress) as (store, service, reconstruction):
         answer = prepare(
             reconstruction,
-            Request(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
+            Representation(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
         )
         async for piece in slices(answer, store):
             await asyncio.to_thread(output.write, piece)

@@ -18,7 +18,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, check_database
 from wholefeed.errors import WholefeedError
-from wholefeed.web.answer.answer import Request, prepare, slices
+from wholefeed.web.answer.answer import Representation, prepare, slices
 
 CANCELLATIONS, ALL_CANCELLATIONS = 150, 1000
 LONGEST_SECONDS = 0.03
@@ -27,7 +27,7 @@ LONGEST_SECONDS = 0.03
 
 async def read(proxy: Proxy, url: str) -> None:
     async with proxy.service.answer(url, wait_seconds=5) as reconstruction:
-        answer = prepare(reconstruction, Request(self_url=url, is_gzip=True, warns=True))
+        answer = prepare(reconstruction, Representation(self_url=url, is_gzip=True, warns=True))
         async for _ in slices(answer, proxy.store):
             pass
 

@@ -15,7 +15,7 @@ from wholefeed.core.formats import content_type
 from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
 from wholefeed.service.answers import Reconstruction
-from wholefeed.web.answer.answer import Answer, Request, reconstruction_field, slices, viewed
+from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
@@ -65,7 +65,7 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
     _refuse_loop(request, url)
     config = request.app[CONFIG]
     whole_url = own_url(base_url(request, config.server), url, request.get(MARK, ""))
-    asked = Request(
+    asked = Representation(
         self_url=whole_url + view_query(query.options),
         whole_url=whole_url,
         is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),

@@ -71,7 +71,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Representation:
     """What an answer depends on beside the feed."""
 
     self_url: str
@@ -85,28 +85,28 @@ class Request:
     view: View = WHOLE
 
 
-async def viewed(reconstruction: Reconstruction, request: Request, store: Store) -> Answer:
+async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
     """Return the answer in the view that is asked for."""
-    view, feed = request.view, reconstruction.feed
+    view, feed = wanted.view, reconstruction.feed
     if view.is_whole:
-        return prepare(reconstruction, request)
+        return prepare(reconstruction, wanted)
     room = None
     if view.max_bytes is not None:
-        prologue = _prologue(reconstruction, request, ALL_PREFIXES, is_cut=True, has_entries=True)
+        prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.family])
     cut = Cut(view, room=room, joint=len(segment_separator(feed.family)))
     parts = await cut_parts(_segments(reconstruction), feed, cut, store)
-    return prepare(reconstruction, request, parts if cut.is_cut else None)
+    return prepare(reconstruction, wanted, parts if cut.is_cut else None)
 
 
 def prepare(
-    reconstruction: Reconstruction, request: Request, parts: tuple[Part, ...] | None = None
+    reconstruction: Reconstruction, wanted: Representation, parts: tuple[Part, ...] | None = None
 ) -> Answer:
     """Compose what depends on the request.
 
     Args:
         reconstruction: What to send.
-        request: What is asked for.
+        wanted: What is asked for.
         parts: What is left of the segments, where that is not all.
     """
     family, is_cut = reconstruction.feed.family, parts is not None
@@ -114,7 +114,7 @@ def prepare(
     prefixes = reconstruction.feed.head_prefixes
     for segment in segments:
         prefixes |= segment.prefixes
-    prologue = _prologue(reconstruction, request, prefixes, is_cut=is_cut, has_entries=bool(segments))
+    prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(segments))
     return Answer(
         prologue=prologue,
         epilogue=EPILOGUE[family],
@@ -122,8 +122,8 @@ def prepare(
         segments=segments,
         separator=_SEPARATOR[family],
         is_cut=is_cut,
-        is_gzip=request.is_gzip,
-        etag=_etag(prologue, segments, is_gzip=request.is_gzip),
+        is_gzip=wanted.is_gzip,
+        etag=_etag(prologue, segments, is_gzip=wanted.is_gzip),
     )
 
 
@@ -132,16 +132,16 @@ def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
 
 
 def _prologue(
-    reconstruction: Reconstruction, request: Request, prefixes: int, *, is_cut: bool, has_entries: bool
+    reconstruction: Reconstruction, wanted: Representation, prefixes: int, *, is_cut: bool, has_entries: bool
 ) -> bytes:
     feed = reconstruction.feed
-    whole_url = request.whole_url or request.self_url
-    warning = _warning(reconstruction) if request.warns else b""
+    whole_url = wanted.whole_url or wanted.self_url
+    warning = _warning(reconstruction) if wanted.warns else b""
     prologue = compose_prologue(
         feed.family,
         feed.head or b"",
         prefixes=prefixes,
-        address=Address(request.self_url, reconstruction.via_url, whole_url if is_cut else ""),
+        address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else ""),
         is_complete=reconstruction.state is State.COMPLETE and not is_cut,
         version=feed.version,
         warning=warning,
