@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 
-def heed(done: asyncio.Future[Any]) -> None:
+def retrieve_exception(done: asyncio.Future[Any]) -> None:
     """Take note of a future's failure, as its done callback: nobody waiting is no reason for a warning."""
     if not done.cancelled():
         done.exception()

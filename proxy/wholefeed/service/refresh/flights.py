@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from wholefeed.errors import let_go
-from wholefeed.futures import heed
+from wholefeed.futures import retrieve_exception
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Flights(Generic[Key, T]):
     def _landed(self, key: Key, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        heed(task)
+        retrieve_exception(task)
 
 
 async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
