@@ -31,7 +31,6 @@ reason); of a subscription document it becomes the answer where nothing is store
 
 from __future__ import annotations
 
-import traceback
 from typing import ClassVar
 
 from wholefeed.core.slugs import SLUGS
@@ -232,15 +231,3 @@ class UnreadableError(DocumentError):
     """The publisher's answer is no feed, or not readable as one."""
 
     default_slug: ClassVar[str] = "not-a-feed"
-
-
-def let_go(error: BaseException) -> None:
-    """Empty the frames of an error's traceback, and of those it came from, where they have ended.
-
-    Who waits for a task that failed forms a cycle with the error. Until the collector comes by, that would
-    keep what the frames hold: the body of the document, above all.
-    """
-    cause: BaseException | None = error
-    while cause is not None:
-        traceback.clear_frames(cause.__traceback__)
-        cause = cause.__cause__ or cause.__context__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import Any
 
 
@@ -10,3 +11,15 @@ def retrieve_exception(done: asyncio.Future[Any]) -> None:
     """Take note of a future's failure, as its done callback: nobody waiting is no reason for a warning."""
     if not done.cancelled():
         done.exception()
+
+
+def clear_tracebacks(error: BaseException) -> None:
+    """Empty the frames of an error's traceback, and of those it came from, where they have ended.
+
+    Who waits for a task that failed forms a cycle with the error. Until the collector comes by, that would
+    keep what the frames hold: the body of the document, above all.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__

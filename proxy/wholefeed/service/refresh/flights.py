@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from wholefeed.errors import let_go
-from wholefeed.futures import retrieve_exception
+from wholefeed.futures import clear_tracebacks, retrieve_exception
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -60,5 +59,5 @@ async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         return await start()
     except BaseException as exc:
-        let_go(exc)
+        clear_tracebacks(exc)
         raise

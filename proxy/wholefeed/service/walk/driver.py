@@ -21,9 +21,10 @@ from wholefeed.core.schedule.revalidation import settles
 from wholefeed.core.terms import Role
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.walk import Walk
-from wholefeed.errors import DocumentError, QueueFullError, let_go
+from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.validators import Validators
+from wholefeed.futures import clear_tracebacks
 from wholefeed.service.documents.shapes import arrival_from, arrival_of, new_document
 from wholefeed.service.documents.source import Obtained, Source
 from wholefeed.service.walk.grounds import Grounds, Progress, Walked
@@ -157,7 +158,7 @@ class WalkDriver:
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)
             except DocumentError as exc:
-                let_go(exc)
+                clear_tracebacks(exc)
                 return exc.with_traceback(None)
 
     def _is_ahead(self, url: str) -> bool:
