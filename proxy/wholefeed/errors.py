@@ -173,7 +173,7 @@ class DocumentError(WholefeedError):
     def __str__(self) -> str:
         return f"{self.args[0]}: {self.url}"
 
-    def anew(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+    def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
         """Return the same error to be raised once more, without traceback, cause and what those hold.
 
         Args:

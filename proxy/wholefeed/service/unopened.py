@@ -47,7 +47,7 @@ class Unopened:
         if not 0 <= passed_seconds < rest_seconds:
             del self._errors[url]
             return
-        raise error.anew(retry_after_seconds=rest_seconds - passed_seconds)
+        raise error.fresh_copy(retry_after_seconds=rest_seconds - passed_seconds)
 
     def remember(self, url: str, error: DocumentError) -> None:
         """Keep why a URL could not be opened, unless it was not tried at all.
@@ -60,4 +60,4 @@ class Unopened:
         if len(self._errors) >= MAX_UNOPENED:
             del self._errors[next(iter(self._errors))]
         rest_seconds = min(error.retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
-        self._errors[url] = (self._now(), rest_seconds, error.anew())
+        self._errors[url] = (self._now(), rest_seconds, error.fresh_copy())

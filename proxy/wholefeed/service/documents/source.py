@@ -46,10 +46,10 @@ class PageError(UnreadableError):
         super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
         self.fetched = fetched
 
-    def anew(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+    def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
         """Return it without the page."""
         plain = UnreadableError(self.args[0], url=self.url, slug=self.slug)
-        return plain.anew(retry_after_seconds=retry_after_seconds)
+        return plain.fresh_copy(retry_after_seconds=retry_after_seconds)
 
 
 class Source:

@@ -188,7 +188,7 @@ class WalkDriver:
             self._walk.arrived(url, self._confirmed(row))
             return
         assert isinstance(outcome, DocumentError), "a document without a stored copy is fetched whole"
-        self._walked.failures[url] = outcome.anew()  # without the body, which its traceback may hold
+        self._walked.failures[url] = outcome.fresh_copy()  # without the body, which its traceback may hold
         self._walk.failed(url, self._failure(url, outcome))
 
     async def _arrival(self, url: str, obtained: Obtained) -> Arrival:
