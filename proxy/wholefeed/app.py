@@ -89,8 +89,8 @@ def make_app(
             app[SERVICE] = service
             await service.resume()
             in_background = [
-                asyncio.create_task(_told("house-keeping", service.keep_house())),
-                asyncio.create_task(_told("polling", service.keep_polling())),
+                asyncio.create_task(_log_failure("house-keeping", service.keep_house())),
+                asyncio.create_task(_log_failure("polling", service.keep_polling())),
             ]
             yield
             for task in in_background:
@@ -104,7 +104,7 @@ def make_app(
     return app
 
 
-async def _told(name: str, work: Coroutine[Any, Any, None]) -> None:
+async def _log_failure(name: str, work: Coroutine[Any, Any, None]) -> None:
     """Let nothing that goes on in the background end in silence."""
     try:
         await work

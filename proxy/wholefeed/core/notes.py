@@ -28,7 +28,7 @@ class Note:
         """The note's public name."""
         return type(self).__name__
 
-    def told(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, str]:
         """Return the note as whoever asks gets to see it."""
         return {"code": self.code, "url": self.url, "text": str(self)}
 

@@ -13,7 +13,7 @@ from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.core.text.dates import DAY_SECONDS
 
-Told = Mapping[str, str]
+NoteDict = Mapping[str, str]
 """A note as whoever asks gets to see it: code, url, text."""
 
 
@@ -112,7 +112,7 @@ class DocumentRow:
     entries: int
     segment: int | None
     live_bytes: int
-    notes: tuple[Told, ...]
+    notes: tuple[NoteDict, ...]
     """What was remarked on it when it was read."""
 
 
@@ -170,7 +170,7 @@ class NewDocument:
     last_modified: str | None = None
     updated_at: float | None = None
     tombstones: Sequence[Tombstone] = ()
-    notes: Sequence[Told] = ()
+    notes: Sequence[NoteDict] = ()
 
     @classmethod
     def of(cls, row: DocumentRow, body: bytes, entries: Sequence[NewEntry]) -> Self:

@@ -1,6 +1,6 @@
 """Why a walk ended: what stands behind the last document, in words that whoever asks can read.
 
-Ending(End.OLDEST).told()            # {"code": "oldest", "text": "the oldest document links to no older one"}
+Ending(End.OLDEST).as_dict()            # {"code": "oldest", "text": "the oldest document links to no older one"}
 Ending(None, (LimitReached(…),))     # something may be missing, and the note says what
 """
 
@@ -49,7 +49,7 @@ class Ending:
         """Whether the oldest document of the chain is on the path; then nothing is missing."""
         return not any(note.partial for note in self.notes)
 
-    def told(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, str]:
         """Return the reason as whoever asks gets to see it."""
         if self.end is None:
             return {"code": self.notes[0].slug, "text": str(self.notes[0])}

@@ -17,7 +17,7 @@ from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Role
 from wholefeed.service.documents.shapes import document_from, new_entries
-from wholefeed.store.rows import DocumentRow, NewDocument, Told
+from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 
 log = structlog.get_logger()
@@ -58,10 +58,10 @@ def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> Ne
         updated_at=document.head.updated_at,
         parser_version=PARSER_VERSION,
         tombstones=document.head.tombstones,
-        notes=[replace(note, url=row.url).told() for note in document.notes] + _link_notes(row),
+        notes=[replace(note, url=row.url).as_dict() for note in document.notes] + _link_notes(row),
     )
 
 
-def _link_notes(row: DocumentRow) -> list[Told]:
+def _link_notes(row: DocumentRow) -> list[NoteDict]:
     """What was remarked on its links, which are kept as they were read."""
     return [note for note in row.notes if note["code"] in _ON_LINKS]

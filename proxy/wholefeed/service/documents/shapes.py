@@ -108,7 +108,7 @@ def new_document(
         parser_version=PARSER_VERSION,
         entries=new_entries(document),
         tombstones=document.head.tombstones,
-        notes=[replace(note, url=url).told() for note in (*document.notes, *navigation.notes)],
+        notes=[replace(note, url=url).as_dict() for note in (*document.notes, *navigation.notes)],
     )
 
 

@@ -26,7 +26,7 @@ from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.service.documents.shapes import document_from
-from wholefeed.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, Publication, SegmentRow, Told
+from wholefeed.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.store import Store
 
 _SHOWN_NOTES: Final = 100
@@ -56,7 +56,7 @@ async def assemble(
     feed_id: int,
     *,
     state: State,
-    notes: Sequence[Told],
+    notes: Sequence[NoteDict],
     now: float,
     large: LargeWork,
 ) -> FeedRow | None:
@@ -119,7 +119,7 @@ async def assemble(
     return published_feed
 
 
-def _noted(notes: Sequence[Told], documents: Sequence[DocumentRow]) -> list[Told]:
+def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
     """As many as are worth reading; each document's own are listed with it."""
     return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
 

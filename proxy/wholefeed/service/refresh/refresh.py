@@ -179,7 +179,7 @@ class Refresh:
             state = State.PARTIAL
         await self._publish(state, notes)
         await self._store.update_feed(
-            self._feed.id, is_walking=False, ending=json.dumps(walked.ending.told())
+            self._feed.id, is_walking=False, ending=json.dumps(walked.ending.as_dict())
         )
         self.is_walking = False
 
@@ -232,7 +232,7 @@ class Refresh:
             )
 
     async def _publish(self, state: State, notes: Sequence[Note]) -> None:
-        said = [note.told() for note in notes if not isinstance(note, ReadingNote)]
+        said = [note.as_dict() for note in notes if not isinstance(note, ReadingNote)]
         async with self._writing:
             feed = await assemble(
                 self._store,
