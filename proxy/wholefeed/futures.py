@@ -1,4 +1,4 @@
-"""What becomes of futures that whoever waited for them has left."""
+"""What is done about futures that fail when nobody waits for them any more, and about their errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Why a walk ended: what stands behind the last document, in words that whoever asks can read.
 
-Ending(End.OLDEST).as_dict()            # {"code": "oldest", "text": "the oldest document links to no older one"}
-Ending(None, (LimitReached(…),))     # something may be missing, and the note says what
+Ending(End.OLDEST).as_dict()  # {"code": "oldest", "text": "the oldest document links to no older one"}
+Ending(None, (LimitReached(…),))  # something may be missing, and the note says what
 """
 
 from __future__ import annotations

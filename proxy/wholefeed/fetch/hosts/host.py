@@ -75,4 +75,4 @@ class Waiter:
     port: int
     url: str
     turn: asyncio.Future[Any]
-    """Done with the request's visit when it may begin, or with the error that says why it may not."""
+    """Done with the request's slot when it may begin, or with the error that says why it may not."""
