@@ -104,7 +104,16 @@ def test_what_is_a_note_alone_answers_nothing(slug: str) -> None:
     assert LISTED[slug] == "missing"
 
 
+def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:
     """The status that docs/faults.md gives for a failure of a connection is the one that readers get."""
+    """Of each class the status, and no slug that answers with another one."""
+    drawn = re.findall(r"-- (\w+) +(\d{3}) ([a-z-]+(?:, [a-z-]+)*)", errors.__doc__ or "")
+    assert len(drawn) > 10
+    for name, status, slugs in drawn:
+        assert getattr(errors, name).status == int(status)
+        assert {SLUGS[slug].status for slug in slugs.split(", ")} == {int(status)}
+
+
 KINDS = [
     kind
     for kind in vars(errors).values()

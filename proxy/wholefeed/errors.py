@@ -218,7 +218,8 @@ class PublisherStatusError(PublisherError):
     @property
     def answer_status(self) -> int:
         """404 and 410 are passed on; everything else is a failure of the publisher's."""
-        return self.publisher_status if self.publisher_status in (404, 410) else 502
+        status = self.publisher_status
+        return status if status is not None and status in SLUGS["publisher-status"].answers else self.status
 
 
 class PublisherTimeoutError(PublisherError):
