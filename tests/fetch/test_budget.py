@@ -152,8 +152,8 @@ async def test_the_memory_comes_back_when_a_document_is_garbage(origin: Origin) 
     """Memory counts as taken while a fetched body is in use, and is free when it is dropped."""
     origin.publish("/feed", b"<feed>" + bytes(3 << 20))
     origin.publish("/coded", random.Random(1).randbytes(3 << 20), coding="gzip")
-    async with a_fetcher(document_bytes=8 << 20) as fetcher:
-        budget = fetcher._budget
+    budget = MemoryBudget()
+    async with a_fetcher(document_bytes=8 << 20, budget=budget) as fetcher:
         fetched = await fetcher.fetch(origin.url("/feed"))
         coded = await fetcher.fetch(origin.url("/coded"))
         assert budget.free_bytes == TOTAL_BYTES - len(fetched.body) - len(coded.body)
