@@ -74,12 +74,14 @@ def test_the_page_lists_every_slug_and_no_other() -> None:
 
 
 def test_the_table_holds_every_slug_that_is_given_out_and_no_other() -> None:
+    """A slug in the code is one that clients find described; none in the table is dead."""
     assert set(SLUGS) == GIVEN | PARTIAL
     assert list(SLUGS) == sorted(SLUGS)
 
 
 @pytest.mark.parametrize("slug", sorted(SLUGS))
 def test_the_page_says_what_a_slug_answers(slug: str) -> None:
+    """docs/faults.md tells the status that a slug is answered with."""
     answers = ", ".join(map(str, sorted(SLUGS[slug].answers)))
     assert LISTED[slug] in ([answers] if answers else ["missing", "start"])
 

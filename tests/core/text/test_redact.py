@@ -48,6 +48,7 @@ def test_a_message_shows_the_query() -> None:
 
 @pytest.mark.parametrize("keeps_query", [False, True])
 def test_a_long_url_is_cut(keeps_query: bool) -> None:
+    """A log line keeps its length, whatever URL a publisher sends."""
     assert len(safe_url("http://example.org/" + "x" * 5000, keeps_query=keeps_query)) < 600
 
 
@@ -74,6 +75,7 @@ def test_no_password_is_ever_shown(start: str, name: str, rest: str, host: str, 
 
 @given(st.sampled_from(["http://", "https://", "//"]), _HOSTS, _PATHS, st.text("ab@:/", max_size=6))
 def test_a_url_without_credentials_stays_whole(start: str, host: str, path: str, query: str) -> None:
+    """What is no secret is shown as it is, an `@` in the path included."""
     url = f"{start}{host}{path}"
     assert (
         without_credentials(f"{url}?{query}")
