@@ -49,7 +49,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class FakeApp:
-    """Stands in for `wholefeed.app`: what the commands call, with results and errors as a test wants them."""
+    """Stands in for what `serve` and `fetch` call, with results and errors as a test wants them."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -91,8 +91,8 @@ class FakeApp:
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     """The application that `serve` and `fetch` find."""
     fake = FakeApp()
-    module = SimpleNamespace(serve=fake.serve, fetch_once=fake.fetch_once)
-    monkeypatch.setitem(sys.modules, "wholefeed.app", module)
+    monkeypatch.setitem(sys.modules, "wholefeed.app", SimpleNamespace(serve=fake.serve))
+    monkeypatch.setitem(sys.modules, "wholefeed.cli.once", SimpleNamespace(fetch_once=fake.fetch_once))
     return fake
 
 

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
-from wholefeed.app import ShowProgress, open_service
+from wholefeed.app import open_service
 from wholefeed.cli.access_token import known_token
 from wholefeed.cli.command import run, server_address
+from wholefeed.cli.once import ShowProgress
 from wholefeed.config.tables import Config
 from wholefeed.errors import UnknownFeedError, WholefeedError
 from wholefeed.service.service import FeedService

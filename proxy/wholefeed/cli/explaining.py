@@ -102,8 +102,8 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _explain(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.app import explain_once
     from wholefeed.cli.backend import reach
+    from wholefeed.cli.once import explain_once
     from wholefeed.cli.sink import watched
     from wholefeed.web.request_target import feed_url
 

@@ -28,7 +28,7 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.app import fetch_once
+    from wholefeed.cli.once import fetch_once
     from wholefeed.cli.sink import Termination, opened_output, watched
     from wholefeed.core.terms import State
 
