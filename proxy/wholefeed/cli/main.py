@@ -22,9 +22,8 @@ from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
 from wholefeed.cli.output import fail, give_up
-from wholefeed.cli.serving import HEALTHCHECK, SERVE
+from wholefeed.cli.serving import CONFIG, HEALTHCHECK, MIGRATE, SERVE
 from wholefeed.cli.signing import SIGN
-from wholefeed.cli.upkeep import CONFIG, MIGRATE
 from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
 COMMANDS: Final = (SERVE, FETCH, EXPLAIN, LIST, REFRESH, FORGET, SIGN, CONFIG, MIGRATE, HEALTHCHECK)

@@ -1,4 +1,4 @@
-"""`wholefeed serve` and `wholefeed healthcheck`."""
+"""`wholefeed serve`, and what goes with running it: `config`, `migrate`, `healthcheck`."""
 
 from __future__ import annotations
 
@@ -88,6 +88,26 @@ def _healthcheck(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--example", action="store_true", help="print every key with its default and why")
+
+
+def _config(options: argparse.Namespace) -> int:
+    from wholefeed.config.text import example, masked
+
+    show(example() if options.example else masked(load(options)))
+    return EXIT_DONE
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    config = load(options)
+    from wholefeed.store.sqlite.migrate import migrate_file
+
+    applied = run(migrate_file(config.store.path))
+    show("".join(f"applied {name}\n" for name in applied) or f"{config.store.path} is up to date\n")
+    return EXIT_DONE
+
+
 SERVE: Final = Command(
     name="serve",
     summary="run the proxy until SIGTERM or Ctrl-C",
@@ -102,4 +122,19 @@ HEALTHCHECK: Final = Command(
     summary="ask the running proxy for /healthz (exit 0 or 1); for containers",
     examples="  wholefeed healthcheck\n  WHOLEFEED_SERVER_PORT=9000 wholefeed healthcheck",
     run=_healthcheck,
+)
+
+CONFIG: Final = Command(
+    name="config",
+    summary="print the effective configuration as TOML, secrets masked",
+    examples="  wholefeed config\n  wholefeed config --example > config.toml",
+    run=_config,
+    add_arguments=_add_config,
+)
+
+MIGRATE: Final = Command(
+    name="migrate",
+    summary="bring the database to this version's schema, as serve does at its start",
+    examples="  wholefeed migrate\n  WHOLEFEED_STORE_PATH=/data/wholefeed.db wholefeed migrate",
+    run=_migrate,
 )
