@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
 from aiohttp import web
 
 from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.sites import site_of
+from wholefeed.loggers import get_logger
 from wholefeed.server.buckets import Buckets
 from wholefeed.server.clients import TrustedProxies
 from wholefeed.server.connections import Connections, allow_open_files, reaping
@@ -33,7 +33,7 @@ from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE,
 from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
 from wholefeed.web.routes import routes
 
-log = structlog.get_logger()
+log = get_logger()
 
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""

@@ -22,7 +22,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-import structlog
 from aiohttp.abc import AbstractResolver
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
@@ -41,8 +40,9 @@ from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
 from wholefeed.fetch.transfer import Traffic, Transfer
 from wholefeed.fetch.validators import Validators
+from wholefeed.loggers import get_logger
 
-log = structlog.get_logger()
+log = get_logger()
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})

@@ -16,10 +16,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, Protocol
 
-import structlog
 from aiohttp import web
 
-log = structlog.get_logger()
+from wholefeed.loggers import get_logger
+
+log = get_logger()
 
 IDLE_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 2048

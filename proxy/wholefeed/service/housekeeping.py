@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.loggers import get_logger
 from wholefeed.service.walk.workshop import Workshop
 
-log = structlog.get_logger()
+log = get_logger()
 
 PURGE_SECONDS: Final = 6 * 3600.0
 """Between two clean-ups of the store."""

@@ -17,16 +17,15 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-import structlog
-
 from wholefeed.core.schedule.polling import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
+from wholefeed.loggers import get_logger
 from wholefeed.service.refresh.refreshes import REST_SECONDS, Refreshes
 from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.outlook import Outlook
 
-log = structlog.get_logger()
+log = get_logger()
 
 MAX_POLLS: Final = 4
 """At once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""

@@ -16,9 +16,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-import structlog
-
 from wholefeed.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.answers import Reconstruction, Status
 from wholefeed.service.housekeeping import Housekeeping
@@ -29,7 +28,7 @@ from wholefeed.service.refresh.refreshes import Refreshes
 from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import Attempt, FeedRow
 
-log = structlog.get_logger()
+log = get_logger()
 
 ASKED_PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""

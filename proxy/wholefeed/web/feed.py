@@ -14,6 +14,7 @@ from aiohttp import web
 from wholefeed.core.formats import content_type
 from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
+from wholefeed.loggers import get_logger
 from wholefeed.service.answers import Reconstruction
 from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
@@ -31,7 +32,7 @@ from wholefeed.web.request_target import (
     view_query,
 )
 
-log = structlog.get_logger()
+log = get_logger()
 
 LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""

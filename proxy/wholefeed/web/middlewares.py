@@ -21,12 +21,13 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
+from wholefeed.loggers import get_logger
 from wholefeed.web.access import UNMATCHED, limit_clients, refuse_other_sites, require_access, route_of
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import CONNECTIONS, REQUEST_ID
 from wholefeed.web.request_target import is_prefix_form, read_prefix, read_query
 
-log = structlog.get_logger()
+log = get_logger()
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _SECURITY_FIELDS: Final = {

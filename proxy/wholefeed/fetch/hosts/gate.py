@@ -25,14 +25,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
-import structlog
-
 from wholefeed.errors import QueueFullError
 from wholefeed.fetch.hosts.breaker import UNHEARD
 from wholefeed.fetch.hosts.host import TIMEOUTS, Host, Waiter
 from wholefeed.fetch.hosts.pace import Pace
+from wholefeed.loggers import get_logger
 
-log = structlog.get_logger()
+log = get_logger()
 
 MAX_HOSTS: Final = 4096
 MAX_WAITING: Final = 1024

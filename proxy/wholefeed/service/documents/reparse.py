@@ -9,18 +9,17 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-import structlog
-
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Role
+from wholefeed.loggers import get_logger
 from wholefeed.service.documents.shapes import document_from, new_entries
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 
-log = structlog.get_logger()
+log = get_logger()
 
 _BATCH: Final = 16
 _ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})

@@ -15,14 +15,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
-import structlog
-
 from wholefeed.core.links.classify import says_incremental
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import DocumentTruncated, ReadingNote
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.walk.drift import settle_path
 from wholefeed.core.walk.endings import End, Ending
+from wholefeed.loggers import get_logger
 from wholefeed.service.documents.reparse import reparse
 from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.refetch import Current, Refetch, next_attempt
@@ -32,7 +31,7 @@ from wholefeed.service.walk.pages import known_ascent
 from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import Attempt, DocumentRow, FeedRow
 
-log = structlog.get_logger()
+log = get_logger()
 
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""

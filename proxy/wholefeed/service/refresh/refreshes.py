@@ -15,12 +15,13 @@ import structlog
 
 from wholefeed.core.terms import State
 from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
+from wholefeed.loggers import get_logger
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.refresh import Refresh
 from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import FeedRow
 
-log = structlog.get_logger()
+log = get_logger()
 
 REST_SECONDS: Final = 60.0
 """After the store could not keep what a refresh brought."""

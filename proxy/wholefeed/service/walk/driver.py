@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-import structlog
-
 from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.schedule.freshness import is_uncacheable
@@ -25,13 +23,14 @@ from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.validators import Validators
 from wholefeed.futures import clear_tracebacks
+from wholefeed.loggers import get_logger
 from wholefeed.service.documents.shapes import arrival_from, arrival_of, new_document
 from wholefeed.service.documents.source import Obtained, Source
 from wholefeed.service.walk.grounds import Grounds, Progress, Walked
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 
-log = structlog.get_logger()
+log = get_logger()
 
 Outcome = Obtained | Fetched | DocumentError
 _STEPS_WITHOUT_REST: Final = 64

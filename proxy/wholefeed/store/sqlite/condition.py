@@ -7,11 +7,10 @@ any      -> DAMAGED   SQLite found the file malformed; nothing is written to it 
 
 from __future__ import annotations
 
-import structlog
-
 from wholefeed.errors import StorageFullError, StoreDamagedError
+from wholefeed.loggers import get_logger
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class Condition:

@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import aiosqlite
-import structlog
 
 from wholefeed.errors import OverloadedError
+from wholefeed.loggers import get_logger
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import close, settle
 from wholefeed.store.sqlite.faults import translated
 
 _T = TypeVar("_T")
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class Readers:

@@ -1,0 +1,31 @@
+"""What the package logs when nobody, and when somebody, has configured structlog."""
+
+from __future__ import annotations
+
+import pytest
+import structlog
+
+from wholefeed.loggers import get_logger
+
+
+def test_loggers_are_silent_until_structlog_is_configured(capfd: pytest.CaptureFixture[str]) -> None:
+    """structlog itself would print to standard output; and nothing is configured by asking for a logger."""
+    log = get_logger()
+    log.info("server.started", port=8080)
+    log.bind(feed=1).warning("feed.stale")
+    assert capfd.readouterr() == ("", "")
+    assert not structlog.is_configured()
+
+
+def test_loggers_say_what_the_caller_has_structlog_say(capfd: pytest.CaptureFixture[str]) -> None:
+    """A logger that was made, and used, before the configuration follows it: processors, level and all."""
+    log = get_logger()
+    log.info("server.started")
+    structlog.configure(
+        processors=[structlog.processors.KeyValueRenderer(sort_keys=True)],
+        wrapper_class=structlog.make_filtering_bound_logger(30),
+        logger_factory=structlog.PrintLoggerFactory(),
+    )
+    log.info("feed.published", feed=1)
+    log.warning("feed.stale", feed=1)
+    assert capfd.readouterr().out == "event='feed.stale' feed=1\n"
