@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, load_config
+from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, config_of, load_config
 from wholefeed.config.text import example, masked
 from wholefeed.errors import ConfigError
 
@@ -250,3 +250,30 @@ def test_config_example_toml_holds_every_key_with_its_default_and_why() -> None:
     assert {f"{section}.{key}" for section, table in tables.items() for key in table} == {
         key.name for key in KEYS
     }
+
+
+def test_a_mapping_says_what_the_file_would_and_nothing_else_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that hands its settings over must not get those of the folder or of the environment."""
+    a_file(tmp_path, "[fetch]\nretries = 5", "config.toml")
+    monkeypatch.setenv("WHOLEFEED_FETCH_RETRIES", "6")
+    assert config_of({}) == Config()
+    text = '[fetch]\nretries = 3\nallow_networks = ["127.0.0.0/8"]'
+    assert config_of(tomllib.loads(text)) == load_config(a_file(tmp_path, text), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"fetsch": {}}, "unknown section [fetsch] in the mapping; did you mean fetch?"),
+        ({"retries": 3}, "retries in the mapping is a key outside a section; retries belongs below [fetch]"),
+        ({"fetch": {"retires": 3}}, "unknown key fetch.retires in the mapping; did you mean fetch.retries?"),
+        ({"fetch": {"retries": -1}}, "fetch.retries = -1 in the mapping is not allowed (out of range)"),
+    ],
+)
+def test_a_mapping_is_refused_in_the_words_of_the_file(tables: dict[str, object], message: str) -> None:
+    """The message names the key, the value, the place and what is allowed."""
+    with pytest.raises(ConfigError) as refused:
+        config_of(tables)
+    assert str(refused.value).startswith(message)

@@ -60,12 +60,25 @@ def read_values(
         ConfigError: As `wholefeed.config.tables.load_config` says.
     """
     by_name = {key.name: key for key in keys}
-    values: dict[str, dict[str, Any]] = {key.section: {} for key in keys}
-    sources = (
+    return _taken(
+        keys,
         _from_file(by_name, path, environ),
         _from_environment(by_name, environ),
         _from_flags(by_name, overrides),
     )
+
+
+def read_tables(keys: Sequence[Key], tables: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+    """The same of a mapping that a program gives: what the TOML file would be read as.
+
+    Raises:
+        ConfigError: As `read_values` does.
+    """
+    return _taken(keys, _from_tables({key.name: key for key in keys}, tables, "in the mapping"))
+
+
+def _taken(keys: Sequence[Key], *sources: _Given) -> dict[str, dict[str, Any]]:
+    values: dict[str, dict[str, Any]] = {key.section: {} for key in keys}
     for source in sources:
         for key, value, place in source:
             values[key.section][key.key] = _checked(key, value, place)
@@ -77,24 +90,27 @@ _Given = Iterator[tuple[Key, object, str]]
 
 def _from_file(by_name: Mapping[str, Key], path: Path | None, environ: Mapping[str, str]) -> _Given:
     file, asked_by = _chosen_file(path, environ)
-    if file is None:
-        return
+    if file is not None:
+        yield from _from_tables(by_name, _read_toml(file, asked_by), f"in {file}")
+
+
+def _from_tables(by_name: Mapping[str, Key], tables: Mapping[str, object], place: str) -> _Given:
     sections = {key.section for key in by_name.values()}
-    for section, table in _read_toml(file, asked_by).items():
-        if not isinstance(table, dict):
-            raise _no_section(by_name, sections, section, file)
+    for section, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise _no_section(by_name, sections, section, place)
         if section not in sections:
-            raise ConfigError(f"unknown section [{section}] in {file}{_hint(section, sections)}")
+            raise ConfigError(f"unknown section [{section}] {place}{_hint(section, sections)}")
         for name, value in table.items():
-            yield _known(by_name, f"{section}.{name}", f"in {file}"), value, f"in {file}"
+            yield _known(by_name, f"{section}.{name}", place), value, place
 
 
-def _no_section(by_name: Mapping[str, Key], sections: set[str], name: str, file: Path) -> ConfigError:
+def _no_section(by_name: Mapping[str, Key], sections: set[str], name: str, place: str) -> ConfigError:
     if name in sections:
-        return ConfigError(f"{name} in {file} must be a section, [{name}], not a value")
+        return ConfigError(f"{name} {place} must be a section, [{name}], not a value")
     places = [f"[{key.section}]" for key in by_name.values() if key.key == name]
     hint = f"; {name} belongs below {places[0]}" if places else _hint(name, sections)
-    return ConfigError(f"{name} in {file} is a key outside a section{hint}")
+    return ConfigError(f"{name} {place} is a key outside a section{hint}")
 
 
 def _chosen_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:

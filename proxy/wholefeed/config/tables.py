@@ -35,7 +35,7 @@ from wholefeed.config.rules import (
     web_url,
     whole,
 )
-from wholefeed.config.sources import Key, read_values
+from wholefeed.config.sources import Key, read_tables, read_values
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
 
@@ -260,7 +260,18 @@ def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mappin
         ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
             allowed; the message names the key, the value, where it stands and what is allowed.
     """
-    values = read_values(KEYS, path, environ, overrides)
+    return _made(read_values(KEYS, path, environ, overrides))
+
+
+def config_of(tables: Mapping[str, object]) -> Config:
+    """Return the configuration that a mapping says, with the sections and keys of the TOML file.
+
+    Neither file nor environment counts. Errors as in `load_config`.
+    """
+    return _made(read_tables(KEYS, tables))
+
+
+def _made(values: Mapping[str, Mapping[str, Any]]) -> Config:
     config = Config(**{name: table(**values[name]) for name, table in SECTIONS.items()})
     _check_order(config.freshness)
     return config
