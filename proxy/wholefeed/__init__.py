@@ -1,3 +1,43 @@
-"""wholefeed: serve a feed's whole history to readers that know only single documents."""
+"""wholefeed: serve a feed's whole history to readers that know only single documents.
+
+    import wholefeed
+    feed = wholefeed.reconstruct("https://example.org/feed.atom")
+
+The names below are imported when they are first used, so that whoever wants one part loads no other.
+`__init__.pyi` says the same to type checkers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
 
 __version__ = "0.1.0"
+
+_HOMES: Final = {
+    "Config": "wholefeed.config.tables",
+    "Entry": "wholefeed.core.compose.entries",
+    "Feed": "wholefeed.core.compose.feed",
+    "Link": "wholefeed.core.compose.feed",
+    "Missing": "wholefeed.core.compose.feed",
+    "State": "wholefeed.core.terms",
+    "WholefeedError": "wholefeed.errors",
+    "areconstruct": "wholefeed.library",
+    "reconstruct": "wholefeed.library",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - strings
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Name what there is, imported or not."""
+    return sorted({*globals(), *_HOMES})

@@ -13,7 +13,8 @@ WholefeedError
 |   |                             cross-origin
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
-|   `-- UnknownFeedError      404 unknown-feed
+|   |-- UnknownFeedError      404 unknown-feed
+|   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
 `-- DocumentError                        one document could not be had or used
     |-- ForbiddenTargetError  403 destination-forbidden
@@ -118,6 +119,10 @@ class TooManyRequestsError(RequestError):
     def __init__(self, message: str, *, retry_after_seconds: int) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class RunningLoopError(RequestError, RuntimeError):
+    """What runs an event loop of its own was called where one runs already."""
 
 
 class MisdirectedError(RequestError):

@@ -155,7 +155,9 @@ def _lock(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
-        raise StoreUnusableError(f"{path} is in use by another process") from exc
+        raise StoreUnusableError(
+            f"{path} is in use by another process: stop that, ask it over HTTP, or name another database"
+        ) from exc
 
 
 def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[str]:
@@ -229,7 +231,9 @@ def _check_header(path: Path, header: bytes, newest: int) -> None:
 
 
 def _newer(path: Path, version: int, newest: int) -> StoreUnusableError:
-    return StoreUnusableError(f"{path} has schema {version}, newer than this program's {newest}")
+    return StoreUnusableError(
+        f"{path} has schema {version}, newer than this program's {newest}: update wholefeed"
+    )
 
 
 def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:

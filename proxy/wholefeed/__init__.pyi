@@ -1,0 +1,39 @@
+from collections.abc import Mapping
+from os import PathLike
+
+from wholefeed.config.tables import Config as Config
+from wholefeed.core.compose.entries import Entry as Entry
+from wholefeed.core.compose.feed import Feed as Feed
+from wholefeed.core.compose.feed import Link as Link
+from wholefeed.core.compose.feed import Missing as Missing
+from wholefeed.core.terms import State as State
+from wholefeed.errors import WholefeedError as WholefeedError
+
+__all__ = [
+    "Config",
+    "Entry",
+    "Feed",
+    "Link",
+    "Missing",
+    "State",
+    "WholefeedError",
+    "areconstruct",
+    "reconstruct",
+]
+
+__version__: str
+
+def reconstruct(
+    url: str,
+    *,
+    config: Config | Mapping[str, object] | None = None,
+    store: str | PathLike[str] | None = None,
+    wait_seconds: float | None = None,
+) -> Feed: ...
+async def areconstruct(
+    url: str,
+    *,
+    config: Config | Mapping[str, object] | None = None,
+    store: str | PathLike[str] | None = None,
+    wait_seconds: float | None = None,
+) -> Feed: ...

@@ -1,0 +1,188 @@
+"""wholefeed as a library: one feed's whole history as an object (docs/library.md has an example).
+
+    feed = wholefeed.reconstruct("https://example.org/feed.atom")
+    for entry in feed.entries:
+        print(entry.updated, entry.title)
+
+The rules are the proxy's, and so is the store: a temporary one that is removed, or a database that is kept,
+thanks to which a later call fetches only what has changed. Nothing is printed, nothing is logged unless the
+caller has configured structlog, and nothing of the process is changed.
+
+`__init__.pyi` repeats the signatures: imported there, this module would make one circle of the whole package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+
+from wholefeed.app import open_service
+from wholefeed.config.tables import Config, config_of
+from wholefeed.core.compose.entries import Entries, Held, held, instant
+from wholefeed.core.compose.feed import Feed, Link, Missing
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.terms import Family, Role
+from wholefeed.core.text.urls import resolve
+from wholefeed.errors import InvalidUrlError, RunningLoopError
+from wholefeed.service.answers import Reconstruction
+from wholefeed.service.documents.shapes import document_from
+from wholefeed.store.rows import Attempt, DocumentRow
+from wholefeed.store.store import Store
+from wholefeed.web.answer.answer import Representation, prepare, slices
+from wholefeed.web.request_target import feed_url
+
+
+def reconstruct(
+    url: str,
+    *,
+    config: Config | Mapping[str, object] | None = None,
+    store: str | PathLike[str] | None = None,
+    wait_seconds: float | None = None,
+) -> Feed:
+    """Return a feed with its whole history, as far as its publisher offers one.
+
+    Args:
+        url: The feed's URL, as a reader would take it: the scheme may be missing or `feed:`, and a page that
+            announces a feed leads to it.
+        config: Settings with the sections and keys of the TOML file, e.g.
+            `{"history": {"paged": False}}`; those of the server and the log mean nothing here. None: the
+            defaults. Neither `config.toml` nor the environment counts.
+        store: Path of a database to keep, made when it is not there; `store.path` of the settings does not
+            count. One process uses it at a time. None: a temporary one.
+        wait_seconds: When to take what is there, in seconds. None waits for the end of the walk, at most
+            `limits.walk_seconds`. With a kept store a later call takes an unfinished walk up.
+
+    Returns:
+        The feed. What is missing of it is no error: `state` and `missing` tell.
+
+    Raises:
+        InvalidUrlError: The URL is none that can be fetched.
+        ConfigError: A setting is not allowed; the message names it and what is.
+        DocumentError: There is no feed to be had; its subclasses and `slug` say why.
+        StoreUnusableError: The database is in use, of a newer version, no database, or cannot be made.
+        StoreError: The database failed, or its volume is full.
+        RunningLoopError: An event loop runs in this thread: `areconstruct` is for there.
+        OSError: There is no room for a temporary store.
+
+    All but the last are `wholefeed.WholefeedError`: `slug` is for programs, the message for people.
+    """
+    if _is_loop_running():
+        raise RunningLoopError(
+            "expected a thread without a running event loop: use `await wholefeed.areconstruct(...)` here"
+        )
+    work = areconstruct(url, config=config, store=store, wait_seconds=wait_seconds)
+    # With a factory of its own the runner leaves the thread's current event loop alone.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(work)
+
+
+async def areconstruct(
+    url: str,
+    *,
+    config: Config | Mapping[str, object] | None = None,
+    store: str | PathLike[str] | None = None,
+    wait_seconds: float | None = None,
+) -> Feed:
+    """Return a feed with its whole history: `reconstruct` for code that runs in an event loop.
+
+    Arguments, result and errors are the same. Large documents are worked on in threads; cancelling it closes
+    everything that it has opened.
+    """
+    canonical = _canonical(url)
+    given = config if isinstance(config, Config) else config_of(config or {})
+    async with database(store) as path:
+        own = replace(given, store=replace(given.store, path=path))
+        async with open_service(own) as (opened, service):
+            wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
+            async with service.answer(canonical, wait_seconds=wait) as reconstruction:
+                await service.close()  # from here on the store stays as it is
+                return await _feed(reconstruction, opened, canonical, own)
+
+
+@asynccontextmanager
+async def database(store: str | PathLike[str] | None = None) -> AsyncIterator[str]:
+    """Yield the path of the database to use: the one that is kept, else a temporary one, removed at exit."""
+    if store is not None:
+        yield fspath(store)
+        return
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="wholefeed-")
+    try:
+        yield str(Path(folder.name) / "once.db")
+    finally:
+        await asyncio.to_thread(folder.cleanup)
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _canonical(url: str) -> str:
+    if not url:
+        raise InvalidUrlError("expected the URL of a feed, got nothing")
+    return feed_url(url)
+
+
+async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: Config) -> Feed:
+    feed = reconstruction.feed
+    asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
+    coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
+    rows = [row for row in await store.documents(feed.id) if row.rank is not None]
+    live = await store.live_ordinals([row.id for row in rows])
+    title, links = "", tuple[Link, ...]()
+    documents: list[Held] = []
+    for row in rows:
+        body = await store.body(row.id)
+        with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
+            if row.role is Role.SUBSCRIPTION:
+                title, links = await asyncio.to_thread(_head, row, body)
+            documents.append(await asyncio.to_thread(_held, row, body, live[row.id]))
+    return Feed(
+        url=feed.url,
+        state=reconstruction.state,
+        is_stale=reconstruction.is_stale,
+        title=title,
+        links=links,
+        missing=tuple(_missing(attempt) for attempt in reconstruction.missing),
+        entries=Entries(documents),
+        _coded=b"".join(coded),
+    )
+
+
+def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
+    return held(body, row.final_url, row.media_type, live, is_current=row.parser_version == PARSER_VERSION)
+
+
+def _missing(attempt: Attempt) -> Missing:
+    return Missing(
+        url=attempt.url,
+        reason=attempt.reason,
+        status=attempt.status,
+        attempts=attempt.attempts,
+        next_attempt=instant(attempt.next_at),
+    )
+
+
+def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
+    """Return title and links of the subscription document; the channel's link of RSS is one, too."""
+    document = document_from(row, body)
+    head = document.head
+    links = [
+        Link(relation=link.relation, url=link.target, media_type=link.media_type)
+        for link in head.links
+        if link.target
+    ]
+    if document.family in (Family.RSS, Family.JSON) and head.site_id:
+        with suppress(ValueError):
+            site = Link(relation="alternate", url=resolve(head.scope.base, head.site_id), media_type="")
+            links.insert(0, site)
+    return " ".join(head.title.split()), tuple(links)
