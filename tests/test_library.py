@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -353,3 +354,15 @@ def test_type_checkers_are_told_the_same() -> None:
     for name, node in functions.items():
         assert type(node) is type(defined[name])
         assert ast.unparse(node.args) == ast.unparse(defined[name].args)
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(tmp_path: Path) -> None:
+    """docs/library.md, as it stands, in a folder where nothing else is."""
+    page = (ROOT / "docs" / "library.md").read_text("utf-8").partition("## An example that runs")[2]
+    example, expected = re.findall(r"^```(?:python|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=tmp_path, capture_output=True, text=True, timeout=40, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (expected, "")
+    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`wholefeed fetch`: one feed, reconstructed without a server."""
+"""`wholefeed fetch`: one feed, from where it is known, else reconstructed without keeping it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from wholefeed.cli.command import (
     seconds,
     some,
 )
+from wholefeed.cli.output import tell
+from wholefeed.errors import UnknownFeedError
 
 
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +30,29 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
+    from wholefeed.cli.backend import Database, StrangerError, reach
     from wholefeed.cli.once import fetch_once
     from wholefeed.cli.sink import Termination, opened_output, watched
     from wholefeed.core.terms import State
+    from wholefeed.web.request_target import feed_url
+
+    url = feed_url(options.url)
+    wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
+    try:
+        feeds = reach(config)
+    except StrangerError as exc:
+        tell(f"going on without a proxy: {exc}")
+        feeds = Database(config)
+
+    async def work() -> State:
+        try:
+            return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
+        except UnknownFeedError:
+            return await fetch_once(config, url, output, wait_seconds=wait_seconds, progress=progress)
 
     path = None if options.output in (None, "-") else Path(options.output)
     with watched() as progress, Termination() as termination, opened_output(path) as output:
-        work = fetch_once(config, options.url, output, wait_seconds=options.wait, progress=progress)
-        state = run(termination.ending(work, output))
+        state = run(termination.ending(work(), output))
     return EXIT_UNFINISHED if state in (State.PARTIAL, State.LOADING) else EXIT_DONE
 
 

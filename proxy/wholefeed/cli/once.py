@@ -1,21 +1,18 @@
-"""One feed, reconstructed for one command, in a store that is removed afterwards."""
+"""One feed for one command, without a proxy: of the configured store, or in one that is then removed."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
-from wholefeed.service.answers import Reconstruction
+from wholefeed.library import database
 from wholefeed.service.service import FeedService
-from wholefeed.store.store import Store
 from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.request_target import feed_url
 from wholefeed.web.status import account_object, status_object
@@ -44,17 +41,26 @@ async def fetch_once(
     Raises:
         WholefeedError: There is no feed to be had.
     """
-    canonical = feed_url(url)
-    async with _reconstructed(config, canonical, wait_seconds, progress) as (store, service, reconstruction):
-        answer = prepare(
-            reconstruction,
-            Representation(self_url=canonical, is_gzip=False, warns=config.history.warn_entry),
-        )
-        async for piece in slices(answer, store):
-            await asyncio.to_thread(output.write, piece)
-        if progress is not None:
-            progress(status_object(await service.status(canonical)))
-        return reconstruction.state
+    async with database() as path:
+        own = replace(config, store=replace(config.store, path=path))
+        return await _written(own, feed_url(url), output, wait_seconds=wait_seconds, progress=progress)
+
+
+async def fetch_stored(
+    config: Config, url: str, output: BinaryIO, *, wait_seconds: float | None, progress: ShowProgress | None
+) -> State:
+    """Write one feed from the configured store, refreshed when its time has come, and return its state.
+
+    Args as in `fetch_once`.
+
+    Raises:
+        UnknownFeedError: Nothing is stored for the URL.
+        StoreError: The store cannot be used.
+    """
+    work = _written(
+        config, feed_url(url), output, wait_seconds=wait_seconds, progress=progress, must_be_known=True
+    )
+    return await work
 
 
 async def explain_once(
@@ -69,28 +75,45 @@ async def explain_once(
     Args and errors as in `fetch_once`.
     """
     canonical = feed_url(url)
-    async with _reconstructed(config, canonical, wait_seconds, progress) as (_, service, _):
-        return account_object(*await service.account(canonical))
+    async with database() as path:
+        own = replace(config, store=replace(config.store, path=path))
+        async with open_service(own) as (_, service):
+            wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
+            async with _watched(service, canonical, progress), service.answer(canonical, wait_seconds=wait):
+                return account_object(*await service.account(canonical))
+
+
+async def _written(
+    config: Config,
+    url: str,
+    output: BinaryIO,
+    *,
+    wait_seconds: float | None,
+    progress: ShowProgress | None,
+    must_be_known: bool = False,
+) -> State:
+    wait = config.limits.walk_seconds if wait_seconds is None else wait_seconds
+    async with open_service(config) as (store, service), _watched(service, url, progress):
+        if must_be_known:
+            await service.status(url)
+        async with service.answer(url, wait_seconds=wait) as reconstruction:
+            asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
+            async for piece in slices(prepare(reconstruction, asked), store):
+                await asyncio.to_thread(output.write, piece)
+            if progress is not None:
+                progress(status_object(await service.status(url)))
+            return reconstruction.state
 
 
 @asynccontextmanager
-async def _reconstructed(
-    config: Config,
-    url: str,
-    wait_seconds: float | None,
-    progress: ShowProgress | None,
-) -> AsyncIterator[tuple[Store, FeedService, Reconstruction]]:
-    """One feed, reconstructed in a store that is removed afterwards."""
-    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="wholefeed-")
-    own = replace(config, store=replace(config.store, path=str(Path(folder.name) / "once.db")))
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(asyncio.to_thread, folder.cleanup)
-        store, service = await stack.enter_async_context(open_service(own))
-        if progress is not None:
-            watching = asyncio.create_task(_watch(service, url, progress))
-            stack.callback(watching.cancel)
-        wait = wait_seconds if wait_seconds is not None else config.limits.walk_seconds
-        yield store, service, await stack.enter_async_context(service.answer(url, wait_seconds=wait))
+async def _watched(service: FeedService, url: str, progress: ShowProgress | None) -> AsyncIterator[None]:
+    """Show progress meanwhile."""
+    watching = None if progress is None else asyncio.create_task(_watch(service, url, progress))
+    try:
+        yield
+    finally:
+        if watching is not None:
+            watching.cancel()
 
 
 async def _watch(service: FeedService, url: str, progress: ShowProgress) -> None:

@@ -1,0 +1,219 @@
+"""`wholefeed fetch`: from the running proxy, from the configured store, else without keeping anything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from demo.proxy_process import free_port
+from tests.answers import Status
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command has ended."""
+
+    code: int
+    output: bytes
+    said: str
+    shown: str
+    """What stood on standard error where that was a terminal."""
+
+
+Fetch = Callable[..., Awaitable[Done]]
+
+
+@pytest.fixture
+def fetch(tmp_path: Path) -> Fetch:
+    """Runs `wholefeed fetch` in the folder of the test's store, in a process of its own."""
+    nowhere = free_port()
+
+    async def run(
+        *arguments: str, proxy: Proxy | None = None, port: int = 0, is_terminal: bool = False
+    ) -> Done:
+        ours, theirs = os.openpty() if is_terminal else (-1, asyncio.subprocess.PIPE)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+        own = {
+            "WHOLEFEED_FETCH_ALLOW_NETWORKS": "127.0.0.0/8",
+            "WHOLEFEED_FETCH_RETRIES": "0",
+            "WHOLEFEED_SERVER_PORT": str(proxy.client.port if proxy else port or nowhere),
+        }
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "wholefeed", "fetch", *arguments,
+            cwd=tmp_path, env=kept | own, stdout=asyncio.subprocess.PIPE, stderr=theirs,
+        )  # fmt: skip
+        output, said = await asyncio.wait_for(process.communicate(), 40)
+        shown = b""
+        if is_terminal:
+            shown = os.read(ours, 1 << 16)
+            os.close(ours)
+            os.close(theirs)
+        assert process.returncode is not None
+        return Done(process.returncode, output, (said or b"").decode(), shown.decode())
+
+    return run
+
+
+WAYS = ["running", "stored", "neither"]
+
+
+async def fetched(way: str, fetch: Fetch, tmp_path: Path, url: str, *arguments: str, **options: bool) -> Done:
+    """Fetch a feed that a running proxy knows, that an ended one has stored, or that nobody knows."""
+    if way == "neither":
+        return await fetch(url, *arguments, **options)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        if way == "running":
+            return await fetch(url, *arguments, proxy=proxy, **options)
+    return await fetch(url, *arguments, **options)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_way_gives_the_whole_feed(fetch: Fetch, origin: Origin, tmp_path: Path, way: str) -> None:
+    """Exit 0, the document alone on standard output, nothing on standard error."""
+    names = publish_chain(origin, archives=2)
+    done = await fetched(way, fetch, tmp_path, origin.url("/feed"))
+    assert (done.code, done.said) == (0, "")
+    assert ids(done.output) == names
+
+
+@pytest.mark.parametrize("way", ["running", "stored"])
+async def test_what_is_stored_and_fresh_costs_the_publisher_nothing(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """The documents were asked for once, by the proxy that keeps them."""
+    publish_chain(origin, archives=2)
+    done = await fetched(way, fetch, tmp_path, origin.url("/feed"))
+    assert done.code == 0
+    assert {*origin.counts().values()} == {1}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_way_tells_by_its_exit_code_that_something_is_missing(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """3: a partial feed; what there is of it is written, to a file too."""
+    publish_chain(origin, archives=2)
+    origin.remove("/archive/1")
+    done = await fetched(way, fetch, tmp_path, origin.url("/feed"), "-o", "whole.atom")
+    assert (done.code, done.output) == (3, b"")
+    assert (tmp_path / "whole.atom").read_bytes().count(b"text of e") == 4
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_way_shows_its_progress_on_a_terminal(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """The last line says what the feed is."""
+    publish_chain(origin, archives=1)
+    done = await fetched(way, fetch, tmp_path, origin.url("/feed"), is_terminal=True)
+    assert "complete: 2 documents, 4 entries" in done.shown
+    assert len(ids(done.output)) == 4
+
+
+@pytest.mark.parametrize("way", ["running", "stored"])
+async def test_what_is_due_is_asked_for_again(fetch: Fetch, origin: Origin, tmp_path: Path, way: str) -> None:
+    """As a reader would have it: the subscription document, and what is new behind it."""
+    publish_chain(origin, archives=1)
+    url, config = origin.url("/feed"), a_config(tmp_path)
+    async with running(config) as proxy:
+        await proxy.whole(url)
+        names = publish_chain(origin, archives=2)
+        proxy.clock.advance(3600)
+        await proxy.store.update_feed(1, fresh_until=1.0)
+        done = await fetch(url, proxy=proxy) if way == "running" else None
+    done = done or await fetch(url)
+    assert (done.code, ids(done.output)) == (0, names)
+    assert origin.counts()["/feed"] == 2
+
+
+@pytest.mark.parametrize("way", ["running", "stored"])
+async def test_a_feed_that_is_not_known_is_fetched_without_keeping_it(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """Neither the proxy nor the store knows it afterwards."""
+    publish_chain(origin, archives=1)
+    origin.publish("/other", atom(an_item("a"), complete=True))
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(origin.url("/other"))
+        done = await fetch(origin.url("/feed"), proxy=proxy) if way == "running" else None
+    done = done or await fetch(origin.url("/feed"))
+    assert (done.code, len(ids(done.output))) == (0, 4)
+    async with running(a_config(tmp_path)) as proxy:
+        assert [feed.url for feed in await proxy.service.feeds()] == [origin.url("/other")]
+
+
+async def test_no_database_is_made(fetch: Fetch, origin: Origin, tmp_path: Path) -> None:
+    """Nor anything else."""
+    publish_chain(origin, archives=1)
+    assert (await fetch(origin.url("/feed"))).code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["stored", "neither"])
+async def test_a_walk_that_is_not_waited_for_is_exit_3(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """What there is by then is written."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    if way == "stored":
+        async with running(a_config(tmp_path)) as proxy:
+            await proxy.whole(url)
+            publish_chain(origin, archives=2)
+            await proxy.store.update_feed(1, fresh_until=1.0)
+    with origin.held("/archive/1" if way == "neither" else "/archive/2"):
+        done = await fetch(url, "--wait", "2")
+    assert (done.code, done.said) == (3, "")
+    assert len(ids(done.output)) >= 2
+
+
+async def test_a_proxy_that_is_still_loading_is_exit_3(fetch: Fetch, origin: Origin, tmp_path: Path) -> None:
+    """What it has by then is written."""
+    publish_chain(origin, archives=2)
+    with origin.held("/archive/1"):
+        async with running(a_config(tmp_path)) as proxy:
+            await proxy.begun(origin.url("/feed"))
+            done = await fetch(origin.url("/feed"), "--wait", "0", proxy=proxy)
+    assert (done.code, done.said) == (3, "")
+    assert len(ids(done.output)) >= 2
+
+
+async def test_a_stored_feed_whose_publisher_fails_is_given_as_it_is(
+    fetch: Fetch, origin: Origin, tmp_path: Path
+) -> None:
+    """Stale, and complete."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(origin.url("/feed"))
+        await proxy.store.update_feed(1, fresh_until=1.0)
+    origin.fault("/feed", Status(500))
+    done = await fetch(origin.url("/feed"))
+    assert (done.code, ids(done.output)) == (0, ["a"])
+
+
+async def test_what_is_not_wholefeed_is_gone_on_without(fetch: Fetch, origin: Origin) -> None:
+    """Something else has the port; the feed can be had all the same."""
+    publish_chain(origin, archives=1)
+    port = int(origin.url("").rpartition(":")[2].strip("/"))
+    done = await fetch(origin.url("/feed"), port=port)
+    assert (done.code, len(ids(done.output))) == (0, 4)
+    assert done.said.startswith("wholefeed: going on without a proxy: ")
+    assert done.said.count("\n") == 1
+
+
+async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, tmp_path: Path) -> None:
+    """It might hold the feed; it is not passed over in silence."""
+    (tmp_path / "wholefeed.db").write_bytes(b"something else")
+    done = await fetch("http://a.example/feed")
+    assert (done.code, done.output, done.said.count("\n")) == (1, b"", 1)
+    assert "is no SQLite database" in done.said
