@@ -2,7 +2,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test stories check bench fuzz clean
+.PHONY: help setup serve demo test stories check check-install bench fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -14,7 +14,7 @@ ARGS :=
 PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 20
 
 setup: $(STAMP)  ## make .venv and install into it; every other target does so by itself
 
@@ -36,6 +36,9 @@ check: $(STAMP)  ## what CI runs: linter, formatter, types, layers, then the tes
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PYTEST)
+
+check-install: $(STAMP)  ## install the wheel beside proxy.py and run both; needs a package index
+	@$(PY) -m pytest --install tests/test_packaging.py
 
 bench: $(STAMP)  ## the benchmarks that README and docs quote
 	@for file in benchmarks/[a-z]*.py; do \

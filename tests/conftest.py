@@ -73,3 +73,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="take every case where the suite takes some: each statement, 1,000 cancellations, 200 kills",
     )
+    parser.addoption(
+        "--install",
+        action="store_true",
+        help="install the wheel into an environment of its own; needs a package index (make check-install)",
+    )
