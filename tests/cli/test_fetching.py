@@ -211,6 +211,20 @@ async def test_what_is_not_wholefeed_is_gone_on_without(fetch: Fetch, origin: Or
     assert done.said.count("\n") == 1
 
 
+async def test_a_proxy_that_does_not_let_it_in_is_gone_on_without(
+    fetch: Fetch, origin: Origin, tmp_path: Path
+) -> None:
+    """Another's proxy, with a token that this command does not know, and a store of its own."""
+    publish_chain(origin, archives=1)
+    (tmp_path / "another").mkdir()
+    config = a_config(tmp_path / "another", server={"access_token": "a-token-of-the-test"})
+    async with running(config) as proxy:
+        done = await fetch(origin.url("/feed"), proxy=proxy)
+    assert (done.code, len(ids(done.output))) == (0, 4)
+    assert "going on without a proxy: the proxy on 127.0.0.1" in done.said
+    assert "answered 401" in done.said
+
+
 async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, tmp_path: Path) -> None:
     """It might hold the feed; it is not passed over in silence."""
     (tmp_path / "wholefeed.db").write_bytes(b"something else")

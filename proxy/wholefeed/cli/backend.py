@@ -36,6 +36,7 @@ _ANSWER_SECONDS: Final = 30
 _LOOK_SECONDS: Final = 0.5
 """Between two looks at a refresh that is under way."""
 _PIECE_BYTES: Final = 1 << 16
+_NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 JsonObject = dict[str, Any]
 """A JSON object of the HTTP interface (design, section 2)."""
@@ -70,7 +71,7 @@ class Feeds(Protocol):
 
 
 class StrangerError(WholefeedError):
-    """What listens at the configured address is no wholefeed."""
+    """What listens at the configured address is no wholefeed, or one that does not let this command in."""
 
 
 def reach(config: Config) -> Feeds:
@@ -194,7 +195,8 @@ class Server:
         detail = told.get("detail", "") if isinstance(told, dict) else ""
         if status == HTTPStatus.NOT_FOUND:
             return UnknownFeedError(detail)
-        return WholefeedError(f"the proxy on {self._where} answered {status}: {detail}")
+        kind = StrangerError if status in _NO_ENTRY else WholefeedError
+        return kind(f"the proxy on {self._where} answered {status}: {detail}")
 
     def _gone(self, why: object) -> WholefeedError:
         return WholefeedError(f"the proxy on {self._where} has gone: {why}")

@@ -30,7 +30,7 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import Database, StrangerError, reach
+    from wholefeed.cli.backend import Database, Feeds, Server, StrangerError, reach
     from wholefeed.cli.once import fetch_once
     from wholefeed.cli.sink import Termination, opened_output, watched
     from wholefeed.core.terms import State
@@ -38,17 +38,22 @@ def _fetch(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
+    places: list[Feeds] = [Database(config)]
     try:
-        feeds = reach(config)
+        if isinstance(proxy := reach(config), Server):
+            places.insert(0, proxy)
     except StrangerError as exc:
         tell(f"going on without a proxy: {exc}")
-        feeds = Database(config)
 
     async def work() -> State:
-        try:
-            return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
-        except UnknownFeedError:
-            return await fetch_once(config, url, output, wait_seconds=wait_seconds, progress=progress)
+        for feeds in places:
+            try:
+                return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
+            except StrangerError as exc:
+                tell(f"going on without a proxy: {exc}")
+            except UnknownFeedError:
+                break
+        return await fetch_once(config, url, output, wait_seconds=wait_seconds, progress=progress)
 
     path = None if options.output in (None, "-") else Path(options.output)
     with watched() as progress, Termination() as termination, opened_output(path) as output:
