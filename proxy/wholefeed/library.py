@@ -32,7 +32,7 @@ from wholefeed.core.text.urls import resolve
 from wholefeed.errors import InvalidUrlError, RunningLoopError
 from wholefeed.service.answers import Reconstruction
 from wholefeed.service.documents.shapes import document_from
-from wholefeed.store.rows import Attempt, DocumentRow
+from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.request_target import feed_url
@@ -152,7 +152,16 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
         is_stale=reconstruction.is_stale,
         title=title,
         links=links,
-        missing=tuple(_missing(attempt) for attempt in reconstruction.missing),
+        missing=tuple(
+            Missing(
+                url=each.url,
+                reason=each.reason,
+                status=each.status,
+                attempts=each.attempts,
+                next_attempt=instant(each.next_at),
+            )
+            for each in reconstruction.missing
+        ),
         entries=Entries(documents),
         _coded=b"".join(coded),
     )
@@ -160,16 +169,6 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
     return held(body, row.final_url, row.media_type, live, is_current=row.parser_version == PARSER_VERSION)
-
-
-def _missing(attempt: Attempt) -> Missing:
-    return Missing(
-        url=attempt.url,
-        reason=attempt.reason,
-        status=attempt.status,
-        attempts=attempt.attempts,
-        next_attempt=instant(attempt.next_at),
-    )
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
