@@ -22,7 +22,7 @@ import structlog
 import wholefeed
 import wholefeed.library
 from tests.answers import Status
-from tests.feeds import BASE_AT, an_item, atom, ids, publish_chain, rss
+from tests.feeds import BASE_AT, an_item, atom, ids, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.running import a_config, running
 
@@ -88,6 +88,31 @@ async def test_a_feed_says_its_title_and_links(origin: Origin) -> None:
     feed = await the_feed(origin.url("/rss"))
     assert (feed.title, [link.url for link in feed.links]) == ("R", ["http://a.example/"])
     assert len(feed.entries) == 0
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])
+async def test_entries_and_document_agree_in_every_format(origin: Origin, make: Any) -> None:
+    """The same entries in the same order, each with the bytes of its publisher, over all documents."""
+    origin.publish("/feed", make(an_item("a", 3), an_item("b", 5), complete=True))
+    feed = await the_feed(origin.url("/feed"))
+    document = feed.document()
+    places = [document.index(f"text of {name}".encode()) for name in ("b", "a")]
+    assert places == sorted(places)
+    for name, entry in zip("ba", feed.entries, strict=True):
+        assert f"text of {name}".encode() in entry.source
+    assert [entry.identity.removeprefix("urn:") for entry in feed.entries] == ["b", "a"]
+
+
+async def test_what_has_left_the_feed_is_remembered_in_a_kept_store(origin: Origin, tmp_path: Path) -> None:
+    """R7, R8: a copy of it is an entry like the others."""
+    config = {**CONFIG, "freshness": {"minimum_seconds": 0, "default_seconds": 0}}
+    url, path = origin.url("/feed"), tmp_path / "kept.db"
+    for name, hour in (("a", 1), ("b", 2)):
+        origin.publish("/feed", atom(an_item(name, hour)))
+        feed = await wholefeed.areconstruct(url, config=config, store=path)
+    assert feed.state == "remembered"
+    assert [entry.identity.removeprefix("urn:") for entry in feed.entries] == ["b", "a"]
+    assert b"text of a" in feed.entries[1].source
 
 
 async def test_entries_are_a_sequence(origin: Origin) -> None:
