@@ -105,8 +105,9 @@ def test_imports_are_absolute(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=name)
 def test_packages_re_export_nothing(path: Path) -> None:
-    """Re-exports are how circles start."""
-    assert {module for _, module in imports(path)} <= {"__future__"}
+    """Re-exports are how circles start; the package itself imports its public names when they are used."""
+    late = {"importlib"} if path.parent == PACKAGE else set()
+    assert {module for _, module in imports(path)} <= {"__future__", *late}
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if not name(path).startswith(HOLDS_SQL)], ids=name)

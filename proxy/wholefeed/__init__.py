@@ -10,11 +10,10 @@ The names below are imported when they are first used, so that whoever wants one
 from __future__ import annotations
 
 import importlib
-from typing import Final
 
 __version__ = "0.1.0"
 
-_HOMES: Final = {
+_HOMES = {
     "Config": "wholefeed.config.tables",
     "Entry": "wholefeed.core.compose.entries",
     "Feed": "wholefeed.core.compose.feed",

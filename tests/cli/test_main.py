@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import http.server
+import importlib
 import io
 import os
 import select
@@ -91,6 +92,7 @@ class FakeApp:
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     """The application that `serve` and `fetch` find."""
     fake = FakeApp()
+    importlib.import_module("wholefeed.cli.backend")  # with what it imports, before that is replaced
     monkeypatch.setitem(sys.modules, "wholefeed.app", SimpleNamespace(serve=fake.serve))
     monkeypatch.setitem(sys.modules, "wholefeed.cli.once", SimpleNamespace(fetch_once=fake.fetch_once))
     return fake

@@ -9,7 +9,6 @@ What is held is the documents' bodies, deflated; the entries of one document at 
 from __future__ import annotations
 
 import itertools
-import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from wholefeed.core.compose.deflate import Sealed, inflate, seal
 from wholefeed.core.compose.fields import read_fields
 from wholefeed.core.parse.documents import parse
 
+_ANY_DEPTH: Final = 1 << 62
+"""The documents were within the limits when they were fetched, whatever those are now."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -70,7 +71,7 @@ def held(body: bytes, url: str, media_type: str, live: Sequence[int], *, is_curr
         ParseError: Another parser could read it, this one cannot.
     """
     if not is_current:
-        known = len(parse(body, url, media_type, max_depth=sys.maxsize).entries)
+        known = len(parse(body, url, media_type, max_depth=_ANY_DEPTH).entries)
         live = [ordinal for ordinal in live if ordinal < known]
     return Held(seal(body), url, media_type, tuple(live))
 
@@ -122,7 +123,7 @@ class Entries(Sequence[Entry]):
 
 def _read(kept: Held) -> list[Entry]:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
-    document = parse(body, kept.url, kept.media_type, max_depth=sys.maxsize)
+    document = parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
     order = newest_first([document.entries[ordinal].order_at for ordinal in kept.live])
     ordinals = [kept.live[place] for place in order]
     made = []
