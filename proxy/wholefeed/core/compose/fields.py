@@ -16,12 +16,13 @@ from xml.etree.ElementTree import Element
 
 from defusedxml.ElementTree import fromstring
 
-from wholefeed.core.compose.synthesize import fragments_of, synthesize
+from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.model import EntryId, FeedDocument, entry_id
 from wholefeed.core.parse.identities import SPACES
 from wholefeed.core.terms import ATOM_NS, DC_NS, RDF_NS, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.urls import resolve
+from wholefeed.core.verbatim.fragments_of import fragments_of
 
 NAMELESS: Final = "urn:wholefeed:entry:"
 """How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
