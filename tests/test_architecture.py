@@ -112,7 +112,7 @@ def test_packages_re_export_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in MODULES if not name(path).startswith(HOLDS_SQL)], ids=name)
 def test_sql_stands_in_the_store_alone(path: Path) -> None:
-    """Design, section 4: the store holds ALL SQL."""
+    """docs/design.md#the-shape-of-the-code: the store holds ALL SQL."""
     module = tree(path)
     texts = docstrings(module)
     for node in ast.walk(module):
@@ -121,7 +121,7 @@ def test_sql_stands_in_the_store_alone(path: Path) -> None:
 
 
 def test_only_the_command_line_configures_logging_and_reads_the_environment() -> None:
-    """Style, "Logging"; the environment reaches everything else as a Config."""
+    """docs/design.md#the-shape-of-the-code; the environment reaches everything else as a Config."""
     for path in MODULES:
         text = path.read_text("utf-8")
         if not name(path).startswith("cli/") and name(path) != "logs.py":

@@ -68,7 +68,7 @@ def test_console_on_a_terminal_unless_json_is_wanted() -> None:
 @pytest.mark.parametrize("evil", ["\n", "\r", "\x1b[2J", "\u2028", "\u0085", "\u202e"])
 @pytest.mark.fault("79")
 def test_no_text_breaks_a_line_or_steers_a_terminal(chosen: str, evil: str) -> None:
-    """FAULTS 15 and 79."""
+    """docs/faults.md row 79; docs/design.md#fetching."""
     stream = io.StringIO()
     configure_logging(LogConfig(format=chosen), stream)
 
@@ -159,7 +159,7 @@ def test_libraries_speak_through_the_same_lines(stream: io.StringIO) -> None:
 async def test_of_a_request_that_is_no_http_only_the_kind_of_error_is_logged(
     proxy: Proxy, stream: io.StringIO, request_bytes: bytes
 ) -> None:
-    """FAULTS 80: the token is never logged, and a parser's message quotes the request line."""
+    """docs/faults.md row 80: the token is never logged, and a parser's message quotes the request line."""
     await proxy.raw(request_bytes)
 
     lines = [line for line in json_lines(stream) if line["event"] != "request.answered"]
@@ -289,7 +289,7 @@ def test_configuring_twice_logs_once() -> None:
 
 
 def test_every_event_that_is_logged_is_in_the_list() -> None:
-    """Style, "Logging": events are fixed strings, listed in one place."""
+    """docs/design.md#the-shape-of-the-code: events are fixed strings, listed in one place."""
     listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", wholefeed.logs.__doc__ or "", re.MULTILINE))
     logged = {
         call.args[0].value

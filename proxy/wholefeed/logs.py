@@ -6,7 +6,7 @@ its unit in the name. Neither credentials nor the query of a publisher's URL are
 Events
     server.started      host, port, version
     server.stopped
-    token.created       path: an access token was made (FAULTS 81); its value is never logged
+    token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
     token.tightened     path: others could read the token's file; now they cannot
     migration.applied   name
     store.failed        the database refused a write
@@ -189,7 +189,7 @@ def put_event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape what would steer a terminal or break a line (FAULTS 15 and 79). A traceback keeps its lines."""
+    """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
     return {
         key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
         for key, value in event.items()
@@ -222,7 +222,7 @@ class _Relay(logging.Handler):
     """Hands the records of libraries to structlog, so that every line has one form.
 
     Of a request that is no HTTP only the kind of error is handed on: the message and the traceback quote the
-    request line, and with it the token and the publisher's query (FAULTS 15).
+    request line, and with it the token and the publisher's query.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

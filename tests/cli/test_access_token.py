@@ -1,4 +1,4 @@
-"""The access token that a proxy on a public address makes for itself (FAULTS 81)."""
+"""The access token that a proxy on a public address makes for itself (docs/faults.md row 81)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
 def test_a_public_address_without_anything_gets_a_token_beside_the_database(
     tmp_path: Path, host: str
 ) -> None:
-    """FAULTS 81: made at the first start, mode 0600."""
+    """docs/faults.md row 81: made at the first start, mode 0600."""
     found = ensure_token(a_config(tmp_path, host=host))
 
     assert found.path == tmp_path / "feeds.db.token"
@@ -41,7 +41,7 @@ def test_a_public_address_without_anything_gets_a_token_beside_the_database(
 
 
 def test_the_token_is_used_again_and_new_only_once(tmp_path: Path) -> None:
-    """FAULTS 81: printed once."""
+    """docs/faults.md row 81: printed once."""
     first = ensure_token(a_config(tmp_path))
     again = ensure_token(a_config(tmp_path))
     assert again.token == first.token
@@ -50,7 +50,7 @@ def test_the_token_is_used_again_and_new_only_once(tmp_path: Path) -> None:
 
 
 def test_a_new_token_that_nobody_was_shown_is_made_again(tmp_path: Path) -> None:
-    """FAULTS 81: printed once; a first start that failed has not printed it."""
+    """docs/faults.md row 81: printed once; a first start that failed has not printed it."""
     first = ensure_token(a_config(tmp_path))
     forget_unseen(first)
     second = ensure_token(a_config(tmp_path))
@@ -90,7 +90,7 @@ def test_loopback_needs_no_token(tmp_path: Path, host: str) -> None:
 
 @pytest.mark.fault("81")
 def test_a_configured_token_or_key_or_an_open_proxy_needs_no_file(tmp_path: Path) -> None:
-    """FAULTS 81."""
+    """docs/faults.md row 81."""
     assert ensure_token(a_config(tmp_path, signing_keys=("a key of readers",))).token == ""
     assert ensure_token(a_config(tmp_path, access_token="configured")).token == "configured"
     assert ensure_token(a_config(tmp_path, open=True)).token == ""

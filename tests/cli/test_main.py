@@ -221,7 +221,7 @@ def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
 def test_a_start_that_failed_shows_no_token_and_keeps_none(
     app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """FAULTS 81: it is printed once, so the first start that works must have one to print."""
+    """docs/faults.md row 81: it is printed once, so the first start that works must have one to print."""
     app.error = OSError(errno.EADDRINUSE, "in use")
     assert main(["serve", "--host", "0.0.0.0"]) == 1
     failed = capsys.readouterr()
@@ -262,7 +262,7 @@ def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
 def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
     app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """FAULTS 81."""
+    """docs/faults.md row 81."""
     assert main(["serve", "--host", "0.0.0.0"]) == 0
     first = capsys.readouterr()
     assert main(["serve", "--host", "0.0.0.0"]) == 0
@@ -282,7 +282,7 @@ def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
 def test_fetch_tells_the_state_by_its_exit_code(
     app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes], state: State, code: int
 ) -> None:
-    """Design, section 2: 0 complete, paged or remembered; 3 partial or still loading."""
+    """README, "Command line": 0 complete, paged or remembered; 3 partial or still loading."""
     app.state = state
     assert main(["fetch", FEED, "--wait", "2.5"]) == code
     assert app.asked == [(FEED, 2.5, False)]
@@ -658,7 +658,7 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(
 def test_migrate_refuses_a_file_that_is_not_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """FAULTS 70: exit 1, a clear message, the file untouched."""
+    """docs/faults.md row 70: exit 1, a clear message, the file untouched."""
     (tmp_path / "feeds.db").write_bytes(b"something else")
     assert main(["migrate"]) == 1
     assert capsys.readouterr().err.startswith("wholefeed: ")

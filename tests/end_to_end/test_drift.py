@@ -191,7 +191,7 @@ async def test_what_a_refresh_takes_away_and_asks_for(
 async def test_a_full_refresh_takes_the_publishers_chain_for_the_truth(
     proxy: Proxy, origin: Origin, scenario: Scenario
 ) -> None:
-    """R14: but only a whole one; what the publisher lost is served from the store (FAULTS 53)."""
+    """R14: but only a whole one; what the publisher lost is served from the store (docs/faults.md row 53)."""
     await drifted(proxy, origin, scenario)
     reply = await proxy.refreshed(origin.url("/feed"), full=True)
     assert (reply.state, entries(reply)) == (scenario.state, scenario.full or scenario.entries)

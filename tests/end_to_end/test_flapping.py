@@ -129,7 +129,7 @@ async def test_a_document_whose_archive_names_it_is_walked_all_the_same(proxy: P
 
 
 async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 20."""
+    """docs/faults.md row 20."""
     origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1#a\\b"))
     origin.publish("/1", atom(an_item("a", 1), archive=True))
     assert ids((await proxy.whole(origin.url("/feed"))).body) == ["b", "a"]
@@ -139,7 +139,7 @@ async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> 
 async def test_what_could_not_be_published_is_published_later(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R14; FAULTS 68: also when the publisher has nothing new to say since."""
+    """R14; docs/faults.md row 68: also when the publisher has nothing new to say since."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     await proxy.whole(url)
@@ -162,7 +162,7 @@ async def test_what_could_not_be_published_is_published_later(
 async def test_what_was_not_published_is_taken_up_at_the_next_start(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R14; FAULTS 67."""
+    """R14; docs/faults.md row 67."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
 

@@ -42,7 +42,7 @@ async def test_each_document_is_asked_for_once_and_archives_never_again(proxy: P
 
 
 async def test_a_complete_feed_is_its_document_alone(proxy: Proxy, origin: Origin) -> None:
-    """R1; RFC 5005, 2; FAULTS 60: no link is followed, and what was there before leaves."""
+    """R1; RFC 5005, 2; docs/faults.md row 60: no link is followed, and what was there before leaves."""
     origin.publish("/feed", atom(an_item("a"), an_item("b"), complete=True, prev_archive="/archive/1"))
     url = origin.url("/feed")
     reply = await proxy.whole(url)
@@ -151,7 +151,8 @@ async def test_the_head_says_what_the_document_is(proxy: Proxy, origin: Origin) 
 
 
 async def test_a_missing_archive_makes_it_partial_and_is_told(proxy: Proxy, origin: Origin) -> None:
-    """R2, R16; FAULTS 54: everything reachable is served, no fh:complete, URL and reason are shown."""
+    """R2, R16; docs/faults.md row 54: everything reachable is served, no fh:complete, URL and reason are
+    shown."""
     publish_chain(origin, archives=4)
     origin.remove("/archive/2")
     url = origin.url("/feed")
@@ -185,7 +186,7 @@ async def test_a_feed_that_heals_is_complete_and_loses_its_warning(proxy: Proxy,
 
 
 async def test_a_missing_document_is_tried_again_in_its_time(proxy: Proxy, origin: Origin) -> None:
-    """R14; FAULTS 54."""
+    """R14; docs/faults.md row 54."""
     expected = publish_chain(origin, archives=2)
     origin.remove("/archive/1")
     url = origin.url("/feed")

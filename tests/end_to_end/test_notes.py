@@ -140,7 +140,7 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
 
 
 def test_every_note_is_raised_by_a_test() -> None:
-    """Style, "Errors and notes"."""
+    """docs/design.md#the-shape-of-the-code."""
     assert set(RAISED) == set(NOTE_CLASSES)
 
 

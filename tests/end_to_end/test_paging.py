@@ -169,7 +169,7 @@ async def test_entries_missing_from_a_page_stay(proxy: Proxy, origin: Origin) ->
 
 
 async def test_pages_are_asked_for_ahead_but_never_behind_the_last(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 6: look-ahead, while `last` allows."""
+    """docs/design.md#look-ahead: look-ahead, while `last` allows."""
     expected = publish_pages(origin, 60)
     origin.latency_seconds = 0.02
     reply = await proxy.whole(origin.url("/feed"))

@@ -39,7 +39,8 @@ async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Or
 
 @pytest.mark.fault("52")
 async def test_an_archive_that_still_grows_is_seen(proxy: Proxy, origin: Origin) -> None:
-    """R13; FAULTS 52: publishers do link archives that still grow; the new body replaces the old one."""
+    """R13; docs/faults.md row 52: publishers do link archives that still grow; the new body replaces the old
+    one."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", atom(an_item("a", 1), archive=True))
@@ -77,7 +78,8 @@ async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
 
 @pytest.mark.fault("53")
 async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Origin) -> None:
-    """R13; FAULTS 53: a stored archive that is gone at the publisher's serves, completeness stands."""
+    """R13; docs/faults.md row 53: a stored archive that is gone at the publisher's serves, completeness
+    stands."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -137,7 +139,8 @@ async def test_detached_documents_come_back_without_a_fetch(proxy: Proxy, origin
     ids=["names itself", "back to the start", "back to the newest archive"],
 )
 async def test_a_loop_ends_the_chain(proxy: Proxy, origin: Origin, older: str, state: str) -> None:
-    """R17; FAULTS 50: a document whose older link names itself is the end; a larger circle is partial."""
+    """R17; docs/faults.md row 50: a document whose older link names itself is the end; a larger circle is
+    partial."""
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
     origin.publish("/2", atom(an_item("b", 2), archive=True, prev_archive="/1"))
     origin.publish("/1", atom(an_item("a", 1), archive=True, prev_archive=older))
@@ -148,7 +151,7 @@ async def test_a_loop_ends_the_chain(proxy: Proxy, origin: Origin, older: str, s
 
 
 async def test_another_format_in_the_chain_counts_as_missing(proxy: Proxy, origin: Origin) -> None:
-    """R23; FAULTS 59."""
+    """R23; docs/faults.md row 59."""
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
     origin.publish("/2", rss(an_item("b", 2), archive=True))
     reply = await proxy.whole(origin.url("/feed"))
@@ -158,7 +161,7 @@ async def test_another_format_in_the_chain_counts_as_missing(proxy: Proxy, origi
 
 
 async def test_another_sites_archive_joins_only_with_a_confirmation(proxy: Proxy) -> None:
-    """R24; FAULTS 22: the same atom:id, or a `current` that leads back."""
+    """R24; docs/faults.md row 22: the same atom:id, or a `current` that leads back."""
     async with Origin("127.0.0.1") as here, Origin("127.0.0.2") as there:
         for path, feed_id, current in (
             ("/same", "urn:feed", None), ("/back", "urn:other", here.url("/back")), ("/alien", "urn:x", None),
@@ -174,7 +177,7 @@ async def test_another_sites_archive_joins_only_with_a_confirmation(proxy: Proxy
 
 
 async def test_entries_of_one_feed_are_not_another_feeds(proxy: Proxy, origin: Origin) -> None:
-    """R9; FAULTS 23: identity is scoped to the feed."""
+    """R9; docs/faults.md row 23: identity is scoped to the feed."""
     origin.publish("/mine", atom(an_item("a", 1, "mine")))
     origin.publish("/theirs", atom(an_item("a", 9, "theirs")))
     await proxy.whole(origin.url("/mine"))
@@ -183,7 +186,7 @@ async def test_entries_of_one_feed_are_not_another_feeds(proxy: Proxy, origin: O
 
 
 async def test_a_link_that_cannot_be_followed_ends_it_partial(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 16: and stays so when the subscription document has not changed."""
+    """docs/faults.md row 16: and stays so when the subscription document has not changed."""
     origin.publish("/feed", atom(an_item("a", 1), prev_archive="ftp://o.test/1"), etag='"1"')
     url = origin.url("/feed")
     assert (await proxy.whole(url)).state == "partial"
@@ -226,7 +229,7 @@ async def test_a_walk_takes_no_longer_than_it_may(tmp_path: Path, origin: Origin
 async def test_a_newer_parser_reads_the_stored_bodies_again(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design, section 6: without a second fetch, the old segments serving meanwhile."""
+    """docs/design.md#the-store: without a second fetch, the old segments serving meanwhile."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     first = await proxy.whole(url)

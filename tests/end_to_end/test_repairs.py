@@ -1,4 +1,5 @@
-"""Documents that are not well-formed, through the whole proxy (FAULTS rows 32, 45, 49; docs/repair.md)."""
+"""Documents that are not well-formed, through the whole proxy (docs/faults.md rows 32, 45, 49;
+docs/repair.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ CUT = WHOLE[: WHOLE.index(b"urn:a")]
 
 
 async def test_a_repaired_archive_is_part_of_a_complete_feed(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS row 45: nothing is missing of it, and a note says what was done."""
+    """docs/faults.md row 45: nothing is missing of it, and a note says what was done."""
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish(
         "/1", atom(an_item("b", 2, "x &amp; y"), an_item("a", 1, "caf&eacute; & <br>"), archive=True)
@@ -31,7 +32,7 @@ async def test_a_repaired_archive_is_part_of_a_complete_feed(proxy: Proxy, origi
 async def test_a_truncated_archive_makes_the_feed_partial_until_it_is_whole(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """FAULTS row 49; R14: tried again when its time has come."""
+    """docs/faults.md row 49; R14: tried again when its time has come."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 4), prev_archive="/2"))
     origin.publish("/2", atom(an_item("c", 3), archive=True, prev_archive="/1"))
@@ -56,7 +57,7 @@ async def test_a_truncated_archive_makes_the_feed_partial_until_it_is_whole(
 async def test_what_was_truncated_stays_so_while_the_walk_does_not_come_by(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """FAULTS row 49: only a whole copy makes it whole."""
+    """docs/faults.md row 49: only a whole copy makes it whole."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
     origin.publish("/1", CUT, etag='"1"')
@@ -87,7 +88,7 @@ async def test_a_whole_archive_does_not_give_way_to_a_truncated_one(proxy: Proxy
 
 @pytest.mark.fault("49")
 async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS row 49; R1: only a document that was received whole makes a feed complete by itself."""
+    """docs/faults.md row 49; R1: only a document that was received whole makes a feed complete by itself."""
     url = origin.url("/feed")
     whole = atom(an_item("b", 2), an_item("a", 1), complete=True)
     origin.publish("/feed", whole)
@@ -109,7 +110,7 @@ async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy
 async def test_a_body_that_only_its_end_delimits_is_incomplete_without_its_end(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """FAULTS row 32: the connection was closed early; that is no fault of the document."""
+    """docs/faults.md row 32: the connection was closed early; that is no fault of the document."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/atom+xml\r\nConnection: close\r\n\r\n"
     origin.answer("/feed", Raw(head + CUT))
     assert (await proxy.get(origin.url("/feed"))).status == 502
@@ -121,7 +122,7 @@ async def test_a_body_that_only_its_end_delimits_is_incomplete_without_its_end(
 
 
 async def test_an_undeclared_prefix_is_declared_for_the_reader(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS row 45; R22."""
+    """docs/faults.md row 45; R22."""
     publish_chain(origin, archives=1)
     body = atom(an_item("n", 9), prev_archive="/archive/1", extra="<itunes:block>no</itunes:block>")
     origin.publish("/feed", body.replace(b"<content>", b"<q:r/><content>"))
@@ -135,7 +136,7 @@ async def test_an_undeclared_prefix_is_declared_for_the_reader(proxy: Proxy, ori
 
 @pytest.mark.parametrize("page", [b"<html><p>&nbsp;<br></html>", b"\n<!DOCTYPE html><html><body><p>x"])
 async def test_a_page_stays_a_page(proxy: Proxy, origin: Origin, page: bytes) -> None:
-    """FAULTS row 38."""
+    """docs/faults.md row 38."""
     origin.publish("/feed", page, content_type="text/html")
 
     assert (await proxy.get(origin.url("/feed"))).status == 422
@@ -144,7 +145,7 @@ async def test_a_page_stays_a_page(proxy: Proxy, origin: Origin, page: bytes) ->
 async def test_a_truncated_page_makes_the_feed_partial_until_it_is_whole(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """FAULTS row 49, R6, R14: the walk goes on behind it; stored pages take no harm from one."""
+    """docs/faults.md row 49, R6, R14: the walk goes on behind it; stored pages take no harm from one."""
     url = origin.url("/feed")
     page = atom(an_item("d", 4), an_item("c", 3), next="/3")
     origin.publish("/feed", atom(an_item("f", 6), an_item("e", 5), next="/2"))

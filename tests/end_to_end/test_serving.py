@@ -1,4 +1,5 @@
-"""When an answer leaves, and from what: single flight, patience, staleness, restart (design, section 2)."""
+"""When an answer leaves, and from what: single flight, patience, staleness, restart
+(docs/design.md#the-interface)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from wholefeed.service.service import FeedService
 
 
 async def test_a_hundred_readers_of_a_cold_feed_cause_one_walk(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 64: one fetch a document."""
+    """docs/faults.md row 64: one fetch a document."""
     expected = publish_chain(origin, archives=8)
     url = origin.url("/feed")
     replies = await asyncio.gather(*(proxy.get(url) for _ in range(100)))
@@ -29,7 +30,7 @@ async def test_a_hundred_readers_of_a_cold_feed_cause_one_walk(proxy: Proxy, ori
 
 
 async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path, origin: Origin) -> None:
-    """Design, section 2: always 200, `loading`, to be asked again soon; the walk goes on."""
+    """docs/design.md#the-interface: always 200, `loading`, to be asked again soon; the walk goes on."""
     expected = publish_chain(origin, archives=4)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -77,7 +78,7 @@ async def test_nothing_in_time_is_a_504(proxy: Proxy, origin: Origin) -> None:
 
 @pytest.mark.fault("63")
 async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 63."""
+    """docs/faults.md row 63."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     with origin.held("/archive/3") as gate:
@@ -97,7 +98,8 @@ async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: O
 async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
     proxy: Proxy, origin: Origin, fault: object
 ) -> None:
-    """FAULTS 75: every known feed answers 200; the publisher is left alone until the next attempt."""
+    """docs/faults.md row 75: every known feed answers 200; the publisher is left alone until the next
+    attempt."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
     fresh = await proxy.whole(url)
@@ -117,7 +119,7 @@ async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
 
 
 async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 75: a walk that has not begun is no reason to ask at each request."""
+    """docs/faults.md row 75: a walk that has not begun is no reason to ask at each request."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.ask("HEAD", "/feed", params={"url": url})
@@ -142,7 +144,7 @@ async def test_a_hanging_publisher_does_not_hold_up_a_known_feed(tmp_path: Path,
 
 
 async def test_a_feed_that_turned_into_a_page_keeps_the_stored_copy(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 38."""
+    """docs/faults.md row 38."""
     expected = publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -155,7 +157,7 @@ async def test_a_feed_that_turned_into_a_page_keeps_the_stored_copy(proxy: Proxy
 
 @pytest.mark.fault("74")
 async def test_an_interrupted_walk_is_taken_up_at_the_next_start(tmp_path: Path, origin: Origin) -> None:
-    """R14; FAULTS 74: what is stored is not fetched twice."""
+    """R14; docs/faults.md row 74: what is stored is not fetched twice."""
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
     config = a_config(tmp_path, history={"look_ahead": False})
@@ -188,7 +190,7 @@ async def test_a_known_feed_survives_a_restart_without_a_request(tmp_path: Path,
 
 
 async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, origin: Origin) -> None:
-    """RFC 9111, 4.2; design, section 2, [freshness]."""
+    """RFC 9111, 4.2; README, [freshness]."""
     url = origin.url("/feed")
     for cache_control, seconds in (("max-age=2000", 2000), ("max-age=1", 300), ("no-cache", 300)):
         origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", cache_control)])
@@ -215,7 +217,7 @@ async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
 
 @pytest.mark.fault("73")
 async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Origin) -> None:
-    """FAULTS 73."""
+    """docs/faults.md row 73."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     clock = Clock()
@@ -229,7 +231,7 @@ async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Orig
 
 
 async def test_a_failure_rests_longer_than_freshness_may_last(tmp_path: Path, origin: Origin) -> None:
-    """R14; FAULTS 54: 410 rests a day, however short `freshness.maximum_seconds`."""
+    """R14; docs/faults.md row 54: 410 rests a day, however short `freshness.maximum_seconds`."""
     origin.publish("/feed", atom(an_item("a")))
     url = origin.url("/feed")
     async with running(a_config(tmp_path, freshness={"maximum_seconds": 900})) as proxy:
@@ -244,7 +246,7 @@ async def test_a_failure_rests_longer_than_freshness_may_last(tmp_path: Path, or
 
 @pytest.mark.fault("35")
 async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 35: believed when it was seen three times over more than a day."""
+    """docs/faults.md row 35: believed when it was seen three times over more than a day."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -264,7 +266,7 @@ async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, 
 
 
 async def test_a_publisher_that_is_not_heard_of_in_time_makes_it_stale(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 2: the stored feed with `;stale`."""
+    """docs/design.md#the-interface: the stored feed with `;stale`."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -275,7 +277,7 @@ async def test_a_publisher_that_is_not_heard_of_in_time_makes_it_stale(proxy: Pr
 
 
 async def test_a_get_that_joins_a_head_is_walked_for(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 2: `loading` means that the walk goes on."""
+    """docs/design.md#the-interface: `loading` means that the walk goes on."""
     expected = publish_chain(origin, archives=2)
     url = origin.url("/feed")
     with origin.held("/feed") as gate:
@@ -323,7 +325,8 @@ async def test_a_reader_that_has_left_is_no_error(proxy: Proxy, origin: Origin) 
 
 
 async def test_last_modified_moves_with_what_is_said_to_be_missing(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 6: whenever the digest changes; a reader that sends only that date sees the change."""
+    """docs/design.md#segments: whenever the digest changes; a reader that sends only that date sees the
+    change."""
     publish_chain(origin, archives=2)
     origin.fault("/archive/1", Status(404))
     url = origin.url("/feed")

@@ -224,7 +224,7 @@ async def test_a_prefix_means_in_each_entry_what_it_meant_in_its_document(
 
 
 async def test_qualified_names_in_content_keep_their_declarations(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 5: a prefix can stand in attribute values and in text."""
+    """docs/design.md#verbatim-entries: a prefix can stand in attribute values and in text."""
     reply = await came_out(
         proxy,
         origin,
@@ -421,7 +421,7 @@ async def test_documents_of_several_encodings_come_out_in_one(proxy: Proxy, orig
 
 @pytest.mark.parametrize("codec", ["iso-8859-1", "windows-1252"])
 async def test_the_charset_of_the_content_type_counts(proxy: Proxy, origin: Origin, codec: str) -> None:
-    """RFC 7303, 3: it stands above the XML declaration; FAULTS 48."""
+    """RFC 7303, 3: it stands above the XML declaration; docs/faults.md row 48."""
     await came_out(
         proxy, origin, atom(an_entry(2, POLISH)), atom(an_entry(1, LATIN), codec=codec, charset=codec)
     )

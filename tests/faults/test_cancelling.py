@@ -67,7 +67,7 @@ async def cancelled(call: Awaitable[None], seconds: float) -> bool:
 async def test_random_cancellations_of_the_service_leave_whole_feeds(
     tmp_path: Path, origin: Origin, connections: Connections, request: pytest.FixtureRequest
 ) -> None:
-    """FAULTS, findings 8 and 9."""
+    """docs/design.md#the-store."""
     wanted = ALL_CANCELLATIONS if request.config.getoption("--exhaustive") else CANCELLATIONS
     expected = publish_chain(origin, archives=4)
     url = origin.url("/feed")

@@ -1,4 +1,4 @@
-"""FAULTS, section E: chains and entries that are not what they should be, as a reader sees them."""
+"""docs/faults.md part E: chains and entries that are not what they should be, as a reader sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FAULTS, section D: documents that are not what XML and their encoding should be, as a reader sees them.
+"""docs/faults.md part D: documents that are not what XML and their encoding should be, as a reader sees them.
 
 Each row is a list of ways to write a document. Those that are refused are checked like any other fault
 (`tests.faults.checks`); those that are read, wherever they can stand.

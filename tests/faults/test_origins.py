@@ -19,7 +19,7 @@ MINE = "urn:feed:mine"
 async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
     proxy: Proxy, origin: Origin, leads_by: str, belongs_by: str
 ) -> None:
-    """FAULTS 22; R24: the same feed id, or a `current` that leads back."""
+    """docs/faults.md row 22; R24: the same feed id, or a `current` that leads back."""
     async with Origin("127.0.0.2") as other:
         current = {"current": origin.url("/feed"), "foreign current": other.url("/feed")}.get(belongs_by)
         feed_id = MINE if belongs_by == "id" else "urn:feed:theirs"
@@ -39,7 +39,8 @@ async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
 
 @pytest.mark.fault("23")
 async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 23: identity is scoped to the feed; neither the same ids, newer, nor its archives matter."""
+    """docs/faults.md row 23: identity is scoped to the feed; neither the same ids, newer, nor its archives
+    matter."""
     names = publish_chain(origin, archives=2)
     before = await proxy.whole(origin.url("/feed"))
     async with Origin("127.0.0.2") as hostile:
@@ -59,7 +60,7 @@ async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin:
 async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """FAULTS 23: what was remembered of a hostile feed is not served under its victim's URL."""
+    """docs/faults.md row 23: what was remembered of a hostile feed is not served under its victim's URL."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("spam")))
     await proxy.whole(url)
@@ -79,7 +80,8 @@ async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
 async def test_what_is_private_is_kept_and_answered_as_private(
     tmp_path: Path, origin: Origin, sent: str
 ) -> None:
-    """FAULTS 26: stored, because that is the job; no shared cache behind the proxy may keep it."""
+    """docs/faults.md row 26: stored, because that is the job; no shared cache behind the proxy may keep
+    it."""
     config = a_config(tmp_path)
     origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", sent)])
     async with running(config) as proxy:
@@ -95,7 +97,7 @@ async def test_what_is_private_is_kept_and_answered_as_private(
 
 @pytest.mark.fault("26")
 async def test_what_is_not_private_any_more_is_answered_so(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 26."""
+    """docs/faults.md row 26."""
     origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", "private")])
     await proxy.get(origin.url("/feed"))
     origin.publish("/feed", atom(an_item("a", 1)))

@@ -1,4 +1,4 @@
-"""How publishers are treated, through the whole proxy: FAULTS 21, 24, 30, 54, 55, 64."""
+"""How publishers are treated, through the whole proxy: docs/faults.md rows 21, 24, 30, 54, 55, 64."""
 
 from __future__ import annotations
 
@@ -188,7 +188,8 @@ async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served
 async def test_a_chain_that_leads_to_a_victim_is_polite_and_ends_at_the_limit(
     tmp_path: Path, origin: Origin
 ) -> None:
-    """FAULTS 24: numbered links invite to guess, and every document claims to belong to the feed."""
+    """docs/faults.md row 24: numbered links invite to guess, and every document claims to belong to the
+    feed."""
     async with Origin("127.0.0.2") as victim:
         victim.latency_seconds = 0.002
 
@@ -234,7 +235,7 @@ async def test_a_thousand_readers_of_a_cold_feed_cause_one_fetch_a_document(
 async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_feeds_served(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS, limits: 16 walks at once, 64 waiting, then 503."""
+    """docs/design.md#limits: 16 walks at once, 64 waiting, then 503."""
     assert (app.MAX_WALKS, opening.MAX_WAITING_WALKS) == (16, 64)
     set_constant(monkeypatch, "MAX_WAITING_WALKS", 2)
     turns = Turns(in_all=1, per_site=1)
@@ -350,7 +351,7 @@ async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Ori
 async def test_a_document_that_does_not_end_is_given_up(
     tmp_path: Path, origin: Origin, fault: Answer, status: int, expected: str
 ) -> None:
-    """FAULTS 30: with nothing stored; then of a stored feed; then of an archive document."""
+    """docs/faults.md row 30: with nothing stored; then of a stored feed; then of an archive document."""
     config = a_config(tmp_path, fetch={"document_timeout_seconds": 0.4}, limits={"document_bytes": 1 << 20})
     async with running(config) as proxy:
         origin.fault("/feed", fault)

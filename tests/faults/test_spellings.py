@@ -199,7 +199,8 @@ def hosts(found: dict[str, str]) -> set[str]:
 @pytest.mark.fault("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "16", "17", "18", "20")
 @pytest.mark.parametrize("door", DOORS)
 async def test_no_spelling_of_a_refused_target_gets_through(door: str, tmp_path: Path) -> None:
-    """FAULTS part A: status and slug of each; nothing but the publisher is connected to, or looked up."""
+    """docs/faults.md part A: status and slug of each; nothing but the publisher is connected to, or looked
+    up."""
     names = Names(ADDRESSES)
     async with (
         Origin("127.0.0.2") as origin,
@@ -234,7 +235,7 @@ def addresses(entries: Iterable[Spelling]) -> set[str]:
 
 @pytest.mark.fault("1", "2", "3", "4", "5", "6", "7", "10", "12")
 async def test_no_name_leads_to_a_refused_address(tmp_path: Path) -> None:
-    """FAULTS part A: the same when a name resolves to the address, alone or together with others."""
+    """docs/faults.md part A: the same when a name resolves to the address, alone or together with others."""
     async with Origin("127.0.0.2") as origin, canaries() as (canary, _):
         refused = sorted(addresses(spellings(canary.port)))
         names = Names({f"n{n}.example": (each, refused[n - 1]) for n, each in enumerate(refused)})
@@ -247,7 +248,7 @@ async def test_no_name_leads_to_a_refused_address(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_says_nothing_of_its_reason(tmp_path: Path) -> None:
-    """FAULTS part A: the same answer for an address, a name, a port and a host that is denied."""
+    """docs/faults.md part A: the same answer for an address, a name, a port and a host that is denied."""
     urls = [
         *("http://10.0.0.1/", "http://localhost/", "http://inside.example/", "http://example.org:22/"),
         *("http://denied.example/", "http://[::ffff:7f00:1]/", "http://[64:ff9b::a00:1]/"),
@@ -266,7 +267,7 @@ async def test_a_refusal_says_nothing_of_its_reason(tmp_path: Path) -> None:
 
 
 def test_the_corpus_has_what_the_rows_ask_for() -> None:
-    """FAULTS part A: the rows that are shown by spelling."""
+    """docs/faults.md part A: the rows that are shown by spelling."""
     entries = list(spellings(8080))
     assert len({entry.url for entry in entries}) == len(entries) >= 300
     assert {entry.kind for entry in entries} == set(OUTCOMES["feed"])

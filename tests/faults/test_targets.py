@@ -64,7 +64,8 @@ class _Turning(dict[str, Any]):
 async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(
     tmp_path: Path, addresses: tuple[str, ...]
 ) -> None:
-    """FAULTS 11; finding 1: the guard stands where the address is used, on each leg of several."""
+    """docs/faults.md row 11; docs/design.md#the-guard: the guard stands where the address is used, on each
+    leg of several."""
     async with (
         Origin("127.0.0.1") as canary,
         watched(tmp_path, names=Rebinding({"turning.example": addresses})) as (proxy, outlet),
@@ -90,7 +91,7 @@ async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(
 async def test_only_the_public_addresses_of_a_name_are_tried(
     tmp_path: Path, addresses: tuple[str, ...], tried: set[str]
 ) -> None:
-    """FAULTS 12: every leg of happy eyeballs; none of them answers here."""
+    """docs/faults.md row 12: every leg of happy eyeballs; none of them answers here."""
     async with watched(tmp_path, names=Names({"mixed.example": addresses})) as (proxy, outlet):
         reply = await proxy.get("http://mixed.example/")
     assert (reply.status, slug(reply)) == (502, "connection-failed")
@@ -99,7 +100,7 @@ async def test_only_the_public_addresses_of_a_name_are_tried(
 
 @pytest.mark.fault("12")
 async def test_the_public_address_of_a_mixed_name_serves(tmp_path: Path) -> None:
-    """FAULTS 12; a publisher on loopback that is exempt stands for a public one."""
+    """docs/faults.md row 12; a publisher on loopback that is exempt stands for a public one."""
     names = Names({"mixed.example": ("10.0.0.1", "127.0.0.1", PUBLISHER, "::1")})
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
         origin.publish("/feed", atom(an_item("a", 1)))
@@ -121,7 +122,8 @@ async def test_the_public_address_of_a_mixed_name_serves(tmp_path: Path) -> None
 async def test_a_subscription_document_does_not_redirect_to_a_refused_target(
     tmp_path: Path, location: str, expected: tuple[int, str]
 ) -> None:
-    """FAULTS 13, SUB: a problem where nothing is stored, after two hops too; else the stored feed, stale."""
+    """docs/faults.md row 13, SUB: a problem where nothing is stored, after two hops too; else the stored
+    feed, stale."""
     async with (
         Origin(PUBLISHER) as origin,
         Origin(OTHER) as other,
@@ -154,7 +156,7 @@ async def test_a_subscription_document_does_not_redirect_to_a_refused_target(
 async def test_an_archive_does_not_redirect_to_a_refused_target(
     tmp_path: Path, location: str, reason: str
 ) -> None:
-    """FAULTS 13, ARC; it heals when the publisher does."""
+    """docs/faults.md row 13, ARC; it heals when the publisher does."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
         names = publish_chain(origin, archives=2)
         origin.fault("/archive/1", Redirect(location))
@@ -174,7 +176,8 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(
 @pytest.mark.fault("14")
 @pytest.mark.parametrize("userinfo", ["user:hidden", "user", ":hidden", "", "user%3Ahidden"])
 async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path, userinfo: str) -> None:
-    """FAULTS 14; finding 14: neither to another publisher nor within one, and shown nowhere."""
+    """docs/faults.md row 14; docs/design.md#fetching: neither to another publisher nor within one, and shown
+    nowhere."""
     async with (
         Origin(PUBLISHER) as origin,
         Origin(OTHER) as other,
@@ -194,7 +197,7 @@ async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path, useri
 @pytest.mark.fault("14")
 @pytest.mark.parametrize("is_allowed", [False, True])
 async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is_allowed: bool) -> None:
-    """FAULTS 14: fetch.allow_downgrade; for the subscription document and for an archive."""
+    """docs/faults.md row 14: fetch.allow_downgrade; for the subscription document and for an archive."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(PUBLISHER).configure_cert(server)
@@ -231,7 +234,8 @@ async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is
     ],
 )
 async def test_a_link_to_a_private_host_is_a_security_event(tmp_path: Path, link: str) -> None:
-    """FAULTS 15, ARC: told once, with the feed whose publisher leads there, and not at every poll."""
+    """docs/faults.md row 15, ARC: told once, with the feed whose publisher leads there, and not at every
+    poll."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
         url = origin.url("/feed")
         origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
@@ -265,7 +269,8 @@ async def test_a_link_to_a_private_host_is_a_security_event(tmp_path: Path, link
     ],
 )
 async def test_a_link_that_is_no_plain_http_url_is_a_bad_link(tmp_path: Path, href: str) -> None:
-    """FAULTS 16, ARC: `bad-link`; nothing is asked for, and what is stored of the chain is served."""
+    """docs/faults.md row 16, ARC: `bad-link`; nothing is asked for, and what is stored of the chain is
+    served."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
         url = origin.url("/feed")
         origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
@@ -283,7 +288,7 @@ async def test_a_link_that_is_no_plain_http_url_is_a_bad_link(tmp_path: Path, hr
 @pytest.mark.fault("17")
 @pytest.mark.parametrize("form", ["/feed?url={}", "/status?url={}", "/{}"])
 async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_path: Path, form: str) -> None:
-    """FAULTS 17: 400 `userinfo-not-allowed`."""
+    """docs/faults.md row 17: 400 `userinfo-not-allowed`."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
         with capture_logs() as logs:
             target = form.format(origin.url("/feed").replace("//", "//user:hidden@"))
@@ -295,7 +300,8 @@ async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_pat
 
 @pytest.mark.fault("18")
 async def test_ports_of_other_services_are_refused(tmp_path: Path) -> None:
-    """FAULTS 18: fetch.ports; of a public host as of an exempt one, before any name is looked up."""
+    """docs/faults.md row 18: fetch.ports; of a public host as of an exempt one, before any name is looked
+    up."""
     names = Names({"example.org": ("93.184.215.14",)})
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
         for port in (1, 22, 25, 79, 81, 110, 442, 444, 993, 1023):
@@ -316,7 +322,7 @@ NO_URLS = [
 
 @pytest.mark.fault("20")
 async def test_what_is_no_url_is_refused(tmp_path: Path) -> None:
-    """FAULTS 20: 400 `invalid-url`."""
+    """docs/faults.md row 20: 400 `invalid-url`."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
         replies = {url: await asked_for(proxy, url) for url in NO_URLS}
     assert {url: (reply.status, slug(reply)) for url, reply in replies.items()} == dict.fromkeys(
@@ -327,7 +333,8 @@ async def test_what_is_no_url_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.fault("20")
 async def test_a_fragment_is_dropped(tmp_path: Path) -> None:
-    """FAULTS 20: one feed, whatever stands behind the `#`; and a URL of 2,048 characters is none too long."""
+    """docs/faults.md row 20: one feed, whatever stands behind the `#`; and a URL of 2,048 characters is none
+    too long."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, _):
         longest = origin.url("/" + "x" * (2048 - len(origin.url("/"))))
         origin.publish(longest.removeprefix(origin.url("")), atom(an_item("a", 1)))
@@ -355,7 +362,7 @@ async def test_a_fragment_is_dropped(tmp_path: Path) -> None:
 async def test_the_operator_says_which_hosts_may_be_asked(
     tmp_path: Path, fetch: dict[str, tuple[str, ...]], is_served: set[str]
 ) -> None:
-    """Design, section 2: fetch.allow_hosts, deny_hosts and allow_networks, for a user."""
+    """README, [fetch]: fetch.allow_hosts, deny_hosts and allow_networks, for a user."""
     hosts = ("feeds.example", "a.feeds.example", PUBLISHER)
     names = Names(dict.fromkeys(hosts, (PUBLISHER,)))
     async with (
@@ -370,7 +377,7 @@ async def test_the_operator_says_which_hosts_may_be_asked(
 
 
 async def test_behind_a_proxy_urls_are_judged_and_names_are_the_proxy_s(tmp_path: Path) -> None:
-    """Design, section 2: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
+    """README, [fetch]: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
     names = Names()
     async with Origin(PUBLISHER) as gateway:
         fetch = {"proxy": gateway.url(""), "allow_networks": (), "deny_hosts": ("denied.example",)}

@@ -1,4 +1,4 @@
-"""FAULTS, section C: what goes wrong on the wire, as a reader of the proxy sees it.
+"""docs/faults.md part C: what goes wrong on the wire, as a reader of the proxy sees it.
 
 `tests.fetch.test_faults` shows the same of the fetcher alone, and what a request costs.
 """

@@ -101,21 +101,21 @@ def test_an_empty_body_is_empty_whatever_its_coding() -> None:
 
 @pytest.mark.parametrize("coder", CODERS)
 def test_a_truncated_body_is_refused(coder: str) -> None:
-    """FAULTS 37; finding 3: aiohttp takes it for whole."""
+    """docs/faults.md row 37; docs/design.md#fetching: aiohttp takes it for whole."""
     wire = CODERS[coder](TEXT)
     assert {slug_of(coding_named(coder), wire[:-cut]) for cut in (1, 3, len(wire) // 2)} == {"content-coding"}
 
 
 @pytest.mark.parametrize("at", [-8, -5, -4, -1])
 def test_a_wrong_checksum_or_length_of_gzip_is_refused(at: int) -> None:
-    """FAULTS 37; RFC 1952, section 2.3.1."""
+    """docs/faults.md row 37; RFC 1952, section 2.3.1."""
     wire = bytearray(gzip.compress(TEXT))
     wire[at] ^= 1
     assert slug_of("gzip", bytes(wire)) == "content-coding"
 
 
 def test_a_wrong_checksum_of_zlib_is_refused() -> None:
-    """FAULTS 37; RFC 1950, section 2.2."""
+    """docs/faults.md row 37; RFC 1950, section 2.2."""
     wire = bytearray(zlib.compress(TEXT))
     wire[-1] ^= 1
     assert slug_of("deflate", bytes(wire)) == "content-coding"
@@ -125,14 +125,14 @@ def test_a_wrong_checksum_of_zlib_is_refused() -> None:
 @pytest.mark.parametrize("junk", [b"junk", b"\0", b"\0" * 512, b"\n"])
 @pytest.mark.parametrize("coder", CODERS)
 def test_what_stands_behind_the_end_is_refused(coder: str, junk: bytes, chunk_bytes: int) -> None:
-    """FAULTS 37, zero padding too."""
+    """docs/faults.md row 37, zero padding too."""
     wire = CODERS[coder](TEXT) + junk
     assert slug_of(coding_named(coder), wire, chunk_bytes=chunk_bytes) == "content-coding"
 
 
 @pytest.mark.parametrize("coder", ["deflate", "br"])
 def test_a_second_stream_is_refused_where_the_coding_has_one(coder: str) -> None:
-    """FAULTS 37."""
+    """docs/faults.md row 37."""
     assert slug_of(coder, CODERS[coder](TEXT) * 2) == "content-coding"
 
 
@@ -146,7 +146,7 @@ def test_members_are_joined(coder: str, chunk_bytes: int) -> None:
 
 @pytest.mark.parametrize("coder", ["gzip", "zstd"])
 def test_too_many_members_are_refused_at_once(coder: str) -> None:
-    """FAULTS 37: 100,000 empty members."""
+    """docs/faults.md row 37: 100,000 empty members."""
     empty = CODERS[coder](b"")
     assert decoded(coder, empty * MAX_MEMBERS) == b""
     started = time.perf_counter()
@@ -156,7 +156,7 @@ def test_too_many_members_are_refused_at_once(coder: str) -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "deflate"])
 def test_what_is_not_coded_is_refused(coding: str) -> None:
-    """FAULTS 37."""
+    """docs/faults.md row 37."""
     assert slug_of(coding, b"<?xml version='1.0'?><feed/> and more text") == "content-coding"
 
 
@@ -168,7 +168,7 @@ def test_a_window_larger_than_content_codings_have_is_refused() -> None:
 
 @pytest.mark.parametrize("coder", CODERS)
 def test_a_bomb_is_refused_in_little_time_and_memory(coder: str) -> None:
-    """FAULTS 36; finding 4: the same through aiohttp took 2.1 GiB."""
+    """docs/faults.md row 36; docs/design.md#fetching: the same through aiohttp took 2.1 GiB."""
     bomb = CODERS[coder](b"\0" * (64 << 20))
     decoder = Decoder(coding_named(coder), limit_bytes=32 << 20)
     tracemalloc.start()
@@ -186,14 +186,14 @@ def test_a_bomb_is_refused_in_little_time_and_memory(coder: str) -> None:
 
 
 def test_the_limit_is_for_decoded_bytes() -> None:
-    """FAULTS 36."""
+    """docs/faults.md row 36."""
     assert decoded("identity", NOISE, limit_bytes=len(NOISE)) == NOISE
     assert slug_of("identity", NOISE, limit_bytes=len(NOISE) - 1) == "too-large"
     assert slug_of("gzip", gzip.compress(NOISE), limit_bytes=len(NOISE) - 1) == "too-large"
 
 
 def test_the_ratio_counts_from_one_mebibyte_on() -> None:
-    """FAULTS, limits: 200:1 after 1 MiB."""
+    """docs/design.md#limits: 200:1 after 1 MiB."""
     small = gzip.compress(b"\0" * (1 << 20))
     assert (1 << 20) / len(small) > 200
     assert len(decoded("gzip", small)) == 1 << 20
@@ -221,7 +221,7 @@ def test_the_coding_is_read_from_its_fields(fields: tuple[str, ...], coding: str
     "fields", [("gzip, gzip",), ("gzip", "br"), ("compress",), ("utf-8",), ("x" * 9999,)]
 )
 def test_double_and_unknown_codings_are_refused(fields: tuple[str, ...]) -> None:
-    """FAULTS 37."""
+    """docs/faults.md row 37."""
     with pytest.raises(DecodeError) as caught:
         coding_of(fields)
     assert caught.value.slug == "content-coding"

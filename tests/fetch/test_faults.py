@@ -1,4 +1,4 @@
-"""wholefeed.fetch.fetcher: what goes wrong on the wire (FAULTS part C)."""
+"""wholefeed.fetch.fetcher: what goes wrong on the wire (docs/faults.md part C)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def slug_of(origin: Origin, answer: Answer, **fetch: Any) -> str:
 
 
 async def test_a_refused_connection_fails_after_the_tries_that_are_allowed() -> None:
-    """FAULTS 28."""
+    """docs/faults.md row 28."""
     async with Origin() as origin:
         url = origin.url("/feed")
     pauses: list[float] = []
@@ -87,7 +87,7 @@ async def test_a_refused_connection_fails_after_the_tries_that_are_allowed() -> 
 
 
 async def test_a_publisher_that_is_back_in_a_moment_is_fetched() -> None:
-    """FAULTS 28."""
+    """docs/faults.md row 28."""
     origin = Origin()
     origin.publish("/feed", FEED)
     await origin.start()
@@ -102,13 +102,13 @@ async def test_a_publisher_that_is_back_in_a_moment_is_fetched() -> None:
 
 
 async def test_a_reset_is_a_failed_connection(origin: Origin) -> None:
-    """FAULTS 28."""
+    """docs/faults.md row 28."""
     assert await slug_of(origin, Reset()) == "connection-failed"
 
 
 @pytest.mark.fault("29")
 async def test_a_connection_closed_without_an_answer_is_tried_once_more(origin: Origin) -> None:
-    """FAULTS 29."""
+    """docs/faults.md row 29."""
     assert await slug_of(origin, CloseWithoutAnswer()) == "connection-failed"
     closed = origin.requests_for("/feed")
     assert len(closed) == 2
@@ -116,7 +116,7 @@ async def test_a_connection_closed_without_an_answer_is_tried_once_more(origin: 
 
 
 async def test_the_second_try_may_succeed(origin: Origin) -> None:
-    """FAULTS 29."""
+    """docs/faults.md row 29."""
     origin.publish("/feed", FEED)
     origin.fault("/feed", CloseWithoutAnswer(), times=1)
     async with a_fetcher() as fetcher:
@@ -134,7 +134,7 @@ async def test_the_second_try_may_succeed(origin: Origin) -> None:
     ],
 )
 async def test_what_never_ends_ends_with_the_time_of_the_document(origin: Origin, answer: Answer) -> None:
-    """FAULTS 30."""
+    """docs/faults.md row 30."""
     started = time.monotonic()
     slug = await slug_of(origin, answer, document_timeout_seconds=0.6, read_timeout_seconds=0.5)
     assert slug == "timeout"
@@ -143,7 +143,7 @@ async def test_what_never_ends_ends_with_the_time_of_the_document(origin: Origin
 
 @pytest.mark.fault("30")
 async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
-    """FAULTS 30: 60 s are for all hops together."""
+    """docs/faults.md row 30: 60 s are for all hops together."""
     origin.latency_seconds = 0.2
     for number in range(5):
         origin.redirect(f"/{number}", f"/{number + 1}")
@@ -168,7 +168,7 @@ async def test_a_drip_is_given_up_when_it_is_slower_than_a_kibibyte_a_second(
 
 
 def test_a_connection_that_breaks_in_a_body_leaves_it_incomplete() -> None:
-    """FAULTS 32: whatever aiohttp calls it."""
+    """docs/faults.md row 32: whatever aiohttp calls it."""
     for broken in (aiohttp.ClientOSError(104, "reset"), aiohttp.ServerDisconnectedError()):
         assert failure_of(broken, "http://example.org/", in_body=True).slug == "incomplete"
         assert failure_of(broken, "http://example.org/").slug == "connection-failed"
@@ -176,7 +176,7 @@ def test_a_connection_that_breaks_in_a_body_leaves_it_incomplete() -> None:
 
 @pytest.mark.fault("30")
 def test_the_minimum_rate_counts_after_ten_seconds() -> None:
-    """FAULTS 30."""
+    """docs/faults.md row 30."""
     now = 0.0
     floor = exchange.RateFloor(lambda: now)
     now = 10.0
@@ -189,7 +189,7 @@ def test_the_minimum_rate_counts_after_ten_seconds() -> None:
 
 @pytest.mark.fault("30")
 async def test_an_endless_body_is_broken_off_at_the_limit(origin: Origin) -> None:
-    """FAULTS 30."""
+    """docs/faults.md row 30."""
     origin.answer("/feed", ENDLESS_BODY)
     async with a_fetcher(document_bytes=1 << 20) as fetcher, asyncio.timeout(10):
         error = await error_of(fetcher, origin.url("/feed"))
@@ -202,7 +202,7 @@ async def test_an_endless_body_is_broken_off_at_the_limit(origin: Origin) -> Non
 async def test_a_body_over_the_wire_limit_is_refused(
     origin: Origin, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    """FAULTS, limits: 16 MiB on the wire, whatever it decodes to."""
+    """docs/design.md#limits: 16 MiB on the wire, whatever it decodes to."""
     assert exchange.MAX_WIRE_BYTES == 16 << 20
     set_constant(monkeypatch, "MAX_WIRE_BYTES", 1 << 20)
     announced = Raw(OK + b"Content-Length: 1048577\r\n\r\n")
@@ -228,7 +228,7 @@ async def test_a_body_over_the_wire_limit_is_refused(
     ],
 )
 async def test_a_length_that_is_not_true_is_an_error(origin: Origin, head: bytes, slugs: set[str]) -> None:
-    """FAULTS 31: the connection is not used again."""
+    """docs/faults.md row 31: the connection is not used again."""
     assert await slug_of(origin, Raw(OK + head, keep_alive=head.endswith(FEED) and b": 10" in head)) in slugs
     first, second = origin.requests[0], origin.requests[-1]
     assert first.connection != second.connection
@@ -246,7 +246,7 @@ async def test_a_length_that_is_not_true_is_an_error(origin: Origin, head: bytes
     ],
 )
 async def test_a_body_that_breaks_off_is_incomplete(origin: Origin, answer: Answer) -> None:
-    """FAULTS 32."""
+    """docs/faults.md row 32."""
     assert await slug_of(origin, answer) == "incomplete"
 
 
@@ -254,7 +254,7 @@ async def test_a_body_that_breaks_off_is_incomplete(origin: Origin, answer: Answ
     "chunk", [b"zz\r\nhello\r\n", b"-5\r\nhello\r\n", b"5\r\nhelloXX0\r\n\r\n", b"f" * 40 + b"\r\n"]
 )
 async def test_a_bad_chunk_is_an_error(origin: Origin, chunk: bytes) -> None:
-    """FAULTS 32."""
+    """docs/faults.md row 32."""
     answer = Raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
     assert await slug_of(origin, answer) == "incomplete"
 
@@ -262,7 +262,8 @@ async def test_a_bad_chunk_is_an_error(origin: Origin, chunk: bytes) -> None:
 @pytest.mark.fault("32")
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, is_whole: bool) -> None:
-    """FAULTS 32: aiohttp tells nobody of one that comes by itself; the reader waited for its time to end."""
+    """docs/faults.md row 32: aiohttp tells nobody of one that comes by itself; the reader waited for its
+    time to end."""
     first, second = asyncio.Event(), asyncio.Event()
 
     class Late:
@@ -297,7 +298,7 @@ async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, i
     ],
 )
 async def test_what_is_not_http_is_an_error(origin: Origin, data: bytes) -> None:
-    """FAULTS 33."""
+    """docs/faults.md row 33."""
     assert await slug_of(origin, Raw(data)) == "protocol-error"
 
 
@@ -323,7 +324,7 @@ async def test_a_valid_certificate_is_accepted() -> None:
 @pytest.mark.fault("34")
 @pytest.mark.parametrize(("issued_for", "trusted"), [("other.example", True), ("127.0.0.1", False)])
 async def test_a_certificate_that_is_not_valid_is_refused(issued_for: str, trusted: bool) -> None:
-    """FAULTS 34."""
+    """docs/faults.md row 34."""
     server, client = contexts(issued_for=issued_for, trusted=trusted)
     async with Origin(tls=server) as origin, a_fetcher(ssl_context=client, retries=2) as fetcher:
         origin.publish("/feed", FEED)
@@ -333,7 +334,7 @@ async def test_a_certificate_that_is_not_valid_is_refused(issued_for: str, trust
 
 
 async def test_a_certificate_that_has_expired_is_refused() -> None:
-    """FAULTS 34."""
+    """docs/faults.md row 34."""
     authority = trustme.CA()
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
@@ -364,7 +365,7 @@ async def test_no_tls_where_tls_is_asked_for_is_a_failed_connection() -> None:
 
 
 async def test_https_leads_to_http_only_where_that_is_allowed(origin: Origin) -> None:
-    """FAULTS 14."""
+    """docs/faults.md row 14."""
     server, client = contexts()
     origin.publish("/feed", FEED)
     async with Origin(tls=server) as secure:
@@ -377,13 +378,13 @@ async def test_https_leads_to_http_only_where_that_is_allowed(origin: Origin) ->
 
 @pytest.mark.parametrize("location", [None, "", "http://", "http://[::1", "//", "http://a:b:c/"])
 async def test_a_redirect_without_a_usable_location_is_an_error(origin: Origin, location: str | None) -> None:
-    """FAULTS 35."""
+    """docs/faults.md row 35."""
     assert await slug_of(origin, Redirect(location)) == "redirect-loop"
 
 
 @pytest.mark.parametrize("circle", [["/feed"], ["/a", "/feed"], ["/a", "/b", "/a"]])
 async def test_redirects_in_a_circle_are_an_error(origin: Origin, circle: list[str]) -> None:
-    """FAULTS 35."""
+    """docs/faults.md row 35."""
     for source, target in zip(["/feed", *circle], circle, strict=False):
         origin.redirect(source, f"{target}#again")
     async with a_fetcher() as fetcher:
@@ -392,7 +393,7 @@ async def test_redirects_in_a_circle_are_an_error(origin: Origin, circle: list[s
 
 
 async def test_redirects_are_followed_up_to_the_limit(origin: Origin) -> None:
-    """FAULTS 35."""
+    """docs/faults.md row 35."""
     for number in range(4):
         origin.redirect(f"/{number}", f"/{number + 1}")
     origin.publish("/4", FEED)
@@ -414,7 +415,7 @@ async def test_redirects_are_followed_up_to_the_limit(origin: Origin) -> None:
 async def test_a_bomb_is_refused_at_once_and_memory_stays_flat(
     origin: Origin, coding: str, compress: Callable[[bytes], bytes]
 ) -> None:
-    """FAULTS 36; finding 4."""
+    """docs/faults.md row 36; docs/design.md#fetching."""
     bomb = compress(b"\0" * (64 << 20))
     origin.publish("/feed", bomb, headers=[("Content-Encoding", coding)])
     async with a_fetcher(document_bytes=32 << 20) as fetcher:
@@ -444,7 +445,7 @@ async def test_a_bomb_is_refused_at_once_and_memory_stays_flat(
     ],
 )
 async def test_a_coding_that_is_not_as_it_says_is_an_error(origin: Origin, coding: str, wire: bytes) -> None:
-    """FAULTS 37; finding 3."""
+    """docs/faults.md row 37; docs/design.md#fetching."""
     origin.publish("/feed", wire, headers=[("Content-Encoding", coding)])
     async with a_fetcher() as fetcher:
         error = await error_of(fetcher, origin.url("/feed"))
@@ -453,17 +454,17 @@ async def test_a_coding_that_is_not_as_it_says_is_an_error(origin: Origin, codin
 
 @pytest.mark.parametrize("status", [201, 202, 204, 205, 206, 207])
 async def test_a_success_that_is_no_document_is_an_error(origin: Origin, status: int) -> None:
-    """FAULTS 39."""
+    """docs/faults.md row 39."""
     assert await slug_of(origin, Status(status)) == "unexpected-status"
 
 
 async def test_not_modified_without_our_validator_is_an_error(origin: Origin) -> None:
-    """FAULTS 39."""
+    """docs/faults.md row 39."""
     assert await slug_of(origin, Status(304)) == "unexpected-status"
 
 
 async def test_an_empty_document_is_an_error(origin: Origin) -> None:
-    """FAULTS 39."""
+    """docs/faults.md row 39."""
     assert await slug_of(origin, Status(200)) == "empty"
 
 
@@ -492,7 +493,7 @@ async def test_a_transformed_document_is_one(origin: Origin) -> None:
 async def test_a_status_that_brings_no_document_is_told(
     origin: Origin, status: int, slug: str, answered: int
 ) -> None:
-    """FAULTS 54, 56."""
+    """docs/faults.md rows 54, 56."""
     origin.answer("/feed", Status(status, body=b"<html>no</html>"))
     async with a_fetcher() as fetcher:
         error = await error_of(fetcher, origin.url("/feed"))
@@ -523,7 +524,7 @@ async def test_an_error_page_that_does_not_end_is_not_waited_for(
 
 
 async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Origin) -> None:
-    """FAULTS 30; a TLS handshake belongs to the connection, and nobody answers one here."""
+    """docs/faults.md row 30; a TLS handshake belongs to the connection, and nobody answers one here."""
 
     async def sleep(_: float) -> None:
         """Goes on at once."""
@@ -536,7 +537,7 @@ async def test_a_connection_that_does_not_come_about_is_tried_again(origin: Orig
 
 
 async def test_a_name_without_a_listener_is_a_failed_connection() -> None:
-    """FAULTS 28."""
+    """docs/faults.md row 28."""
     async with Origin() as origin:
         port = origin.port
     async with a_fetcher(resolver=Names({"down.example": ("127.0.0.1", "127.0.0.2")})) as fetcher:
@@ -544,7 +545,7 @@ async def test_a_name_without_a_listener_is_a_failed_connection() -> None:
 
 
 async def test_validators_survive_redirects(origin: Origin) -> None:
-    """FAULTS 39: 304 at the end of redirects."""
+    """docs/faults.md row 39: 304 at the end of redirects."""
     origin.redirect("/old", "/feed")
     origin.publish("/feed", FEED, etag='"1"')
     async with a_fetcher() as fetcher:

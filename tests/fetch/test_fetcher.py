@@ -80,7 +80,8 @@ async def test_a_document_comes_with_what_is_known_of_it(origin: Origin) -> None
 
 @pytest.mark.fault("25")
 async def test_every_request_has_the_same_header_fields_and_no_others(origin: Origin) -> None:
-    """FAULTS 25; finding 14: no cookies, nothing of a reader's, Via for loops (row 19)."""
+    """docs/faults.md row 25; docs/design.md#fetching: no cookies, nothing of a reader's, Via for loops (row
+    19)."""
     origin.publish("/feed", FEED, headers=[("Set-Cookie", "a=b; Path=/")])
     url = f"http://feeds.example:{origin.port}/feed"
     async with a_fetcher(resolver=Names({"feeds.example": ("127.0.0.1",)})) as fetcher:
@@ -133,7 +134,7 @@ async def test_a_document_that_has_not_changed_is_not_sent_again(origin: Origin)
 
 
 async def test_a_validator_that_is_no_header_value_is_not_sent(origin: Origin) -> None:
-    """FAULTS finding 15."""
+    """docs/design.md#fetching."""
     origin.publish("/feed", FEED)
     async with a_fetcher() as fetcher:
         await fetcher.fetch(origin.url("/feed"), validators=Validators(etag='"a\r\nX-Evil: 1"'))
@@ -158,7 +159,7 @@ async def test_a_body_that_ends_with_its_connection_is_whole(origin: Origin) -> 
 
 
 async def test_chunks_are_told_while_the_rest_has_yet_to_come(origin: Origin) -> None:
-    """Design, section 6: the older link is taken from the head while the entries still arrive."""
+    """docs/design.md#the-walk: the older link is taken from the head while the entries still arrive."""
     gates = (asyncio.Event(), asyncio.Event())
     origin.publish("/feed", b"headtail", chunk_bytes=4, gates=gates)
     origin.redirect("/old", "/feed")
@@ -239,7 +240,7 @@ async def test_names_are_looked_up_by_the_resolver_that_was_given(origin: Origin
 
 
 async def test_a_host_gets_no_more_requests_at_once_than_configured(origin: Origin) -> None:
-    """FAULTS 24."""
+    """docs/faults.md row 24."""
     origin.publish("/feed", FEED)
     async with a_fetcher(concurrency_per_host=3) as fetcher, asyncio.timeout(10):
         with origin.held("/feed") as gate:
@@ -325,7 +326,7 @@ class Slept:
 async def test_retry_after_holds_for_the_whole_host(
     origin: Origin, status: int, value: str, expected: tuple[float, float]
 ) -> None:
-    """FAULTS 55."""
+    """docs/faults.md row 55."""
     origin.publish("/feed", FEED)
     origin.answer("/busy", Status(status, (("Retry-After", value),)))
     async with a_fetcher(retries=2) as fetcher:
@@ -342,7 +343,7 @@ async def test_retry_after_holds_for_the_whole_host(
 
 
 async def test_a_wish_of_one_host_does_not_bind_another(origin: Origin) -> None:
-    """FAULTS 55."""
+    """docs/faults.md row 55."""
     origin.answer("/busy", Status(429, (("Retry-After", "60"),)))
     async with Origin("127.0.0.2") as other, a_fetcher() as fetcher:
         other.publish("/feed", FEED)
@@ -351,7 +352,7 @@ async def test_a_wish_of_one_host_does_not_bind_another(origin: Origin) -> None:
 
 
 async def test_each_fetch_is_one_event_without_credentials_and_query(origin: Origin) -> None:
-    """FAULTS, terms."""
+    """docs/design.md#fetching."""
     origin.publish("/feed", FEED * 10, coding="gzip")
     origin.redirect("/old", "/feed?token=secret")
     async with a_fetcher() as fetcher:
@@ -403,7 +404,7 @@ async def test_header_text_that_is_no_utf8_can_be_stored(origin: Origin) -> None
 
 
 async def test_requests_go_through_the_proxy_that_is_configured(origin: Origin) -> None:
-    """Design, section 2: fetch.proxy. It may have any address; a literal in the URL is still judged."""
+    """README, [fetch]: fetch.proxy. It may have any address; a literal in the URL is still judged."""
     origin.publish("http://feeds.example/feed", FEED)
     async with a_fetcher(proxy=origin.url(""), allow_networks=()) as fetcher:
         assert (await fetcher.fetch("http://feeds.example/feed")).body == FEED
@@ -413,7 +414,7 @@ async def test_requests_go_through_the_proxy_that_is_configured(origin: Origin) 
 
 
 def test_no_answer_is_read_as_a_whole() -> None:
-    """FAULTS finding 4: .read(), .text() and .json() have no limit."""
+    """docs/design.md#fetching: .read(), .text() and .json() have no limit."""
     modules = sorted(Path(wholefeed.fetch.__path__[0]).rglob("*.py"))
     assert len(modules) > 10
     for path in modules:

@@ -1,4 +1,5 @@
-"""wholefeed.fetch.fetcher: targets that are refused (FAULTS part A). No test here lets a packet out."""
+"""wholefeed.fetch.fetcher: targets that are refused (docs/faults.md part A). No test here lets a packet
+out."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ async def error_of(fetcher: Fetcher, url: str) -> DocumentError:
     ],
 )
 async def test_a_refused_target_is_never_connected_to(url: str) -> None:
-    """FAULTS 1 to 7, 9, 12, 18: 403, no socket, and the same words whatever the reason."""
+    """docs/faults.md rows 1 to 7, 9, 12, 18: 403, no socket, and the same words whatever the reason."""
     spy = SocketSpy()
     async with a_fetcher(
         allow_networks=(), deny_hosts=("denied.example",), make_socket=spy, resolver=Names(NAMES)
@@ -89,7 +90,8 @@ async def test_a_refused_target_is_never_connected_to(url: str) -> None:
     ],
 )
 async def test_a_link_that_names_no_target_is_refused(url: str) -> None:
-    """FAULTS 8, 10, 16, 17, 20: as an archive's link; the service refuses the reader's own earlier."""
+    """docs/faults.md rows 8, 10, 16, 17, 20: as an archive's link; the service refuses the reader's own
+    earlier."""
     spy, names = SocketSpy(), Names()
     async with a_fetcher(make_socket=spy, resolver=names) as fetcher:
         error = await error_of(fetcher, url)
@@ -98,8 +100,10 @@ async def test_a_link_that_names_no_target_is_refused(url: str) -> None:
     assert (spy.opened, names.asked) == (0, [])
 
 
-async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket() -> None:
     """FAULTS 11: DNS rebinding; whatever the resolver let through, the socket's guard has the last word."""
+    """docs/faults.md row 11: DNS rebinding; whatever the resolver let through, the socket's guard has the
+    last word."""
     spy = SocketSpy()
     monkeypatch.setattr(GuardedResolver, "resolve", Names(NAMES).resolve)
     async with a_fetcher(allow_networks=(), make_socket=spy) as fetcher:
@@ -109,7 +113,7 @@ async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(monkeypatch
 
 
 async def test_a_name_with_public_and_private_addresses_uses_the_public_ones(origin: Origin) -> None:
-    """FAULTS 12; loopback stands for the public ones here."""
+    """docs/faults.md row 12; loopback stands for the public ones here."""
     origin.publish("/feed", b"<feed/>")
     async with a_fetcher(resolver=Names(NAMES)) as fetcher:
         fetched = await fetcher.fetch(f"http://mixed.example:{origin.port}/feed")
@@ -121,7 +125,7 @@ async def test_a_name_with_public_and_private_addresses_uses_the_public_ones(ori
     ["http://10.0.0.1/", "//10.0.0.9/", "http://inside.example/", "http://localhost:22/", "http://[::1]/"],
 )
 async def test_a_redirect_to_a_refused_target_is_refused(origin: Origin, location: str) -> None:
-    """FAULTS 13."""
+    """docs/faults.md row 13."""
     origin.redirect("/feed", location)
     names = Names(NAMES)
     async with a_fetcher(resolver=names) as fetcher:
@@ -136,7 +140,7 @@ async def test_a_redirect_to_a_refused_target_is_refused(origin: Origin, locatio
 async def test_a_redirect_to_another_scheme_or_with_credentials_is_refused(
     origin: Origin, location: str
 ) -> None:
-    """FAULTS 13, 14; finding 14: aiohttp would make a Basic Authorization of it."""
+    """docs/faults.md rows 13, 14; docs/design.md#fetching: aiohttp would make a Basic Authorization of it."""
     origin.redirect("/feed", location)
     async with a_fetcher() as fetcher:
         error = await error_of(fetcher, origin.url("/feed"))
@@ -148,7 +152,7 @@ async def test_a_redirect_to_another_scheme_or_with_credentials_is_refused(
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "me.example", "[::ffff:127.0.0.1]"])
 @pytest.mark.fault("19")
 async def test_the_proxy_does_not_ask_itself(host: str) -> None:
-    """FAULTS 19: 508."""
+    """docs/faults.md row 19: 508."""
     spy = SocketSpy()
     async with a_fetcher(
         own_addresses=lambda address, port: (address, port) == ("127.0.0.1", 8080),
@@ -163,14 +167,14 @@ async def test_the_proxy_does_not_ask_itself(host: str) -> None:
 
 @pytest.mark.fault("19")
 async def test_a_redirect_to_the_proxy_is_a_loop(origin: Origin) -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     origin.redirect("/feed", "http://127.0.0.1:8080/")
     async with a_fetcher(own_addresses=lambda _, port: port == 8080) as fetcher:
         assert isinstance(await error_of(fetcher, origin.url("/feed")), LoopDetectedError)
 
 
 async def test_a_name_server_that_does_not_answer_is_given_up_and_holds_nobody_up(origin: Origin) -> None:
-    """FAULTS 21; finding 10."""
+    """docs/faults.md row 21; docs/design.md#fetching."""
     origin.publish("/feed", b"<feed/>")
     async with a_fetcher(resolver=SilentNames(), connect_timeout_seconds=1.0) as fetcher, asyncio.timeout(10):
         started = time.monotonic()
@@ -187,7 +191,7 @@ async def test_a_name_server_that_does_not_answer_is_given_up_and_holds_nobody_u
 
 
 async def test_a_name_that_does_not_exist_is_a_dns_error() -> None:
-    """FAULTS 21."""
+    """docs/faults.md row 21."""
     names = Names()
     async with a_fetcher(resolver=names, retries=2) as fetcher:
         error = await error_of(fetcher, "http://nowhere.example/")

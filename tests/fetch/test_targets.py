@@ -43,7 +43,7 @@ def test_path_and_query_are_sent_as_they_are_written() -> None:
 
 @pytest.mark.parametrize("host", ["①②⑦.⓪.⓪.①", "127。0。0。1", "\uff11\uff12\uff17.0.0.1"])
 def test_other_digits_are_an_address_too(host: str) -> None:
-    """FAULTS 9."""
+    """docs/faults.md row 9."""
     assert parse_target(f"http://{host}/").host == "127.0.0.1"
 
 
@@ -51,7 +51,7 @@ def test_other_digits_are_an_address_too(host: str) -> None:
     "url", ["ftp://example.org/", "http://u:p@example.org/", "http://2130706433/", "feed"]
 )
 def test_what_cannot_be_fetched_is_no_target(url: str) -> None:
-    """FAULTS 8, 16, 17, 20."""
+    """docs/faults.md rows 8, 16, 17, 20."""
     with pytest.raises(UrlError):
         parse_target(url)
 
@@ -82,7 +82,7 @@ def test_a_redirect_leads_where_its_location_says(location: str, url: str) -> No
     ],
 )
 def test_a_redirect_that_cannot_be_followed_is_refused(location: str) -> None:
-    """FAULTS 13, 14; no credentials are shown."""
+    """docs/faults.md rows 13, 14; no credentials are shown."""
     with pytest.raises(PublisherError) as caught:
         redirect_target(BASE, location)
     assert caught.value.slug == "bad-redirect"
@@ -93,14 +93,14 @@ def test_a_redirect_that_cannot_be_followed_is_refused(location: str) -> None:
     "location", ["", " ", "https://:80/", "https://example.org:99999/", "https://example.org/\0", "//"]
 )
 def test_a_redirect_that_leads_nowhere_is_as_good_as_a_loop(location: str) -> None:
-    """FAULTS 35."""
+    """docs/faults.md row 35."""
     with pytest.raises(PublisherError) as caught:
         redirect_target(BASE, location)
     assert caught.value.slug == "redirect-loop"
 
 
 def test_a_redirect_out_of_https_is_refused_unless_allowed() -> None:
-    """FAULTS 14."""
+    """docs/faults.md row 14."""
     with pytest.raises(PublisherError) as caught:
         redirect_target(BASE, "http://example.org/a")
     assert caught.value.slug == "downgrade"

@@ -26,7 +26,8 @@ async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 @pytest.mark.fault("78")
 async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin: Origin) -> None:
-    """FAULTS 78; finding 11: neither is a connection that says nothing; one that is served is."""
+    """docs/faults.md row 78; docs/design.md#readers-connections: neither is a connection that says nothing;
+    one that is served is."""
     origin.publish("/feed", atom(an_item("a")))
     async with running(a_config(tmp_path)) as proxy, asyncio.timeout(20):
         runner = proxy.client.server.runner
@@ -50,7 +51,7 @@ async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin
 
 @pytest.mark.fault("78")
 def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
-    """FAULTS 78."""
+    """docs/faults.md row 78."""
     connections = Connections()
     held = [FakeConnection() for _ in range(5)]
     assert connections.overdue(held, at_most=5) == []
@@ -61,7 +62,7 @@ def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
 
 @pytest.mark.fault("78")
 async def test_of_too_many_busy_connections_the_last_ones_are_refused(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 78: a supervisor is answered all the same."""
+    """docs/faults.md row 78: a supervisor is answered all the same."""
     origin.publish("/feed", atom(an_item("a")))
     connections = proxy.app[CONNECTIONS]
     with ExitStack() as stack:
@@ -77,7 +78,7 @@ async def test_of_too_many_busy_connections_the_last_ones_are_refused(proxy: Pro
 
 @pytest.mark.fault("78")
 async def test_the_server_may_open_as_many_files_as_it_admits_connections(tmp_path: Path) -> None:
-    """FAULTS 78: where 1,024 are usual."""
+    """docs/faults.md row 78: where 1,024 are usual."""
     few = ["sh", "-c", 'ulimit -S -n 256 && exec "$@"', "sh"]
     async with serving(tmp_path, before=few) as served:
         soft, hard = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)

@@ -4,7 +4,7 @@ from wholefeed.server.listeners import Listeners
 
 
 def test_the_addresses_it_listens_on_are_its_own() -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     listeners = Listeners()
     listeners.add([("127.0.0.1", 8080), ("::1", 8080, 0, 0)])
     assert listeners.include("127.0.0.1", 8080)
@@ -14,7 +14,7 @@ def test_the_addresses_it_listens_on_are_its_own() -> None:
 
 
 def test_one_that_listens_everywhere_is_reached_by_any_loopback_address() -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     listeners = Listeners()
     listeners.add([("0.0.0.0", 8080)])
     assert listeners.include("127.0.0.9", 8080)

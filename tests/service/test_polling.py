@@ -300,7 +300,7 @@ async def test_a_restart_polls_only_what_is_due(tmp_path: Path, origin: Origin) 
 
 
 async def test_the_end_of_the_program_does_not_wait_for_a_poll(tmp_path: Path, origin: Origin) -> None:
-    """FAULTS 67: what was not polled to its end is polled after the next start."""
+    """docs/faults.md row 67: what was not polled to its end is polled after the next start."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     clock = Clock()
@@ -344,7 +344,7 @@ async def test_polling_goes_on_when_the_store_could_not_be_read(
 async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS 68: publishers are not asked for what cannot be kept."""
+    """docs/faults.md row 68: publishers are not asked for what cannot be kept."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     async with polling(tmp_path) as proxy:

@@ -68,7 +68,7 @@ async def test_a_database_that_is_not_current_is_refused(tmp_path: Path) -> None
 
 
 async def test_a_second_process_is_refused(database: Path) -> None:
-    """FAULTS, finding 12: exactly one connection writes and checkpoints."""
+    """docs/design.md#the-store: exactly one connection writes and checkpoints."""
     async with Store.open(database):
         with pytest.raises(StoreUnusableError, match="in use by another process"):
             async with Store.open(database):
@@ -79,7 +79,7 @@ async def test_a_second_process_is_refused(database: Path) -> None:
 
 @pytest.mark.fault("67")
 async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
-    """FAULTS 67: all acknowledged documents are there, and no half document."""
+    """docs/faults.md row 67: all acknowledged documents are there, and no half document."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WRITES_FOR_EVER, str(database), stdout=asyncio.subprocess.PIPE, cwd=ROOT
     )
@@ -109,8 +109,9 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
 
 
 @pytest.mark.fault("68")
-async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: Store) -> None:
+async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
     """FAULTS 68: readers get what is stored; readiness fails, and recovers by itself."""
+    """docs/faults.md row 68: readers get what is stored; readiness fails, and recovers by itself."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     await publish(store, feed)
@@ -136,7 +137,7 @@ async def test_a_full_volume_is_told_until_there_is_room(connections: Connection
 async def test_a_read_only_volume_serves_what_is_stored(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS 69."""
+    """docs/faults.md row 69."""
     async with Store.open(database) as store:
         feed = (await a_feed(store)).id
         await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -157,7 +158,7 @@ async def test_a_read_only_volume_serves_what_is_stored(
 
 
 async def test_random_cancellations_leave_whole_documents(store: Store) -> None:
-    """FAULTS, finding 8."""
+    """docs/design.md#the-store."""
     feed = (await a_feed(store)).id
     for n in range(60):
         entries = [an_entry(f"{n}-{at}") for at in range(20)]
@@ -177,7 +178,7 @@ async def test_random_cancellations_leave_whole_documents(store: Store) -> None:
 
 
 async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database: Path) -> None:
-    """FAULTS, finding 9: a connection that is not closed hangs the process at exit."""
+    """docs/design.md#the-store: a connection that is not closed hangs the process at exit."""
     is_open = asyncio.Event()
 
     async def serve() -> None:

@@ -26,7 +26,7 @@ def problem(reply: Reply) -> dict[str, object]:
 
 
 async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> None:
-    """Design, section 2."""
+    """docs/design.md#the-interface."""
     url = origin.url("/feed")
     publish_chain(origin, archives=1)
     reply = await proxy.whole(url)
@@ -74,7 +74,7 @@ async def test_validators_move_when_the_feed_changes(proxy: Proxy, origin: Origi
     ["/feed?url={encoded}", "/feed?url={plain}", "/{plain}", "/{one_slash}", "/feed?wait=8&url={plain}"],
 )
 async def test_the_url_can_be_written_in_every_form(proxy: Proxy, origin: Origin, form: str) -> None:
-    """Design, section 2: the query string of the feed's URL is its own."""
+    """docs/design.md#the-interface: the query string of the feed's URL is its own."""
     origin.publish("/feed?tag=a&page=1", atom(an_item("a", 1)))
     plain = origin.url("/feed?tag=a&page=1")
     one_slash = plain.replace("://", ":/")
@@ -90,7 +90,7 @@ async def test_the_url_can_be_written_in_every_form(proxy: Proxy, origin: Origin
 async def test_head_of_an_unknown_feed_fetches_its_subscription_document_only(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Design, section 2; READERS: HEAD starts no walk of its own."""
+    """docs/design.md#the-interface: HEAD starts no walk of its own."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
     head = await proxy.ask("HEAD", "/feed", params={"url": url})
@@ -168,7 +168,7 @@ async def test_bad_requests_are_told_apart(proxy: Proxy, query: str, status: int
 async def test_what_the_publisher_says_is_passed_on_where_nothing_is_stored(
     proxy: Proxy, origin: Origin, published: int, status: int
 ) -> None:
-    """FAULTS 56: 404 and 410 as they are; never 401, which would make readers prompt."""
+    """docs/faults.md row 56: 404 and 410 as they are; never 401, which would make readers prompt."""
     origin.fault("/feed", Status(published))
     reply = await proxy.get(origin.url("/feed"))
     assert reply.status == status
@@ -232,7 +232,7 @@ async def test_a_path_that_is_nothing_is_a_404(proxy: Proxy) -> None:
 
 @pytest.mark.fault("19")
 async def test_a_request_that_came_through_this_proxy_is_refused(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     reply = await proxy.get(origin.url("/feed"), headers={"Via": "1.1 wholefeed"})
     assert problem(reply)["type"] == "urn:wholefeed:loop-detected"
     assert reply.status == 508
@@ -249,7 +249,7 @@ async def test_a_reverse_proxy_may_be_named_after_this_one(proxy: Proxy, origin:
 
 @pytest.mark.fault("19")
 async def test_its_own_url_is_refused(proxy: Proxy) -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     reply = await proxy.get(f"{proxy.client.make_url('/feed')}?url=x")
     assert reply.status == 508
 
@@ -259,7 +259,7 @@ async def test_its_own_url_is_refused(proxy: Proxy) -> None:
 async def test_links_are_made_from_a_host_that_may_be_trusted(
     proxy: Proxy, origin: Origin, host: str, status: int
 ) -> None:
-    """FAULTS 77."""
+    """docs/faults.md row 77."""
     publish_chain(origin, archives=1)
     reply = await proxy.get(origin.url("/feed"), headers={"Host": host})
     assert reply.status == status
@@ -271,7 +271,7 @@ async def test_links_are_made_from_a_host_that_may_be_trusted(
 async def test_a_name_that_points_here_without_leave_gets_nothing(
     proxy: Proxy, origin: Origin, method: str, path: str
 ) -> None:
-    """FAULTS 77: a web page would be the same origin under such a name."""
+    """docs/faults.md row 77: a web page would be the same origin under such a name."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     query = {"url": origin.url("/feed")}
@@ -285,7 +285,7 @@ async def test_a_name_that_points_here_without_leave_gets_nothing(
     ("host", "status"), [("evil.example", 421), ("feeds.example", 200), ("[::1]:80", 200)]
 )
 async def test_a_public_url_opens_no_list_to_other_names(tmp_path: Path, host: str, status: int) -> None:
-    """FAULTS 77: its own name counts beside those that nobody else's name can be."""
+    """docs/faults.md row 77: its own name counts beside those that nobody else's name can be."""
     config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
     async with running(config) as proxy:
         assert (await proxy.ask("GET", "/feeds", headers={"Host": host})).status == status
@@ -317,7 +317,7 @@ async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin
 async def test_the_token_is_asked_for_where_one_is_set(
     tmp_path: Path, origin: Origin, headers: dict[str, str], query: dict[str, str], status: int
 ) -> None:
-    """FAULTS 80."""
+    """docs/faults.md row 80."""
     publish_chain(origin, archives=1)
     async with running(a_config(tmp_path, server={"access_token": "s3cret"})) as proxy:
         with capture_logs() as lines:
@@ -334,7 +334,7 @@ async def test_the_token_is_asked_for_where_one_is_set(
 
 
 async def test_one_line_a_request(proxy: Proxy, origin: Origin) -> None:
-    """Design: feed, state, documents, entries, duration; never a query string."""
+    """docs/design.md#the-interface: feed, state, documents, entries, duration; never a query string."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     with capture_logs() as lines:
@@ -358,7 +358,7 @@ async def test_a_publisher_s_scripts_do_not_run_in_the_proxy_s_name(proxy: Proxy
 
 
 async def test_private_feeds_stay_private(proxy: Proxy, origin: Origin) -> None:
-    """FAULTS 26."""
+    """docs/faults.md row 26."""
     origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", "private, max-age=600")])
     reply = await proxy.whole(origin.url("/feed"))
     assert reply.headers["Cache-Control"].startswith("private, max-age=")

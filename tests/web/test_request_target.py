@@ -24,13 +24,13 @@ from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_p
     ],
 )
 def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
-    """Design, section 2: what stands behind an unencoded URL and is no option belongs to it."""
+    """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
     assert read_query(raw) == expected
 
 
 @pytest.mark.fault("27")
 def test_an_option_given_twice_is_refused() -> None:
-    """FAULTS 27: exactly one url."""
+    """docs/faults.md row 27: exactly one url."""
     with pytest.raises(RequestError, match="more than one"):
         read_query("url=https%3A%2F%2Fa.test&url=https%3A%2F%2Fb.test")
 
@@ -69,7 +69,7 @@ def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
     ],
 )
 def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slug: str) -> None:
-    """FAULTS 8, 17, 20."""
+    """docs/faults.md rows 8, 17, 20."""
     with pytest.raises(InvalidUrlError) as caught:
         feed_url(given)
     assert caught.value.slug == slug

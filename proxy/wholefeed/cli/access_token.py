@@ -1,4 +1,4 @@
-"""The access token of a proxy that others can reach (FAULTS 81).
+"""The access token of a proxy that others can reach (docs/faults.md row 81).
 
 A proxy that listens on a public address, and that nobody closed or declared open, must not be an open proxy:
 a random token is made at its first start, kept beside the database, and used again at every later start.
@@ -44,7 +44,7 @@ class TokenResult:
 
 
 def ensure_token(config: Config) -> TokenResult:
-    """The configured token, or the kept one, or a new one where FAULTS 81 wants one.
+    """The configured token, or the kept one, or a new one where others can reach the proxy.
 
     Raises:
         StoreError: The token's file cannot be read or written, or does not hold a token.

@@ -39,7 +39,7 @@ _PIECE_BYTES: Final = 1 << 16
 _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 JsonObject = dict[str, Any]
-"""A JSON object of the HTTP interface (design, section 2)."""
+"""A JSON object of the HTTP interface (docs/design.md#the-interface)."""
 
 
 class Feeds(Protocol):

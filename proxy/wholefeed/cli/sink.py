@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 class Progress:
     """One line on a terminal that is written over and over.
 
-    Called with the status object (design, section 2) whenever something changed. A terminal that has gone is
+    Called with the object that `/status` gives, whenever something changed. A terminal that has gone is
     no error.
     """
 

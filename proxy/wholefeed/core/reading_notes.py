@@ -45,7 +45,7 @@ class ExtraLink(ReadingNote):
 
 @dataclass(frozen=True, slots=True)
 class EncodingRetried(ReadingNote):
-    """The declared encoding did not fit the bytes; another one did (FAULTS row 46)."""
+    """The declared encoding did not fit the bytes; another one did (docs/faults.md row 46)."""
 
     reference: ClassVar[str] = "RFC 7303, section 3"
     partial: ClassVar[bool] = False
@@ -60,7 +60,7 @@ class EncodingRetried(ReadingNote):
 
 @dataclass(frozen=True, slots=True)
 class DocumentRepaired(ReadingNote):
-    """The document was not well-formed and was made so before it was read (FAULTS row 45)."""
+    """The document was not well-formed and was made so before it was read (docs/faults.md row 45)."""
 
     reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
     partial: ClassVar[bool] = False
@@ -75,7 +75,7 @@ class DocumentRepaired(ReadingNote):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTruncated(ReadingNote):
-    """The document breaks off, or goes on behind its end; its whole entries count (FAULTS row 49)."""
+    """The document breaks off, or goes on behind its end; its whole entries count (docs/faults.md row 49)."""
 
     reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
     partial: ClassVar[bool] = True

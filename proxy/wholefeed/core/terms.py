@@ -52,7 +52,7 @@ WELL_KNOWN_PREFIXES: Final = {
     "xhtml": "http://www.w3.org/1999/xhtml",
     "rdf": RDF_NS,
 }
-"""Prefixes that the output root declares when a fragment uses them (design, section 5).
+"""Prefixes that the output root declares when a fragment uses them (docs/design.md#verbatim-entries).
 
 The position of a prefix in this table is its bit in stored masks: append only.
 """
@@ -102,7 +102,7 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """What a reconstruction is (design, section 2). `loading` and `partial` outrank the kind's own."""
+    """What a reconstruction is, as README explains. `loading` and `partial` outrank the kind's own."""
 
     COMPLETE = "complete"
     LOADING = "loading"

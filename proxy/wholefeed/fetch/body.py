@@ -1,4 +1,4 @@
-"""The body of an answer as it arrives: what aiohttp does not tell of how one ends (FAULTS row 32)."""
+"""The body of an answer as it arrives: what aiohttp does not tell of how one ends (docs/faults.md row 32)."""
 
 from __future__ import annotations
 

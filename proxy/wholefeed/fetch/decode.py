@@ -1,7 +1,7 @@
-"""Content codings, decoded in slices under limits (RFC 9110, section 8.4; FAULTS rows 36 and 37).
+"""Content codings, decoded in slices under limits (RFC 9110, section 8.4; docs/faults.md rows 36 and 37).
 
 aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
-what a body decodes to (FAULTS findings 3 and 4). Nothing here waits or does I/O.
+what a body decodes to (docs/design.md#fetching). Nothing here waits or does I/O.
 
     decoder = Decoder(coding_of(response_headers), limit_bytes=32 << 20)
     for chunk in wire:

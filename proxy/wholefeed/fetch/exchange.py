@@ -1,7 +1,7 @@
 """One request and its answer, within the limits for a body; redirects and politeness are the fetcher's.
 
 An answer's body is only ever read in chunks, each counted on the wire and again decoded: never the whole of
-what a publisher chooses to send (FAULTS finding 4).
+what a publisher chooses to send (docs/design.md#fetching).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from wholefeed.fetch.targets import Target
 from wholefeed.fetch.transfer import Traffic
 
 MAX_WIRE_BYTES: Final = 16 << 20
-"""A body before decoding (FAULTS, limits)."""
+"""A body before decoding (docs/design.md#limits)."""
 
 MIN_BYTES_PER_SECOND: Final = 1024
 RATE_GRACE_SECONDS: Final = 10.0
-"""A body may be slower than the minimum rate for this long (FAULTS row 30)."""
+"""A body may be slower than the minimum rate for this long (docs/faults.md row 30)."""
 
 HEADER_FIELD_BYTES: Final = 32768
 """One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
 
 VIA: Final = "1.1 wholefeed"
-"""Sent with every request, so that one that comes back is known as our own (FAULTS row 19)."""
+"""Sent with every request, so that one that comes back is known as our own (docs/faults.md row 19)."""
 
 ACCEPT: Final = (
     "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, "
@@ -83,7 +83,7 @@ async def open_session(
     ssl_context: ssl.SSLContext | None = None,
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """Open the HTTP client: guarded, with one fixed set of request header fields (FAULTS findings 1, 3, 14).
+    """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
 
     Args:
         fetch: The [fetch] table.

@@ -1,4 +1,4 @@
-"""What went wrong on the way, as the errors of `wholefeed.errors` (FAULTS part C).
+"""What went wrong on the way, as the errors of `wholefeed.errors` (docs/faults.md part C).
 
 Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
 text gets into a message.
@@ -75,7 +75,7 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     if isinstance(cause, DecodeError):
         return PublisherError(str(cause), url=url, slug=cause.slug)
     if isinstance(cause, TargetRefusedError):
-        # The same whichever rule refused it: the answer must not map a network (FAULTS part A).
+        # The same whichever rule refused it: the answer must not map a network (docs/faults.md part A).
         return ForbiddenTargetError("the target is not one that this proxy may ask", url=url)
     if isinstance(cause, OwnAddressError):
         return LoopDetectedError("the target is this proxy itself", url=url)
@@ -93,7 +93,7 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
 def is_transient(error: DocumentError) -> bool:
     """Return whether the same request may well work a moment later.
 
-    A connection that broke is not among these: aiohttp has already tried a fresh one (FAULTS row 29).
+    A connection that broke is not among these: aiohttp has already tried a fresh one (docs/faults.md row 29).
     """
     if isinstance(error, PublisherStatusError):
         return error.publisher_status in _BUSY_STATUSES and error.retry_after_seconds is None
@@ -108,7 +108,7 @@ def is_transient(error: DocumentError) -> bool:
 
 
 def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
-    """Return the error for a status that brings no document (FAULTS rows 39, 54 to 56).
+    """Return the error for a status that brings no document (docs/faults.md rows 39, 54 to 56).
 
     Args:
         status: What the publisher sent.

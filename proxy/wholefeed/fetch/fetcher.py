@@ -1,7 +1,7 @@
-"""One document from its publisher: a bounded GET (design, sections 2 and 4; FAULTS parts A and C).
+"""One document from its publisher: a bounded GET (docs/design.md#fetching; docs/faults.md parts A and C).
 
 Redirects are followed by a loop of our own, so that each hop passes the same checks as the first
-(FAULTS finding 14). Whatever goes wrong is a `DocumentError` with a stable slug.
+(docs/design.md#fetching). Whatever goes wrong is a `DocumentError` with a stable slug.
 
     async with Fetcher.open(config.fetch, config.limits) as fetcher:
         fetched = await fetcher.fetch("https://example.org/feed.atom")
@@ -254,7 +254,7 @@ class Fetcher:
             transfer.spend(time.monotonic() - started)
 
     def _redirected(self, transfer: Transfer, response: Response) -> Target:
-        """Return where an answer redirects to (RFC 9110, section 15.4; FAULTS rows 13, 14, 35)."""
+        """Return where an answer redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35)."""
         base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
         if target.url in transfer.seen or len(transfer.seen) > self._config.max_redirects:

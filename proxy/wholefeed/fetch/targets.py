@@ -52,7 +52,7 @@ def parse_target(text: str) -> Target:
 
 
 def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
-    """Return where a Location field leads (RFC 9110, section 10.2.2; FAULTS rows 13 and 14).
+    """Return where a Location field leads (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
 
     Args:
         base: The target that answered.

@@ -48,7 +48,7 @@ class Transfer:
         self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
 
     def facts(self) -> dict[str, object]:
-        """What every event of a fetch tells (FAULTS, terms): never credentials, never a query string."""
+        """What every event of a fetch tells: never credentials, never a query string."""
         return {
             "url": safe_url(self.url),
             "host": urlsplit(self.seen[-1]).hostname if self.seen else None,

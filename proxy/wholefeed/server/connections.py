@@ -1,4 +1,4 @@
-"""Readers' connections: those that are idle or never finish a header are closed (FAULTS row 78).
+"""Readers' connections: those that are idle or never finish a header are closed (docs/faults.md row 78).
 
 The server of aiohttp waits for a header as long as it takes, so an idle or half-open connection would stay
 for good. A connection counts as busy while a request of it is being answered.

@@ -1,4 +1,4 @@
-"""Where this proxy listens, so that it never fetches itself (FAULTS row 19)."""
+"""Where this proxy listens, so that it never fetches itself (docs/faults.md row 19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: clients that ask too often, pages of other sites, the token, signed URLs (FAULTS 80).
+"""Who may do what: clients that ask too often, other sites, token, signed URLs (docs/faults.md row 80).
 
 `/healthz` and `/readyz` are for supervisors and open. Where a token or signing keys are set, everything else
 is for those who know the token; a signature lets its holder read one feed, and see its status and its

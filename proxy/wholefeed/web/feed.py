@@ -37,7 +37,7 @@ log = get_logger()
 LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 _STALLED_SECONDS: Final = 30
-"""A reader that takes nothing for so long is let go (FAULTS 65)."""
+"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
 _VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
 """What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
 
@@ -96,7 +96,7 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
 
 
 async def _send(request: web.Request, response: web.StreamResponse, answer: Answer | None) -> None:
-    """Send the answer; whatever goes wrong, the reader sees a broken body, not a short feed (FAULTS 66)."""
+    """Send the answer; of a failure the reader sees a broken body, no short feed (docs/faults.md row 66)."""
     try:
         await response.prepare(request)
         if answer is not None and response.status == HTTPStatus.OK:
@@ -152,6 +152,6 @@ def _has_it(request: web.Request, reconstruction: Reconstruction, answer: Answer
 
 
 def _refuse_loop(request: web.Request, url: str) -> None:
-    """A request that came through this proxy already leads in a circle (FAULTS 19; RFC 9110, 7.6.3)."""
+    """What came through this proxy already leads in a circle (docs/faults.md row 19; RFC 9110, 7.6.3)."""
     if any(_VIA.search(value) for value in request.headers.getall("Via", [])):
         raise LoopDetectedError("the request came through wholefeed already", url=url)

@@ -1,4 +1,4 @@
-"""Which Host a request may name, and what links of our own are made from (FAULTS 77; RFC 9110, 7.4)."""
+"""Which Host a request may name, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4)."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except ConnectionError:  # the reader has left
         structlog.contextvars.bind_contextvars(aborted=True)
         raise
-    except Exception:  # the last resort: logged whole, told to nobody (FAULTS 82)
+    except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
         log.exception("request.failed")
         return _problem(500, "internal", "an error of the proxy's own; its log has the request id", {})
 

@@ -1,4 +1,4 @@
-"""Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (design, section 2)."""
+"""Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (README)."""
 
 from __future__ import annotations
 

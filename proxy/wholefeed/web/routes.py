@@ -1,4 +1,4 @@
-"""The table of routes (design, section 2)."""
+"""The table of routes (docs/design.md#the-interface)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ async def get_feeds(request: web.Request) -> web.StreamResponse:
 
 
 def status_object(status: Status) -> dict[str, Any]:
-    """Return the status object of the design, section 2. Times are RFC 3339, UTC."""
+    """Return the status object that README and `/openapi.json` describe. Times are RFC 3339, UTC."""
     feed = status.feed
     return {
         **summary_object(feed),

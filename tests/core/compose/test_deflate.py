@@ -33,7 +33,7 @@ def a_gzip_answer(parts: list[Sealed]) -> bytes:
 
 @given(TEXTS)
 def test_joined_blocks_decode_as_one_gzip_stream(texts: list[bytes]) -> None:
-    """Design, section 6; RFC 1952: no recompression whatever the answer's size."""
+    """docs/design.md#segments; RFC 1952: no recompression whatever the answer's size."""
     answer = a_gzip_answer([seal(text) for text in texts])
 
     assert gzip.decompress(answer) == b"".join(texts)

@@ -78,7 +78,7 @@ def test_full_documents_are_sealed_and_nothing_is_lost(count: int) -> None:
 
 
 def test_a_document_is_full_at_a_mebibyte_too() -> None:
-    """Design, section 6: one segment is made of it."""
+    """docs/design.md#segments: one segment is made of it."""
     kilobytes = 120
     everyone = [f"e{n}" for n in range(20)]
     memories = left(a_feed(*everyone, text="x" * kilobytes * 1024), a_feed("new"))

@@ -59,7 +59,7 @@ SEGMENTS = st.lists(st.lists(st.none() | st.integers(0, 20).map(float), max_size
 
 @given(SEGMENTS, st.integers(1, 12))
 def test_a_limit_takes_the_first_entries(segments: list[Segment], limit: int) -> None:
-    """Design, section 2: the first N in output order; at most one segment is read."""
+    """docs/design.md#the-interface: the first N in output order; at most one segment is read."""
     total = sum(segment.entries for segment in segments)
     taken, is_cut, read = cut(segments, View(limit=limit))
 

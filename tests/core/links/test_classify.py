@@ -78,7 +78,7 @@ def test_names_nothing_where_nothing_is_linked() -> None:
 
 
 def test_of_several_links_the_first_http_one_counts() -> None:
-    """R12; FAULTS 61."""
+    """R12; docs/faults.md row 61."""
     navigation = classify(
         a_document(
             a_link("prev-archive", ""),
@@ -156,7 +156,7 @@ def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str)
     ],
 )
 def test_a_chain_whose_only_older_link_is_no_http_url_ends_there_unfinished(href: str) -> None:
-    """R2; FAULTS 16."""
+    """R2; docs/faults.md row 16."""
     navigation = classify(a_document(a_link("prev-archive", href)))
     assert navigation.kind is Kind.ARCHIVED
     assert older_url(navigation) is None
@@ -167,7 +167,7 @@ def test_a_chain_whose_only_older_link_is_no_http_url_ends_there_unfinished(href
 
 @pytest.mark.parametrize("href", ["http://[x", "http://127.1/x", "http://o.test/" + "x" * 2100])
 def test_a_link_to_a_url_that_no_document_can_have_is_dead(href: str) -> None:
-    """R11; FAULTS 8 and 20."""
+    """R11; docs/faults.md rows 8 and 20."""
     navigation = classify(a_document(a_link("prev-archive", href)))
     assert older_url(navigation) is None
     assert dead(navigation) is not None
@@ -191,7 +191,7 @@ def test_what_was_stored_still_tells_a_dead_link() -> None:
 
 
 def test_notes_show_no_credentials() -> None:
-    """FAULTS, terms: never credentials."""
+    """docs/design.md#fetching: never credentials."""
     navigation = classify(a_document(a_link("prev-archive", "http://user:secret@o.test/x")))
     assert "secret" not in repr(navigation)
     assert older_url(navigation) is None

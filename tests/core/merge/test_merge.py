@@ -42,7 +42,7 @@ def test_a_dated_copy_beats_an_undated_one() -> None:
 
 
 def test_an_instant_more_than_a_day_after_the_fetch_counts_as_none() -> None:
-    """R10; FAULTS 58."""
+    """R10; docs/faults.md row 58."""
     assert chosen(a_copy(1, updated_at=NOW + DAY_SECONDS + 1), a_copy(2, updated_at=1)) == 2
     assert chosen(a_copy(1, updated_at=NOW + DAY_SECONDS), a_copy(2, updated_at=1)) == 1
 

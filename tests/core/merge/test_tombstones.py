@@ -61,7 +61,7 @@ def test_what_lives_was_updated_after_every_deletion_or_stands_before_it(
 def test_the_order_of_copies_and_tombstones_is_of_no_account(
     copies: list[Copy], burials: list[Burial], random: object
 ) -> None:
-    """Design, section 4: the result depends on what the copies are."""
+    """docs/design.md#the-shape-of-the-code: the result depends on what the copies are."""
     expected = live(copies, burials)
     random.shuffle(copies)  # type: ignore[attr-defined]
     random.shuffle(burials)  # type: ignore[attr-defined]

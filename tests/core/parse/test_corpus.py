@@ -34,8 +34,8 @@ REFUSED = {
     "testcases/atom/2/brief-entry-noerror.xml": "a single entry is no feed",
     "testcases/atom/1.2/wrong-namespace-case.xml": "its feed element is in another namespace",
     "testcases/atom/4.1.2/entry-source-author.xml": "a single entry is no feed",
-    "sample_feeds/DuplicateContentAtomFeed.xml": "an XHTML page around a feed element (FAULTS row 38)",
-    "wellformed/rss/entity_in_doctype.xml": "its DOCTYPE has an internal subset (FAULTS row 41)",
+    "sample_feeds/DuplicateContentAtomFeed.xml": "an XHTML page around a feed (docs/faults.md row 38)",
+    "wellformed/rss/entity_in_doctype.xml": "its DOCTYPE has an internal subset (docs/faults.md row 41)",
 }
 """Well-formed documents in which feedparser finds the entries of a format that is read here."""
 
@@ -77,7 +77,7 @@ def is_listed(path: Path, table: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: Path) -> None:
-    """FAULTS, finding 16: never another exception; the entries are those that feedparser finds."""
+    """docs/design.md#parsing: never another exception; the entries are those that feedparser finds."""
     read = 0
     for path in files(folder):
         body = path.read_bytes()

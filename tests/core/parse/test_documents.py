@@ -31,7 +31,7 @@ def refusal(body: bytes, media_type: str = "") -> ParseError:
     ],
 )
 def test_html_is_no_feed(body: bytes) -> None:
-    """FAULTS row 38: with and without DOCTYPE; it is never repaired into a feed."""
+    """docs/faults.md row 38: with and without DOCTYPE; it is never repaired into a feed."""
     error = refusal(body, "text/html")
 
     assert error.slug == "not-a-feed"
@@ -138,7 +138,7 @@ def test_every_text_is_parsed_or_refused(inside: str, is_atom: bool) -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_a_parse_error(body: bytes) -> None:
-    """FAULTS, finding 16."""
+    """docs/design.md#parsing."""
     for candidate in (body, atom(prolog="") + body, atom()[:-7] + body):
         try:
             parse(candidate, URL)
@@ -181,7 +181,7 @@ def written_entries(draw: st.DrawFn) -> str:
 
 @given(st.lists(written_entries(), max_size=6), st.lists(spaces, min_size=7, max_size=7))
 def test_slices_are_what_was_put_in(entries: list[str], between: list[str]) -> None:
-    """R22: byte for byte; design, section 5: an empty-element tag's end is reported behind it."""
+    """R22: byte for byte; docs/design.md#parsing: an empty-element tag's end is reported behind it."""
     inside = "".join(blank + entry for blank, entry in zip(between, [*entries, ""], strict=False))
     body = atom(inside, attributes=' xmlns:atom="http://www.w3.org/2005/Atom"')
 
@@ -189,7 +189,7 @@ def test_slices_are_what_was_put_in(entries: list[str], between: list[str]) -> N
 
 
 def test_slices_are_right_across_the_pieces_that_expat_is_fed() -> None:
-    """Design, section 5: offsets count from the start of the document."""
+    """docs/design.md#parsing: offsets count from the start of the document."""
     entries = [f"<entry><id>{n}</id><content>{'é' * n}</content></entry>" for n in range(1200)]
     body = atom(*entries)
 

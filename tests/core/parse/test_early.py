@@ -26,7 +26,7 @@ def feed(body: bytes, step: int, media_type: str = "") -> list[tuple[int, FeedDo
 @pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_the_head_is_known_when_the_first_entry_begins(step: int, codec: str) -> None:
-    """R0: an early link is a prediction. Design, section 6."""
+    """R0: an early link is a prediction. docs/design.md#the-walk."""
     declared = '<?xml version="1.0" encoding="windows-1252"?>' if codec == "cp1252" else ""
     text = atom(
         f"<title>é</title>{LINK}{PADDING}<fh:archive/>", "<entry><id>1</id>", prolog=declared

@@ -45,7 +45,7 @@ def title_of(body: bytes, media_type: str = "") -> str:
     ],
 )
 def test_a_western_document_is_read_right(declared: str, codec: str) -> None:
-    """FAULTS row 46; XML 1.0, appendix F: the byte order mark or the declaration says it."""
+    """docs/faults.md row 46; XML 1.0, appendix F: the byte order mark or the declaration says it."""
     title = "naïve café" if declared == "ISO-8859-15" else TITLE
     document = a_document(title, declared)
     if codec == "utf-8-sig":
@@ -71,13 +71,13 @@ def test_a_western_document_is_read_right(declared: str, codec: str) -> None:
     ],
 )
 def test_other_scripts_are_read_right(label: str, title: str) -> None:
-    """FAULTS row 46."""
+    """docs/faults.md row 46."""
     codec = {"x-sjis": "cp932", "shift_jis": "cp932"}.get(label, label)
     assert title_of(a_document(title, label).encode(codec)) == title
 
 
 def test_the_byte_order_mark_goes_before_the_http_charset() -> None:
-    """FAULTS row 48; RFC 7303, 3."""
+    """docs/faults.md row 48; RFC 7303, 3."""
     body = codecs.BOM_UTF8 + a_document(declared="iso-8859-1").encode()
 
     assert title_of(body, "application/xml; charset=windows-1252") == TITLE
@@ -87,7 +87,7 @@ def test_the_byte_order_mark_goes_before_the_http_charset() -> None:
     "media_type", ["text/xml; charset=utf-8", 'text/xml; a=b; Charset="UTF-8"', "x;charset='utf-8'"]
 )
 def test_the_http_charset_goes_before_the_declaration(media_type: str) -> None:
-    """FAULTS row 48; RFC 7303, 3."""
+    """docs/faults.md row 48; RFC 7303, 3."""
     assert title_of(a_document(declared="iso-8859-1").encode(), media_type) == TITLE
 
 
@@ -99,7 +99,7 @@ def test_without_an_http_charset_the_declaration_counts(media_type: str) -> None
 
 @pytest.mark.parametrize("declared", ["", "utf-8"])
 def test_windows_1252_under_a_utf_8_label_is_read_and_noted(declared: str) -> None:
-    """FAULTS row 46: the retry is noted."""
+    """docs/faults.md row 46: the retry is noted."""
     document = parse(a_document(declared=declared).encode("cp1252"), URL)
 
     assert document.head.title == TITLE
@@ -107,7 +107,7 @@ def test_windows_1252_under_a_utf_8_label_is_read_and_noted(declared: str) -> No
 
 
 def test_one_text_cut_off_in_a_character_does_not_garble_the_others() -> None:
-    """FAULTS row 46: most of the document is UTF-8 and stays so."""
+    """docs/faults.md row 46: most of the document is UTF-8 and stays so."""
     body = a_document().encode().replace(b"<title>", b"<title>caf\xc3 ")
 
     document = parse(body, URL)
@@ -144,7 +144,7 @@ def test_utf_8_under_the_label_of_another_encoding_is_noticed_where_that_one_fai
     ["utf-7", "rot13", "zlib", "hex", "idna", "punycode", "unicode_escape", "utf-32", "a\0b", "é"],
 )
 def test_what_is_no_text_encoding_is_refused(label: str) -> None:
-    """FAULTS row 47: 422, never 500."""
+    """docs/faults.md row 47: 422, never 500."""
     for body, media_type in (
         (a_document(declared=label).encode(), ""),
         (a_document().encode(), f"text/xml; charset={label}"),
@@ -158,7 +158,7 @@ def test_what_is_no_text_encoding_is_refused(label: str) -> None:
 
 @pytest.mark.parametrize("where", ["declaration", "Content-Type"])
 def test_under_a_label_that_is_nobody_s_what_is_utf_8_is_read_and_noted(where: str) -> None:
-    """Design, section 5: a wrong encoding label is common."""
+    """docs/design.md#parsing: a wrong encoding label is common."""
     is_declared = where == "declaration"
     body = a_document(declared="x-fake" if is_declared else "").encode()
     document = parse(body, URL, "" if is_declared else "text/xml; charset=x-fake")
@@ -168,14 +168,14 @@ def test_under_a_label_that_is_nobody_s_what_is_utf_8_is_read_and_noted(where: s
 
 
 def test_under_a_charset_that_is_nobody_s_the_declaration_counts() -> None:
-    """FAULTS row 48."""
+    """docs/faults.md row 48."""
     body = a_document(declared="windows-1252").encode("cp1252")
 
     assert title_of(body, "text/xml; charset=x-fake") == TITLE
 
 
 def test_under_a_label_that_is_nobody_s_what_is_not_utf_8_is_refused() -> None:
-    """FAULTS row 47: nothing says what it is."""
+    """docs/faults.md row 47: nothing says what it is."""
     with pytest.raises(ParseError, match="x-fake") as caught:
         parse(a_document(declared="x-fake").encode("cp1252"), URL)
     assert caught.value.slug == "unsupported-encoding"
@@ -183,7 +183,7 @@ def test_under_a_label_that_is_nobody_s_what_is_not_utf_8_is_refused() -> None:
 
 @pytest.mark.parametrize("codec", ["utf-32", "utf-32-le", "utf-32-be"])
 def test_utf_32_is_refused(codec: str) -> None:
-    """FAULTS row 47."""
+    """docs/faults.md row 47."""
     with pytest.raises(ParseError, match="UTF-32") as caught:
         parse(a_document().encode(codec), URL)
     assert caught.value.slug == "unsupported-encoding"
@@ -216,7 +216,7 @@ def test_a_character_across_two_steps_is_utf_8() -> None:
 
 @given(st.binary(max_size=300), st.text(max_size=40))
 def test_no_bytes_and_no_content_type_raise_anything_else(body: bytes, media_type: str) -> None:
-    """FAULTS, finding 16."""
+    """docs/design.md#parsing."""
     for candidate in (body, b"<?xml version='1.0' encoding='" + body + b"'?><rss/>"):
         with contextlib.suppress(ParseError):
             parse(candidate, URL, f"text/xml; charset={media_type}")

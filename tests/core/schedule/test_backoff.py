@@ -53,20 +53,20 @@ def delay(
     ],
 )
 def test_rests_as_the_table_says(reason: str, status: int | None, attempts: int, seconds: float) -> None:
-    """FAULTS 54."""
+    """docs/faults.md row 54."""
     assert delay(reason, status, attempts) == seconds
 
 
 @pytest.mark.parametrize(("status", "seconds"), [(401, DAY_SECONDS), (403, DAY_SECONDS), (404, 1000)])
 def test_a_feed_that_is_closed_to_us_is_asked_for_daily(status: int, seconds: float) -> None:
-    """FAULTS 56; an archive document behind such a status may well open earlier (54)."""
+    """docs/faults.md row 56; an archive document behind such a status may well open earlier (54)."""
     assert delay("origin-forbidden", status, is_subscription=True) == seconds
     assert delay("origin-forbidden", status) == 1000
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_obeys_the_publisher(status: int) -> None:
-    """FAULTS 55; RFC 9110, 10.2.3."""
+    """docs/faults.md row 55; RFC 9110, 10.2.3."""
     assert delay("publisher-status", status, attempts=5, retry_after=7) == 7
 
 
@@ -76,7 +76,7 @@ def test_a_missing_document_is_not_asked_for_earlier_because_of_a_retry_after() 
 
 
 def test_no_document_is_asked_for_before_its_host_may_be() -> None:
-    """FAULTS 55."""
+    """docs/faults.md row 55."""
     assert delay("host-backoff", None, attempts=1, retry_after=7200) == 7200
     assert delay("host-backoff", None, attempts=3, retry_after=10) == 240
 
@@ -95,6 +95,6 @@ def test_tries_are_spaced_out_more_and_more() -> None:
 def test_never_rests_longer_than_a_day(
     retry_after: float | None, retry_missing: float, seconds: float
 ) -> None:
-    """FAULTS 55 and 73."""
+    """docs/faults.md rows 55 and 73."""
     status = 404 if retry_after is None else 503
     assert delay("x", status, retry_after=retry_after, retry_missing=retry_missing) == seconds

@@ -85,7 +85,7 @@ def test_takes_repeated_fields_as_one_list() -> None:
     ],
 )
 def test_tells_what_may_not_be_reused_or_shared(value: str, uncacheable: bool, private: bool) -> None:
-    """RFC 9111, 5.2.2; FAULTS 26."""
+    """RFC 9111, 5.2.2; docs/faults.md row 26."""
     headers = {"Cache-Control": value}
     assert (is_uncacheable(headers), is_private(headers)) == (uncacheable, private)
 
@@ -115,7 +115,7 @@ def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
     ],
 )
 def test_reads_when_to_come_again(value: str, seconds: float | None) -> None:
-    """FAULTS 55; RFC 9110, 10.2.3."""
+    """docs/faults.md row 55; RFC 9110, 10.2.3."""
     assert retry_after_seconds(value, now=NOW) == seconds
 
 
@@ -142,5 +142,5 @@ RETRIED_AT = 1_700_000_000.0
     ],
 )
 def test_retry_after_of_every_form_is_read_and_clamped(value: str | None, seconds: float | None) -> None:
-    """FAULTS 55; RFC 9110, section 10.2.3."""
+    """docs/faults.md row 55; RFC 9110, section 10.2.3."""
     assert retry_after_seconds(value or "", now=RETRIED_AT) == seconds

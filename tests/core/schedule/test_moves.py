@@ -20,7 +20,7 @@ DAY = 86400.0
 def test_a_move_is_believed_after_three_times_over_more_than_a_day(
     instants: list[float], believed: bool
 ) -> None:
-    """FAULTS 35."""
+    """docs/faults.md row 35."""
     move = Move()
     for now in instants:
         move = note_move(move, "http://new.test/", now=now)
@@ -35,5 +35,5 @@ def test_an_answer_in_the_old_place_begins_the_count_anew() -> None:
 
 
 def test_a_clock_put_back_begins_the_count_anew() -> None:
-    """FAULTS 73."""
+    """docs/faults.md row 73."""
     assert note_move(Move("http://new.test/", 100, 2), "http://new.test/", now=50).times == 1

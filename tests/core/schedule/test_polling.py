@@ -34,7 +34,7 @@ def the_times(interval_seconds: float = HOUR, longest_seconds: float = DAY) -> T
 def test_a_feed_is_due_an_interval_after_its_last_time_once_it_is_stale(
     checked: float, fresh: float, due: float
 ) -> None:
-    """R7; RFC 9111, 4.2; FAULTS 73."""
+    """R7; RFC 9111, 4.2; docs/faults.md row 73."""
     assert poll_due_at(NOW + checked, NOW + fresh, the_times()) == NOW + due
 
 
@@ -52,7 +52,7 @@ def test_nobody_is_asked_sooner_than_they_and_the_interval_allow(
 def test_whatever_the_clock_has_done_a_feed_is_polled_again(
     checked: float, fresh: float, interval: float, longest: float
 ) -> None:
-    """FAULTS 73."""
+    """docs/faults.md row 73."""
     due_at = poll_due_at(NOW + checked, NOW + fresh, the_times(interval, longest))
     assert due_at <= NOW + max(interval, longest)
 

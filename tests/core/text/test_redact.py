@@ -32,7 +32,7 @@ from wholefeed.core.text.redact import safe_url, without_credentials
     ],
 )
 def test_a_url_is_shown_without_credentials_and_query(url: str, shown: str) -> None:
-    """FAULTS, terms: never credentials, never a query string in full."""
+    """docs/design.md#fetching: never credentials, never a query string in full."""
     assert safe_url(url) == shown
 
 

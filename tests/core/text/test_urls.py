@@ -170,14 +170,14 @@ def test_tells_http_urls_from_others(url: str, expected: bool) -> None:
     ],
 )
 def test_gives_every_spelling_one_canonical_form(text: str, url: str) -> None:
-    """FAULTS 27; RFC 3986, 6.2.2."""
+    """docs/faults.md row 27; RFC 3986, 6.2.2."""
     assert canonical_url(text) == url
     assert canonical_url(url) == url
 
 
 @pytest.mark.parametrize("host", ["①②⑦.⓪.⓪.①", "127。0。0。1", "\uff11\uff12\uff17.0.0.1", "%31%32%37.0.0.1"])
 def test_normalises_disguised_addresses_so_that_the_guard_sees_them(host: str) -> None:
-    """FAULTS 9: normalised, then refused as what they are."""
+    """docs/faults.md row 9: normalised, then refused as what they are."""
     assert canonical_url(f"http://{host}/") == "http://127.0.0.1/"
 
 
@@ -202,7 +202,7 @@ def test_normalises_disguised_addresses_so_that_the_guard_sees_them(host: str) -
     ],
 )
 def test_refuses_ambiguous_spellings_of_addresses(host: str) -> None:
-    """FAULTS 8."""
+    """docs/faults.md row 8."""
     with pytest.raises(UrlError, match="four decimal numbers") as caught:
         canonical_url(f"http://{host}/")
     assert caught.value.slug == "ambiguous-host"
@@ -210,7 +210,7 @@ def test_refuses_ambiguous_spellings_of_addresses(host: str) -> None:
 
 @pytest.mark.parametrize("text", ["http://user:pw@o.test/", "http://user@o.test/", "http://@o.test/"])
 def test_refuses_user_names_without_repeating_them(text: str) -> None:
-    """FAULTS 17."""
+    """docs/faults.md row 17."""
     with pytest.raises(UrlError) as caught:
         canonical_url(text)
     assert caught.value.slug == "userinfo-not-allowed"
@@ -263,7 +263,7 @@ def test_refuses_user_names_without_repeating_them(text: str) -> None:
     ],
 )
 def test_refuses_what_is_no_url_of_a_feed(text: str, message: str) -> None:
-    """FAULTS 10, 16 and 20."""
+    """docs/faults.md rows 10, 16 and 20."""
     with pytest.raises(UrlError, match=message) as caught:
         canonical_url(text)
     assert caught.value.slug == "invalid-url"
@@ -286,7 +286,7 @@ def test_takes_a_url_of_exactly_the_greatest_length() -> None:
     )
 )
 def test_a_canonical_url_is_its_own_canonical_form(text: str) -> None:
-    """FAULTS 27."""
+    """docs/faults.md row 27."""
     url = canonical_url(text)
     assert canonical_url(url) == url
     assert url.isascii()

@@ -103,7 +103,8 @@ def test_an_rss_item_without_relative_references_gains_nothing() -> None:
     ],
 )
 def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: str) -> None:
-    """R22; design, section 5: in links, guids that are links, enclosures, raw and escaped HTML."""
+    """R22; docs/design.md#verbatim-entries: in links, guids that are links, enclosures, raw and escaped
+    HTML."""
     assert only(rss(f"<item>{inside}</item>")) == f"<item{BASE}>{inside}</item>"
     assert only(rss(f"<item a='b'>{inside}</item>")) == f"<item{BASE} a='b'>{inside}</item>"
 
@@ -177,7 +178,7 @@ def test_the_language_in_scope_goes_along_unless_an_entry_has_its_own() -> None:
 
 
 def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
-    """R22; design, section 5: found as `prefix:` in the text, which covers names in content."""
+    """R22; docs/design.md#verbatim-entries: found as `prefix:` in the text, which covers names in content."""
     known = ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
     attributes = f' xmlns:a="urn:a" xmlns:b="urn:b&amp;&quot;" xmlns:media="urn:m"{known}'
     entries = [
@@ -216,7 +217,7 @@ def test_names_that_end_like_a_prefix_are_told_from_it() -> None:
 
 
 def test_a_well_known_prefix_bound_to_something_else_is_declared() -> None:
-    """Design, section 5."""
+    """docs/design.md#verbatim-entries."""
     body = (
         f"<a:feed xmlns:a='{ATOM_NS}' xmlns:atom='urn:other'><a:entry><atom:x/></a:entry></a:feed>".encode()
     )
@@ -337,7 +338,7 @@ def test_an_inherited_author_means_the_same_in_an_entry_that_binds_prefixes_anew
 
 
 def test_head_children_can_stand_in_another_head() -> None:
-    """R22; design, section 5: no xml:lang and no xml:base stand on the output root.
+    """R22; docs/design.md#verbatim-entries: no xml:lang and no xml:base stand on the output root.
 
     RFC 4287, 6.4.1: simple extensions have no attributes.
     """

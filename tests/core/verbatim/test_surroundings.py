@@ -23,7 +23,7 @@ def found(prefixes: list[str], text: str) -> list[str]:
 
 @pytest.mark.parametrize("prefixes", [FEW, MANY])
 def test_prefixes_are_declared_in_their_own_order_where_they_occur(prefixes: list[str]) -> None:
-    """R22; design, section 5: found as `prefix:` in the text."""
+    """R22; docs/design.md#verbatim-entries: found as `prefix:` in the text."""
     assert found(prefixes, "<b:x/><a:y z='é:q'/>") == ["a", "b", "é"]
     assert found(prefixes, "b.a: x-a:") == ["b.a", "x-a"]
     assert found(prefixes, "a b ab; ca: aé: other1 :a") == []

@@ -36,7 +36,7 @@ def a_chain(*links: tuple[str, str], subscription: str = FEED) -> Chain:
     ],
 )
 def test_knows_the_urls_of_its_documents(url: str, verdict: object) -> None:
-    """R17; FAULTS 50: after redirects and normalisation."""
+    """R17; docs/faults.md row 50: after redirects and normalisation."""
     assert a_chain().repetition(url) == verdict
 
 
@@ -48,7 +48,7 @@ def test_a_self_link_ends_no_chain_before_its_target_was_seen() -> None:
 
 
 def test_a_redirect_back_is_a_repetition() -> None:
-    """R17; FAULTS 50."""
+    """R17; docs/faults.md row 50."""
     chain = a_chain()
     assert chain.objection(an_arrival(A1, final_url=A2)) is SAME_DOCUMENT
     assert chain.objection(an_arrival(A1, final_url=FEED)) == ChainLoop(A1)
@@ -63,7 +63,7 @@ def test_the_same_body_with_the_same_link_is_the_same_document() -> None:
 
 
 def test_a_document_of_another_family_does_not_join() -> None:
-    """R23; FAULTS 59."""
+    """R23; docs/faults.md row 59."""
     objection = a_chain().objection(an_arrival(A1, family=Family.RSS))
     assert objection == FormatMismatch(A1, expected="atom", found="rss")
 
@@ -88,7 +88,7 @@ def test_a_document_of_another_family_does_not_join() -> None:
 def test_a_document_of_another_site_must_say_that_it_belongs_here(
     hops: list[str], final_url: str, site_id: str, current: str, joins: bool
 ) -> None:
-    """R24; FAULTS 22; RFC 5005, 6."""
+    """R24; docs/faults.md row 22; RFC 5005, 6."""
     links = {"current": current} if current else {}
     arrival = an_arrival(A1, hops=hops, final_url=final_url, site_id=site_id, links=links)
     assert a_chain().objection(arrival) == (None if joins else CrossOriginUnconfirmed(A1))

@@ -49,7 +49,7 @@ O = "http://o.test"  # noqa: E741
     ],
 )
 def test_continues_numbers_and_dates(steps: list[str], guesses: list[str]) -> None:
-    """Design, section 6: URLs that differ in one number or one date."""
+    """docs/design.md#look-ahead: URLs that differ in one number or one date."""
     assert next_urls([O + step for step in steps], 2) == tuple(O + guess for guess in guesses)
 
 
@@ -104,7 +104,7 @@ def test_the_window_doubles_with_hits_up_to_its_limit() -> None:
 
 
 def test_one_wrong_guess_ends_the_guessing() -> None:
-    """Design, section 6."""
+    """docs/design.md#look-ahead."""
     guesses = Guesses(max_window=8)
     assert guesses.after([f"{O}/41", f"{O}/40"])
     guesses.check(f"{O}/40", f"{O}/38")

@@ -221,7 +221,7 @@ def endless(url: str) -> Arrival:
 
 
 def test_ends_where_nothing_new_comes_any_more() -> None:
-    """R17; FAULTS 51."""
+    """R17; docs/faults.md row 51."""
     walk = a_walk(an_arrival(FEED, archive(1), keys=[a_key("always the same")]))
     ending = finish(walk, endless)
     assert ending == Ending(None, (NoProgress(archive(50), NO_PROGRESS_DOCUMENTS),))
@@ -251,7 +251,7 @@ def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
 
 
 def test_a_publisher_without_an_end_meets_the_limit() -> None:
-    """R18; FAULTS 51."""
+    """R18; docs/faults.md row 51."""
     walk = a_walk(an_arrival(FEED, archive(1)))
     ending = finish(walk, lambda url: an_arrival(url, archive(int(url.rpartition("/")[2]) + 1)))
     assert ending.notes == (LimitReached(archive(200), "limits.documents_per_feed", 200),)
@@ -262,7 +262,7 @@ def wanted_urls(walk: Walk) -> list[str]:
 
 
 def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
-    """Design, section 6: a window of two that grows with hits."""
+    """docs/design.md#look-ahead: a window of two that grows with hits."""
     walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
     assert wanted_urls(walk) == [archive(41)]
     tell(walk, archive(41), publisher)
@@ -340,7 +340,7 @@ def test_without_look_ahead_only_the_path_is_wanted() -> None:
 
 
 def test_never_guesses_what_is_stored() -> None:
-    """Design, section 6: stored documents cost no network."""
+    """docs/design.md#the-walk: stored documents cost no network."""
     stored = {archive(n) for n in (40, 38, 36)}
     walk = a_walk(an_arrival(FEED, archive(41)), known=stored.__contains__)
     walk.arrived(archive(41), an_arrival(archive(41), archive(40)))
@@ -358,7 +358,7 @@ def test_guesses_stay_within_the_documents_allowed() -> None:
 
 
 def test_what_is_fetched_ahead_counts_towards_the_bytes() -> None:
-    """R18; design, section 6."""
+    """R18; docs/design.md#the-walk."""
     limits = dataclasses.replace(LIMITS, bytes=5000)
     walk = a_walk(an_arrival(FEED, archive(9)), limits=limits)
     walk.arrived(archive(9), an_arrival(archive(9), archive(8)))
@@ -437,7 +437,7 @@ def test_an_answer_to_what_was_never_wanted_is_a_mistake_of_the_driver() -> None
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_look_ahead_shortens_a_numbered_chain(newest_first: bool) -> None:
-    """Design, section 6: walking is a chain of round trips."""
+    """docs/design.md#the-walk: walking is a chain of round trips."""
     walk, publisher, rounds = a_walk(an_arrival(FEED, archive(100))), numbered(100), 0
     while walk.ending is None:
         rounds += 1
@@ -540,7 +540,8 @@ def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_with
     entries: int,
     data: st.DataObject,
 ) -> None:
-    """R17, R18; design, section 4: never asks twice for one URL; look-ahead changes nothing."""
+    """R17, R18; docs/design.md#the-shape-of-the-code: never asks twice for one URL; look-ahead changes
+    nothing."""
     limits = WalkLimits(documents=documents, bytes=body_bytes, entries=entries)
     subscription = dataclasses.replace(an_arrival(FEED, archive(11)), hops=(f"{O}/hop",))
     trail = data.draw(st.sampled_from(TRAILS), label="trail")

@@ -32,7 +32,7 @@ def is_refused(policy: AddressPolicy, host: str, port: int = 443) -> bool:
 
 @pytest.mark.parametrize("host", ["localhost", "a.localhost", "a.b.localhost", "127.0.0.1", "::1"])
 def test_names_and_literals_of_this_machine_are_refused_before_a_look_up(host: str) -> None:
-    """FAULTS 1."""
+    """docs/faults.md row 1."""
     assert is_refused(AddressPolicy(), host)
 
 
@@ -47,19 +47,19 @@ def test_localhost_is_allowed_where_loopback_is() -> None:
 
 @pytest.mark.parametrize("port", [1, 22, 25, 79, 81, 442, 444, 1023, 65536])
 def test_other_ports_are_refused(port: int) -> None:
-    """FAULTS 18."""
+    """docs/faults.md row 18."""
     assert is_refused(AddressPolicy.from_config(FetchConfig()), "example.org", port)
 
 
 @pytest.mark.parametrize("port", [80, 443, 1024, 8080, 65535])
 def test_the_ports_of_the_configuration_are_allowed(port: int) -> None:
-    """FAULTS 18."""
+    """docs/faults.md row 18."""
     assert not is_refused(AddressPolicy.from_config(FetchConfig()), "example.org", port)
     assert is_refused(AddressPolicy.from_config(FetchConfig(ports=(70,))), "example.org", port)
 
 
 def test_only_allowed_hosts_are_asked_where_some_are_named() -> None:
-    """Design, section 2: fetch.allow_hosts."""
+    """README, [fetch]: fetch.allow_hosts."""
     policy = AddressPolicy.from_config(FetchConfig(allow_hosts=("example.org", "*.example.net")))
     allowed = ["example.org", "a.example.net", "a.b.example.net"]
     refused = ["www.example.org", "example.net", "badexample.net", "example.org.evil.example"]
@@ -67,7 +67,7 @@ def test_only_allowed_hosts_are_asked_where_some_are_named() -> None:
 
 
 def test_denied_hosts_are_never_asked() -> None:
-    """Design, section 2: fetch.deny_hosts; it outranks allow_hosts."""
+    """README, [fetch]: fetch.deny_hosts; it outranks allow_hosts."""
     policy = AddressPolicy.from_config(
         FetchConfig(allow_hosts=("*.example.net",), deny_hosts=("bad.example.net",))
     )
@@ -78,7 +78,7 @@ def test_denied_hosts_are_never_asked() -> None:
 @pytest.mark.parametrize("written", ["2606:4700::dead:0", "2606:4700:0:0::DEAD:0000", "93.184.215.66"])
 @pytest.mark.parametrize("address", ["2606:4700::dead:0", "93.184.215.66", "::ffff:93.184.215.66"])
 def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: str, address: str) -> None:
-    """Design, section 2: fetch.deny_hosts; also when a name leads there."""
+    """README, [fetch]: fetch.deny_hosts; also when a name leads there."""
     policy = AddressPolicy.from_config(FetchConfig(deny_hosts=(written,)))
     is_the_same = (":" in written) == (address == "2606:4700::dead:0")
     assert is_refused(policy, address) == is_the_same
@@ -101,7 +101,7 @@ def own(address: str, port: int) -> bool:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::ffff:7f00:1", "93.184.215.14"])
 def test_the_proxy_itself_is_told_from_other_refused_targets(host: str) -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     with pytest.raises(OwnAddressError):
         AddressPolicy(own_addresses=own).check_target(host, 8080)
     if host != "localhost":
@@ -110,13 +110,13 @@ def test_the_proxy_itself_is_told_from_other_refused_targets(host: str) -> None:
 
 
 def test_another_port_of_this_machine_is_not_the_proxy() -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     assert is_refused(AddressPolicy(own_addresses=own), "127.0.0.1", 8081)
     assert not is_refused(AddressPolicy(own_addresses=own), "93.184.215.14", 8081)
 
 
 def test_every_refusal_has_the_same_text() -> None:
-    """FAULTS part A: the same body whatever the reason."""
+    """docs/faults.md part A: the same body whatever the reason."""
     texts = set()
     for host, port in (("127.0.0.1", 80), ("example.org", 22), ("localhost", 80)):
         with pytest.raises(TargetRefusedError) as caught:
@@ -133,7 +133,7 @@ def info(address: str, port: int = 80, family: int | None = None) -> tuple[objec
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.1.2.3", "not an address", "fe80::1%2"])
 def test_the_socket_factory_opens_none_for_a_refused_address(address: str) -> None:
-    """FAULTS 11; finding 1: it sees every address that is really connected to."""
+    """docs/faults.md row 11; docs/design.md#the-guard: it sees every address that is really connected to."""
     spy = SocketSpy()
     with pytest.raises(TargetRefusedError):
         guarded_socket_factory(AddressPolicy(), spy)(info(address))
@@ -157,7 +157,7 @@ def test_the_socket_factory_opens_one_for_a_public_address() -> None:
 
 
 def test_behind_a_proxy_of_the_operators_any_address_will_do() -> None:
-    """Design, section 2: fetch.proxy."""
+    """README, [fetch]: fetch.proxy."""
     AddressPolicy().behind_proxy().check_address("10.0.0.1", 3128)
 
 
@@ -166,26 +166,26 @@ def guarded(names: Names, *, timeout_seconds: float = 5.0) -> GuardedResolver:
 
 
 async def test_a_name_keeps_its_public_addresses_only() -> None:
-    """FAULTS 12."""
+    """docs/faults.md row 12."""
     names = Names({"mixed.example": ("10.0.0.1", "93.184.215.15", "::1", "2606:4700::1")})
     found = await guarded(names).resolve("mixed.example", 80)
     assert [result["host"] for result in found] == ["93.184.215.15", "2606:4700::1"]
 
 
 async def test_a_name_with_private_addresses_only_is_refused() -> None:
-    """FAULTS 12."""
+    """docs/faults.md row 12."""
     with pytest.raises(TargetRefusedError):
         await guarded(Names({"inside.example": ("10.0.0.1", "fd00::1")})).resolve("inside.example", 80)
 
 
 async def test_a_name_of_the_proxy_itself_is_told() -> None:
-    """FAULTS 19."""
+    """docs/faults.md row 19."""
     with pytest.raises(OwnAddressError):
         await guarded(Names({"me.example": ("127.0.0.1", "10.0.0.1")})).resolve("me.example", 8080)
 
 
 async def test_a_name_without_an_address_is_an_oserror() -> None:
-    """FAULTS 21."""
+    """docs/faults.md row 21."""
     with pytest.raises(OSError, match="no such name") as caught:
         await guarded(Names()).resolve("nowhere.example", 80)
     assert not isinstance(caught.value, TargetRefusedError | NameTimeoutError)
@@ -199,13 +199,13 @@ async def test_an_answer_without_addresses_is_no_refusal() -> None:
 
 
 async def test_a_slow_look_up_is_given_up() -> None:
-    """FAULTS 21."""
+    """docs/faults.md row 21."""
     with pytest.raises(NameTimeoutError):
         await guarded(SilentNames(), timeout_seconds=0.02).resolve("slow.example", 80)
 
 
 async def test_name_servers_that_do_not_answer_are_a_timeout() -> None:
-    """FAULTS 21: what aiohttp's aiodns resolver raises then."""
+    """docs/faults.md row 21: what aiohttp's aiodns resolver raises then."""
     given_up = OSError(None, "timed out")
     given_up.__cause__ = aiodns.error.DNSError(aiodns.error.ARES_ETIMEOUT, "timed out")
     with pytest.raises(NameTimeoutError):

@@ -38,7 +38,7 @@ def test_many_in_a_row_make_it_rest() -> None:
 
 @pytest.mark.parametrize("reason", sorted(NAME_FAILURES))
 def test_a_name_without_an_address_rests_at_once(reason: str) -> None:
-    """FAULTS 21: 60 seconds."""
+    """docs/faults.md row 21: 60 seconds."""
     breaker = Breaker()
     breaker.failed(reason, now=0.0)
     assert breaker.refused_seconds(0.0) == 60

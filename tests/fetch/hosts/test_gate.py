@@ -139,7 +139,7 @@ async def a_dead_host(gate: HostGate, port: int = 443) -> None:
 
 
 async def test_a_host_gets_no_more_requests_at_once_than_it_may() -> None:
-    """FAULTS 24."""
+    """docs/faults.md row 24."""
     async with a_crowd(a_gate(per_host=2)) as crowd:
         await crowd.arrives("a", "a", "a", "b")
         assert crowd.running == ["a", "a", "b"]
@@ -154,7 +154,7 @@ async def test_no_more_requests_run_at_once_than_may_in_all() -> None:
 
 @pytest.mark.fault("24")
 async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
-    """FAULTS 24: links at one host leave places for the others."""
+    """docs/faults.md row 24: links at one host leave places for the others."""
     async with a_crowd(a_gate(concurrency=3, per_host=2)) as crowd:
         await crowd.arrives(*["victim"] * 200, "other")
         assert crowd.running == ["victim", "victim", "other"]
@@ -213,7 +213,7 @@ async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it
 
 
 async def test_requests_of_one_host_are_spaced_out() -> None:
-    """Design, section 2: fetch.min_interval_per_host_seconds."""
+    """README, [fetch]: fetch.min_interval_per_host_seconds."""
     clock = Clock()
     async with a_crowd(a_gate(clock, interval=2.0)) as crowd:
         await crowd.arrives("a", "a", "b", "a")
@@ -285,7 +285,7 @@ async def test_a_host_that_answers_well_again_gets_its_places_back() -> None:
 
 
 async def test_a_host_that_asked_to_be_left_alone_is() -> None:
-    """FAULTS 55."""
+    """docs/faults.md row 55."""
     clock = Clock()
     gate = a_gate(clock)
     await in_slot(gate, lambda slot: slot.answered(is_strained=True, rest_seconds=60), port=80)
@@ -307,7 +307,7 @@ async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
 
 
 async def test_requests_that_wait_are_told_at_once() -> None:
-    """FAULTS 55: a long queue ends at once."""
+    """docs/faults.md row 55: a long queue ends at once."""
     gate = a_gate(per_host=1, interval=2.0)
     async with a_crowd(gate) as crowd:
         await crowd.arrives("a", "a", "a", "b")
@@ -409,7 +409,7 @@ async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
 
 
 async def test_a_name_without_an_address_is_not_looked_up_for_a_minute() -> None:
-    """FAULTS 21."""
+    """docs/faults.md row 21."""
     clock = Clock()
     gate = a_gate(clock)
     await in_slot(gate, lambda slot: slot.failed("dns-error", is_heard=False))

@@ -31,7 +31,7 @@ def an_error(code: int) -> sqlite3.OperationalError:
     ],
 )
 def test_sqlites_errors_become_the_services(code: int, expected: type[WholefeedError]) -> None:
-    """FAULTS 68, 69, 71."""
+    """docs/faults.md rows 68, 69, 71."""
     assert type(translated(an_error(code))) is expected
 
 

@@ -54,7 +54,7 @@ async def test_a_new_database_has_the_newest_schema(path: Path) -> None:
 
 @pytest.mark.fault("72")
 async def test_only_what_is_missing_is_applied_and_a_copy_is_made_before(path: Path) -> None:
-    """FAULTS 72."""
+    """docs/faults.md row 72."""
     await migrate_file(path, [FIRST])
     assert files(path) == {"feeds.db"}
 
@@ -82,7 +82,7 @@ async def test_a_copy_holds_what_was_still_in_the_log(path: Path) -> None:
 
 @pytest.mark.fault("72")
 async def test_a_failed_migration_leaves_the_old_schema(path: Path) -> None:
-    """FAULTS 72: one transaction each."""
+    """docs/faults.md row 72: one transaction each."""
     await migrate_file(path, [FIRST])
 
     for _ in range(2):
@@ -181,7 +181,7 @@ def one_whose_schema_is_damaged(path: Path) -> str:
 )
 @pytest.mark.fault("70")
 async def test_a_file_that_cannot_be_used_is_refused_and_left_alone(path: Path, make: object) -> None:
-    """FAULTS 70: never deletes or overwrites."""
+    """docs/faults.md row 70: never deletes or overwrites."""
     assert callable(make)
     message = make(path)
     before = path.read_bytes(), files(path)
@@ -196,7 +196,7 @@ async def test_a_file_that_cannot_be_used_is_refused_and_left_alone(path: Path, 
 
 @pytest.mark.fault("70")
 async def test_a_newer_schema_is_seen_in_the_log_too(path: Path) -> None:
-    """FAULTS 70: the file's header may be older than its write-ahead log."""
+    """docs/faults.md row 70: the file's header may be older than its write-ahead log."""
     await migrate_file(path, [FIRST])
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -268,7 +268,7 @@ def test_migrations_with_a_gap_are_refused(
 
 
 def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FAULTS 69: what is stored is served from a read-only volume."""
+    """docs/faults.md row 69: what is stored is served from a read-only volume."""
     path.write_bytes(b"x")
     path.with_name("feeds.db.lock").mkdir()  # cannot be opened for writing
     with pytest.raises(StoreUnusableError, match="cannot use"), locked(path):

@@ -46,7 +46,7 @@ async def running(readers: Readers) -> asyncio.Task[None]:
 
 
 async def test_a_cancelled_read_stops_and_its_connection_serves_again(readers: Readers) -> None:
-    """FAULTS, finding 9: without an interrupt the next query waited for the cancelled one."""
+    """docs/design.md#the-store: without an interrupt the next query waited for the cancelled one."""
     for _ in range(6):
         task = await running(readers)
         task.cancel()
@@ -94,7 +94,7 @@ async def test_a_failed_read_gives_its_connection_back(readers: Readers) -> None
 
 
 async def test_readers_cannot_write_or_checkpoint(readers: Readers) -> None:
-    """FAULTS, finding 12."""
+    """docs/design.md#the-store."""
     with pytest.raises(StorageFullError):
         await readers.run(lambda db: run(db, "DELETE FROM feed"))
     assert await readers.run(lambda db: fetch_value(db, "PRAGMA wal_autocheckpoint")) == 0

@@ -80,7 +80,7 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
 
 
 async def test_random_cancellations_leave_no_half_transaction(writer: Writer) -> None:
-    """FAULTS, finding 8: the transaction goes on when whoever asked for it leaves."""
+    """docs/design.md#the-store: the transaction goes on when whoever asked for it leaves."""
     chance = random.Random(1)
     for number in range(CANCELLATIONS):
         task = asyncio.create_task(writer.run(lambda db, n=number: put_pair(db, n)))  # type: ignore[misc]
@@ -134,10 +134,9 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
 
 @pytest.mark.fault("71")
-async def test_a_busy_database_is_waited_for(
-    writer: Writer, connection: aiosqlite.Connection, database: Path
-) -> None:
+async def test_a_busy_database_is_waited_for(writer: Writer, database: Path) -> None:
     """FAULTS 71: BUSY is retried."""
+    """docs/faults.md row 71: BUSY is retried."""
     await writer.run(lambda db: put_pair(db, 1))
     await connection.execute("PRAGMA busy_timeout = 0")
     async with aiosqlite.connect(database, isolation_level=None) as other:
@@ -169,10 +168,9 @@ def _busy() -> sqlite3.OperationalError:
     return error
 
 
-async def test_a_full_volume_is_told_and_recovered_from(
-    writer: Writer, connection: aiosqlite.Connection
-) -> None:
+async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
     """FAULTS 68: goes on by itself when there is room."""
+    """docs/faults.md row 68: goes on by itself when there is room."""
 
     async def fill(db: aiosqlite.Connection) -> None:
         await run(db, "CREATE TABLE large (x BLOB) STRICT")

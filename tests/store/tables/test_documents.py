@@ -87,7 +87,7 @@ async def test_a_damaged_body_is_told(store: Store, database: Path) -> None:
 
 
 async def test_a_replaced_document_keeps_its_number(store: Store) -> None:
-    """FAULTS 52: the new body replaces the old one."""
+    """docs/faults.md row 52: the new body replaces the old one."""
     feed = (await a_feed(store)).id
     (first,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"old")], now=NOW)
 
@@ -144,7 +144,7 @@ async def test_touching_leaves_the_live_entries_alone(store: Store) -> None:
 
 
 async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None:
-    """Design, section 6; R25: removing means detaching."""
+    """docs/design.md#the-store; R25: removing means detaching."""
     feed = (await a_feed(store)).id
     numbers = await store.put_documents(
         feed, [a_document(f"{URL}/{n}", an_entry(f"{n}"), rank=n) for n in range(3)], now=NOW

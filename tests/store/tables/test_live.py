@@ -271,7 +271,7 @@ async def test_no_deletion_lies_in_the_future(store: Store) -> None:
 
 
 async def test_feeds_do_not_share_identities(store: Store) -> None:
-    """FAULTS 23: identity is scoped to the feed."""
+    """docs/faults.md row 23: identity is scoped to the feed."""
     mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id
     await put(store, mine, a_document(ARCHIVE, an_entry("a", 1.0)))
     await put(store, hostile, a_document(ARCHIVE, an_entry("a", 9.0)))
@@ -298,7 +298,7 @@ async def test_only_documents_whose_live_entries_changed_are_dirty(store: Store)
 
 
 async def test_many_copies_of_one_identity_are_decided_in_chunks(store: Store) -> None:
-    """FAULTS 57: duplicate ids in one document and across documents, more than a chunk holds."""
+    """docs/faults.md row 57: duplicate ids in one document and across documents, more than a chunk holds."""
     feed = (await a_feed(store)).id
     same = [an_entry("same", float(at % 997)) for at in range(1500)]
     await put(store, feed, a_document(ARCHIVE, *same, an_entry("z", 1.0)))

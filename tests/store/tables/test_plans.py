@@ -39,7 +39,7 @@ def statements(module: ModuleType) -> Iterator[tuple[str, str]]:
     ],
 )
 async def test_no_statement_walks_through_a_table(database: Path, name: str, sql: str) -> None:
-    """Design, section 6: work is proportional to the change, not to the store."""
+    """docs/design.md#the-store: work is proportional to the change, not to the store."""
     with closing(sqlite3.connect(database)) as db:
         db.executescript(live.TEMPORARY_TABLES)
         named = dict.fromkeys(re.findall(r":(\w+)", sql), "[1]")

@@ -73,7 +73,7 @@ async def test_what_was_published_is_read_back(store: Store) -> None:
 
 
 async def test_a_refresh_keeps_the_segments_that_did_not_change(store: Store) -> None:
-    """Design, section 6: a superseded entry makes only its own segment be rebuilt."""
+    """docs/design.md#segments: a superseded entry makes only its own segment be rebuilt."""
     feed = await a_published_feed(store)
     before = await segment_ids(store, feed)
 
@@ -124,7 +124,8 @@ async def test_a_publication_that_leaves_entries_out_is_an_error(store: Store) -
 
 
 async def test_last_modified_moves_forward_only_with_the_digest(store: Store) -> None:
-    """Design, section 6: and by a whole second, which is what HTTP can tell (RFC 9110, section 8.8.2)."""
+    """docs/design.md#segments: and by a whole second, which is what HTTP can tell (RFC 9110, section
+    8.8.2)."""
     feed = (await a_feed(store)).id
 
     instants = []
@@ -137,8 +138,9 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: Store) ->
 
 
 @pytest.mark.fault("66a")
-async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store, database: Path) -> None:
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -> None:
     """FAULTS 66a: the answer is what its ETag and Content-Length said."""
+    """docs/faults.md row 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:
         (held,) = snapshot.segments

@@ -1,4 +1,4 @@
-"""limit, since and limits.answer_bytes, as a reader meets them (design, section 2; READERS)."""
+"""limit, since and limits.answer_bytes, as a reader meets them (docs/design.md#the-interface)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Orig
 
 @pytest.mark.parametrize("make", [atom, rdf])
 async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, make: Any) -> None:
-    """READERS: miniflux takes 15 MiB, CommaFeed 5 MB, after decompression."""
+    """docs/design.md#the-interface: miniflux takes 15 MiB, CommaFeed 5 MB, after decompression."""
     expected = publish_chain(origin, archives=5, entries=4, make=make)
     url = origin.url("/feed")
     async with running(a_config(tmp_path, limits={"answer_bytes": 3000})) as proxy:
@@ -172,7 +172,7 @@ async def test_a_bad_value_is_a_400_that_names_what_was_expected(
 async def test_what_is_left_out_whole_is_not_touched(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design, section 6: a view costs what it sends, not the feed."""
+    """docs/design.md#segments: a view costs what it sends, not the feed."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
     await proxy.whole(url)

@@ -1,4 +1,4 @@
-"""Sealed text: deflated once, joined into any number of answers (design, section 6).
+"""Sealed text: deflated once, joined into any number of answers (docs/design.md#segments).
 
 A sealed block is raw deflate data (RFC 1951) that ends on a byte boundary and refers to nothing before
 it, so blocks that stand in a row are one deflate stream. A gzip answer (RFC 1952) is

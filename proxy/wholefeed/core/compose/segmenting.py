@@ -1,4 +1,4 @@
-"""Which documents share a segment, and which segments can stay as they are (design, section 6).
+"""Which documents share a segment, and which segments can stay as they are (docs/design.md#segments).
 
 A segment holds the live entries of one document or of several small settled neighbours, because small
 blocks compress badly. The plan keeps what it can:

@@ -1,4 +1,4 @@
-"""Views for readers with a cap: which entries of a feed a reader wants, newest first (design, section 2).
+"""Views for readers with a cap: which entries a reader wants, newest first (docs/design.md#segments).
 
 A view is cut from segments in output order. What it leaves out whole is never looked at; a segment that it
 takes in part is given to `kept` as text:

@@ -1,4 +1,4 @@
-"""Bytes -> `FeedDocument`: the one entry to parsing (design, section 5).
+"""Bytes -> `FeedDocument`: the one entry to parsing (docs/design.md#parsing).
 
     document = parse(body, "http://example.org/feed", "application/atom+xml; charset=utf-8")
     document.text[document.entries[0].start : document.entries[0].end]      # as the publisher wrote it
@@ -107,7 +107,7 @@ def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
 
 
 def _read_repaired(decoded: Decoded, url: str, max_depth: int, failure: ParseError) -> FeedDocument:
-    """Read a document that is not well-formed, after the repair pass (FAULTS rows 45 and 49).
+    """Read a document that is not well-formed, after the repair pass (docs/faults.md rows 45 and 49).
 
     Raises:
         ParseError: `failure` where that does not help; another where it comes to light what the document is.

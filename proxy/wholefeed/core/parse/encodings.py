@@ -178,7 +178,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def mended(body: bytes, encoding: Encoding) -> Decoded:
-    """Read a document whose bytes are not what it says (FAULTS row 46).
+    """Read a document whose bytes are not what it says (docs/faults.md row 46).
 
     A document that is UTF-8 but for a few bytes (texts cut off within a character) keeps its UTF-8; those
     bytes, or in another document all, are windows-1252.

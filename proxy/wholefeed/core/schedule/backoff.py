@@ -1,4 +1,4 @@
-"""When a request is tried again, and a document that could not be had (rule R14; FAULTS 54 to 56)."""
+"""When a request or a document that could not be had is tried again (R14; docs/faults.md rows 54 to 56)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def next_attempt_at(
     A publisher that names a delay (429, 503) is obeyed. 410 rests a day, a feed that is closed to us (401,
     403) too; 5xx, 408, 429 and a failing network begin with a minute that doubles up to six hours;
     everything else, `retry_missing_seconds`. None is tried before its host may be asked again.
-    Never more than a day from now, however the clock has jumped (FAULTS row 73).
+    Never more than a day from now, however the clock has jumped (docs/faults.md row 73).
 
     Args:
         reason: Slug of the error or note.

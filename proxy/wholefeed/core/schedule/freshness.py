@@ -52,7 +52,7 @@ def is_uncacheable(headers: Mapping[str, str]) -> bool:
 
 
 def is_private(headers: Mapping[str, str]) -> bool:
-    """Return whether the document is meant for one reader alone: private or no-store (FAULTS row 26)."""
+    """Whether the document is meant for one reader alone: private or no-store (docs/faults.md row 26)."""
     directives = _directives(_fields(headers))
     return "private" in directives or "no-store" in directives
 
@@ -65,7 +65,7 @@ def retry_after_seconds(value: str, *, now: float) -> float | None:
         now: Epoch seconds.
 
     Returns:
-        Seconds from now, from 1 to a day (FAULTS row 55).
+        Seconds from now, from 1 to a day (docs/faults.md row 55).
     """
     text = value.strip()
     if re.fullmatch("-[0-9]+", text):

@@ -1,4 +1,4 @@
-"""When a permanent redirect of a subscription document is believed (FAULTS row 35; RFC 9110, 15.4.2).
+"""When a permanent redirect of a subscription document is believed (docs/faults.md row 35; RFC 9110, 15.4.2).
 
 One hijacked or misconfigured answer must not move a feed for good, so a move counts when it was seen
 three times in a row over more than a day.

@@ -26,7 +26,7 @@ def poll_due_at(checked_at: float, fresh_until: float, times: Times) -> float:
 
     `fresh_until` is where the publisher's freshness ends (RFC 9111, section 4.2) or, after a failure, the
     next attempt: nobody is asked sooner than they allow. An instant that only a clock that has jumped can
-    have written (FAULTS 73) counts as none.
+    have written (docs/faults.md row 73) counts as none.
 
     Args:
         checked_at: When the publisher was last heard of, epoch seconds.

@@ -1,4 +1,4 @@
-"""URLs as they may be shown: never user name, password or query string in a log (FAULTS, terms).
+"""URLs as they may be shown: never user name, password or query string in a log (docs/design.md#fetching).
 
 Only text is handled here; nothing is fetched, and nothing raises, so that an error can always be told.
 """

@@ -31,7 +31,7 @@ from wholefeed.core.text.uri import (
 )
 
 MAX_URL_CHARACTERS: Final = 2048
-"""Longest URL that a feed or a document of a chain can have (FAULTS row 20)."""
+"""Longest URL that a feed or a document of a chain can have (docs/faults.md row 20)."""
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -44,7 +44,7 @@ class UrlError(ValueError):
 
     Args:
         message: For people. Never holds a user name or password.
-        slug: One of invalid-url, ambiguous-host, userinfo-not-allowed (FAULTS rows 8, 17, 20).
+        slug: One of invalid-url, ambiguous-host, userinfo-not-allowed (docs/faults.md rows 8, 17, 20).
     """
 
     def __init__(self, message: str, slug: str = "invalid-url") -> None:
@@ -101,14 +101,14 @@ def is_http(url: str) -> bool:
 
 
 def canonical_url(text: str) -> str:
-    """Return the one spelling of an http(s) URL that its document is known by (FAULTS row 27).
+    """Return the one spelling of an http(s) URL that its document is known by (docs/faults.md row 27).
 
     Scheme and host are lower case, the host in its ASCII form (IDNA, UTS 46), the default port, the fragment
     and dot segments are gone, an empty path is "/", percent-encoding is the least possible with capital
     digits (RFC 3986, section 6.2.2). Canonical URLs are their own canonical form.
 
     Raises:
-        UrlError: The URL is none that can be fetched; its `slug` says how (FAULTS rows 8, 10, 16, 17, 20).
+        UrlError: The URL cannot be fetched; its `slug` says how (docs/faults.md rows 8, 10, 16, 17, 20).
     """
     _check_characters(text)
     parts = split(text)
@@ -226,7 +226,7 @@ def _ascii_host(written: str) -> str:
 
 
 def _canonical_ipv4(host: str) -> str:
-    """Clients and resolvers disagree on every other spelling of an address: none is taken (FAULTS row 8)."""
+    """Clients and resolvers disagree on other spellings of it: none is taken (docs/faults.md row 8)."""
     try:
         if _DOTTED_QUAD.fullmatch(host):
             return str(ipaddress.IPv4Address(host))

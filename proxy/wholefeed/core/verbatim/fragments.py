@@ -1,4 +1,4 @@
-"""Slices of a document that mean the same in another one (rule R22; design, section 5).
+"""Slices of a document that mean the same in another one (rule R22; docs/design.md#verbatim-entries).
 
 An entry is sent as its publisher wrote it, in a document of ours. What it takes from its surroundings is
 added to its start tag: namespaces, xml:lang, xml:base; an Atom entry without an author takes along its

@@ -1,6 +1,6 @@
 """Whether a piece of a feed holds relative references, which mean nothing without their base.
 
-RSS says nothing of xml:base, so an item gains one only where it matters (design, section 5). References are
+RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
 looked for where readers resolve them: in the elements that hold URLs, in href, src and url attributes, and
 in those of HTML, whether it is escaped, in CDATA or neither.
 """

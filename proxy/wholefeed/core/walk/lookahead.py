@@ -1,4 +1,4 @@
-"""Guess the URLs of the next archive documents from those before (design, section 6).
+"""Guess the URLs of the next archive documents from those before (docs/design.md#look-ahead).
 
 Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/40` comes `…/archive/39`, after
 `…/2003/01` and `…/2002/12` comes `…/2002/11`. A guess only starts a request early; it counts for nothing

@@ -1,4 +1,4 @@
-"""Which targets may be connected to (FAULTS findings 1 and 2, part A).
+"""Which targets may be connected to (docs/design.md#the-guard; docs/faults.md part A).
 
 The guard stands at the socket: whatever named the target (a literal, a name, a redirect, one leg of
 several addresses), the address that is about to be connected to passes `AddressPolicy.check_address`.
@@ -134,7 +134,7 @@ class AddressPolicy:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks names up in bounded time and keeps only the addresses that may be connected to (FAULTS 12, 21).
+    """Looks names up in bounded time, for addresses that may be connected to (docs/faults.md rows 12, 21).
 
     Args:
         inner: Who does the look-up. Closing this closes it.

@@ -1,4 +1,4 @@
-"""Which addresses must not be asked: this machine's, its neighbours', and nobody's (FAULTS finding 2).
+"""Which addresses must not be asked: this machine's, its neighbours', nobody's (docs/design.md#the-guard).
 
     is_forbidden(ip_address("::ffff:10.0.0.1"))                              # True
     is_forbidden(ip_address("10.0.0.1"), (ip_network("10.0.0.0/8"),))        # False: exempt

@@ -24,7 +24,7 @@ LIMIT: Final = 5
 """Failures in a row."""
 
 PAUSE_SECONDS: Final = 60.0
-"""FAULTS row 21: also how long a name without an address is not looked up again."""
+"""docs/faults.md row 21: also how long a name without an address is not looked up again."""
 
 NAME_FAILURES: Final = frozenset({"dns-error", "dns-timeout"})
 UNHEARD: Final = NAME_FAILURES | {"connection-failed", "timeout"}

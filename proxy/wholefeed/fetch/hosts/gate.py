@@ -10,7 +10,7 @@ served. What a request found out is told to its slot:
         slot.answered(is_strained=True, rest_seconds=120)   # or slot.failed("timeout", is_heard=False)
 
 A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
-spacing, Retry-After (FAULTS rows 24, 55). Whether it can be reached at all is known for each port by itself:
+spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
 a closed one says nothing about the others, and no link to it stops a feed at another.
 
 State is kept of a host that is busy or known for something, of `MAX_HOSTS` at most; beyond that the

@@ -12,7 +12,7 @@ from wholefeed.fetch.hosts.breaker import Breaker
 from wholefeed.fetch.hosts.pace import Pace
 
 BACKOFF_STATUSES: Final = frozenset({429, 503})
-"""Signs of strain, whose Retry-After counts for the whole host (FAULTS row 55)."""
+"""Signs of strain, whose Retry-After counts for the whole host (docs/faults.md row 55)."""
 
 TIMEOUTS: Final = frozenset({"timeout", "dns-timeout"})
 """Slugs that are signs of strain too."""

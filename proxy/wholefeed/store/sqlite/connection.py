@@ -1,8 +1,7 @@
 """The connections: one that writes, some that read, each set up and closed in one place.
 
 SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so
-exactly one does either (FAULTS, finding 12). A connection that is not closed hangs the process at its
-end (finding 9).
+exactly one does either. A connection that is not closed hangs the process at its end.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ async def open_reader(path: Path) -> aiosqlite.Connection:
 
 
 async def settle(db: aiosqlite.Connection) -> None:
-    """Stop what the connection is doing and leave its transaction (FAULTS, finding 9).
+    """Stop what the connection is doing and leave its transaction (docs/design.md#the-store).
 
     Cancelling the task that waits for a statement does not stop the statement; an interrupt does, but
     only one that has begun. So it is repeated until everything that was queued has come to its end.
@@ -163,7 +162,7 @@ def json_ids(ids: Iterable[int]) -> str:
 
 
 async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Close, also when cancelled meanwhile: what stays open hangs the process (FAULTS, finding 9)."""
+    """Close, also when cancelled meanwhile: what stays open hangs the process."""
     task = asyncio.create_task(close())
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to the service (FAULTS, rows 68 to 71)."""
+"""What SQLite's errors mean to the service (docs/faults.md rows 68 to 71)."""
 
 from __future__ import annotations
 

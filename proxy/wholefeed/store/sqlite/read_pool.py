@@ -1,4 +1,4 @@
-"""A few connections that only read (FAULTS, findings 9 and 12).
+"""A few connections that only read (docs/design.md#the-store).
 
     row = await readers.run(lambda db: fetch_one(db, sql))
 

@@ -1,4 +1,4 @@
-"""The one task that writes (FAULTS, finding 8).
+"""The one task that writes (docs/design.md#the-store).
 
 Work is an async function over the connection. It runs in a transaction of its own, and whoever asked
 for it may leave: that ends the waiting, never the transaction.

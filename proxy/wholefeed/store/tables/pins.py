@@ -1,4 +1,4 @@
-"""Which segments answers are using (FAULTS, row 66a): known to this process alone.
+"""Which segments answers are using (docs/faults.md row 66a): known to this process alone.
 
 A segment is removed only when it was retired by an earlier transaction and nobody uses it. Whoever is
 about to read a feed's segments says so first (`reading`), so there is no moment in which a segment that

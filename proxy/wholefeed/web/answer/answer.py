@@ -1,4 +1,4 @@
-"""A reconstruction as an HTTP answer: head, segments, trailer, without recompressing (design, section 6)."""
+"""A reconstruction as HTTP answer: head, segments, trailer, never recompressed (docs/design.md#segments)."""
 
 from __future__ import annotations
 

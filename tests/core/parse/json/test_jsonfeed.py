@@ -139,13 +139,13 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
     ],
 )
 def test_what_is_malformed_or_no_feed_is_refused(body: bytes, slug: str) -> None:
-    """RFC 8259; never another exception (FAULTS, finding 16)."""
+    """RFC 8259; never another exception (docs/design.md#parsing)."""
     assert refused(body.replace(b"%s", VERSION.encode())).slug == slug
 
 
 @pytest.mark.parametrize("bracket", ["[", '{"a":'])
 def test_depth_is_limited_before_anything_recurses(bracket: str) -> None:
-    """FAULTS 43."""
+    """docs/faults.md row 43."""
     body = (f'{{"version":"{VERSION}","a":' + bracket * 1_000_000).encode()
     assert refused(body).slug == "xml-limit"
     nested = ('{{"version":"{}","a":{}1{}}}'.format(VERSION, "[" * 9, "]" * 9)).encode()
@@ -161,7 +161,7 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists), st.integers(0, 60))
 def test_no_cut_or_odd_document_escapes_the_error_tree(value: object, cut: int) -> None:
-    """FAULTS, finding 16."""
+    """docs/design.md#parsing."""
     body = json.dumps({"version": VERSION, "items": [value], "a": value}).encode()
     for candidate in (body, body[:-cut] if cut else body):
         try:
@@ -234,7 +234,7 @@ def test_a_scan_gives_offsets_in_characters() -> None:
     ],
 )
 def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None:
-    """FAULTS, section D: what items inherit, and the head; stored documents are read all the same."""
+    """docs/faults.md part D: what items inherit, and the head; stored documents are read all the same."""
     error = refused(body)
     assert error.slug == "xml-limit"
     assert parse(body, URL, max_depth=UNLIMITED).family is Family.JSON

@@ -38,7 +38,7 @@ def seen(body: bytes) -> list[Any]:
 
 
 def test_repaired_feeds_hold_what_feedparser_sees() -> None:
-    """Design, section 5: feeds as they are."""
+    """docs/design.md#repair: feeds as they are."""
     read, same = [], []
     for path in sorted(path for path in CORPUS.rglob("*") if path.is_file()):
         body = path.read_bytes()

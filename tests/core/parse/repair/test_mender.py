@@ -1,4 +1,4 @@
-"""FAULTS rows 45, 49 and 59; docs/repair.md: what a document becomes that is not well-formed."""
+"""docs/faults.md rows 45, 49 and 59; docs/repair.md: what a document becomes that is not well-formed."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def titled(title: str, **options: str) -> bytes:
     ],
 )
 def test_text_says_what_was_meant(written: str, meant: str, repair: str) -> None:
-    """FAULTS row 45."""
+    """docs/faults.md row 45."""
     assert text_of(repaired(titled(written), repair), "channel/title") == meant
 
 
 def test_attribute_values_are_text_too() -> None:
-    """FAULTS row 45: the commonest place of a bare ampersand."""
+    """docs/faults.md row 45: the commonest place of a bare ampersand."""
     document = repaired(
         rss('<item><enclosure url="/?a=1&b=2&nbsp;" length="1"/></item>'), "ampersands", "entities"
     )
@@ -91,14 +91,14 @@ def test_what_xml_does_not_read_references_in_stays() -> None:
     ],
 )
 def test_what_stands_before_the_declaration_is_dropped(leading: str) -> None:
-    """FAULTS row 45; XML 1.0, production 22."""
+    """docs/faults.md row 45; XML 1.0, production 22."""
     body = titled("x", prolog='<?xml version="1.0"?>')
 
     assert repaired(leading.encode() + body, "declaration").text == body
 
 
 def test_the_declaration_counts_that_something_stands_before() -> None:
-    """FAULTS rows 45 and 48."""
+    """docs/faults.md rows 45 and 48."""
     body = "\n" + titled("é", prolog='<?xml version="1.0" encoding="iso-8859-2"?>').decode()
 
     assert repaired(body.encode("iso-8859-2"), "declaration").head.title == "é"
@@ -178,7 +178,7 @@ def test_a_declaration_within_a_value_is_none() -> None:
 
 
 def test_known_prefixes_get_the_namespace_that_everybody_means() -> None:
-    """FAULTS row 45; Namespaces in XML 1.0, section 5."""
+    """docs/faults.md row 45; Namespaces in XML 1.0, section 5."""
     document = repaired(rss("<item><guid>a</guid><itunes:author>Ann</itunes:author></item>"), "prefixes")
 
     assert document.head.scope.prefixes["itunes"] == "http://www.itunes.com/dtds/podcast-1.0.dtd"
@@ -205,7 +205,7 @@ def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
 
 
 def test_an_external_doctype_goes_and_its_entities_are_resolved() -> None:
-    """FAULTS row 59: expat passes over them in silence."""
+    """docs/faults.md row 59: expat passes over them in silence."""
     doctype = '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://my.netscape.com/rss.dtd">'
     document = repaired(titled("caf&eacute;", prolog=doctype), "doctype", "entities")
 
@@ -216,7 +216,7 @@ def test_an_external_doctype_goes_and_its_entities_are_resolved() -> None:
 @pytest.mark.parametrize("prolog", ["\n<?xml version='1.0'?>", "", " "])
 @pytest.mark.parametrize("subset", ['<!DOCTYPE rss [<!ENTITY a "b">]>', '<!DOCTYPE rss SYSTEM "x" [ ]>'])
 def test_a_document_type_of_its_own_is_never_repaired(prolog: str, subset: str) -> None:
-    """FAULTS rows 40 and 41."""
+    """docs/faults.md rows 40 and 41."""
     with pytest.raises(ParseError) as caught:
         parse(titled("&nbsp;", prolog=prolog + subset), URL)
     assert caught.value.slug == "dtd-forbidden"
@@ -236,14 +236,14 @@ def test_a_document_type_of_its_own_is_never_repaired(prolog: str, subset: str) 
     ],
 )
 def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
-    """FAULTS row 38: 422 stays."""
+    """docs/faults.md row 38: 422 stays."""
     with pytest.raises(ParseError) as caught:
         parse(body, URL, "text/html")
     assert caught.value.slug in ("not-a-feed", "malformed-xml")
 
 
 def test_xml_1_1_behind_white_space_stays_unread() -> None:
-    """FAULTS row 47."""
+    """docs/faults.md row 47."""
     with pytest.raises(ParseError) as caught:
         parse(b"\n" + titled("x", prolog="<?xml version='1.1'?>"), URL)
     assert caught.value.slug == "unsupported-format"
@@ -268,7 +268,7 @@ def test_xml_1_1_behind_white_space_stays_unread() -> None:
 )
 @pytest.mark.parametrize("name", ["description", "content:encoded"])
 def test_html_that_was_not_escaped_is(html: str, meant: str, name: str) -> None:
-    """Design, section 5: in RSS, where it does not nest; nothing else in the item is touched."""
+    """docs/design.md#repair: in RSS, where it does not nest; nothing else in the item is touched."""
     before, after = "<item><guid>a</guid>", "<link>http://o.test/?a=1&amp;b=2</link></item>"
     attributes = ' xmlns:content="http://purl.org/rss/1.0/modules/content/"'
     document = repaired(
@@ -352,7 +352,7 @@ def truncated(body: bytes) -> FeedDocument:
     ],
 )
 def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None:
-    """FAULTS row 49."""
+    """docs/faults.md row 49."""
     document = truncated(rss(ITEM).partition(b"</channel>")[0] + rest.encode())
 
     assert slices(document) == [ITEM.encode()]
@@ -363,7 +363,7 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
     "junk", ["<script>x</script>", "x", "</rss>", "<rss/>", "<![CDATA[x]]>", "&nbsp;", "<"]
 )
 def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
-    """FAULTS row 49: the document counts as partial."""
+    """docs/faults.md row 49: the document counts as partial."""
     body = rss(ITEM) + b"\n<!-- cached -->"
     document = parse(body + junk.encode(), URL)
 
@@ -373,7 +373,7 @@ def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
 
 @given(st.integers(min_value=1, max_value=400))
 def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int) -> None:
-    """FAULTS row 49: never half an entry, never one too few."""
+    """docs/faults.md row 49: never half an entry, never one too few."""
     entries = [f"<entry><id>{n}</id><title>&amp; {n}</title></entry>".encode() for n in range(5)]
     whole = atom("<title>x</title>", *(entry.decode() for entry in entries))
     start = whole.index(b"<title>x")

@@ -53,7 +53,7 @@ def test_head_children_stand_in_document_order_with_their_spans() -> None:
 
 
 def test_a_head_child_that_is_named_like_the_root_and_empty_ends_where_it_ends() -> None:
-    """Design, section 5: its reported end lies behind it, where the root's end tag begins."""
+    """docs/design.md#parsing: its reported end lies behind it, where the root's end tag begins."""
     document = parse(atom("<feed xmlns='urn:x'/>"), URL)
 
     (child,) = document.head.children
@@ -61,7 +61,7 @@ def test_a_head_child_that_is_named_like_the_root_and_empty_ends_where_it_ends()
 
 
 def test_an_empty_entry_before_the_end_of_the_feed_ends_where_it_ends() -> None:
-    """Design, section 5."""
+    """docs/design.md#parsing."""
     assert slices(parse(atom("<entry/>"), URL)) == [b"<entry/>"]
     assert slices(parse(atom("<entry></entry>"), URL)) == [b"<entry></entry>"]
     assert slices(parse(atom("<entry>/></entry>"), URL)) == [b"<entry>/></entry>"]

@@ -1,4 +1,4 @@
-"""FAULTS, section D: what an XML document may not do, and that refusing it costs little."""
+"""docs/faults.md part D: what an XML document may not do, and that refusing it costs little."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]>'
     ],
 )
 def test_a_doctype_with_an_internal_subset_is_forbidden(doctype: str) -> None:
-    """FAULTS rows 40 and 41, finding 6."""
+    """docs/faults.md rows 40 and 41; docs/design.md#parsing."""
     refused(atom(an_entry("x"), prolog=doctype), "dtd-forbidden")
 
 
 def test_a_doctype_without_an_internal_subset_is_accepted() -> None:
-    """FAULTS row 42: RSS 0.91 has one; it is never fetched."""
+    """docs/faults.md row 42: RSS 0.91 has one; it is never fetched."""
     doctype = (
         '<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" '
         '"http://my.netscape.com/publish/formats/rss-0.91.dtd?a&b">'
@@ -87,21 +87,21 @@ def test_a_doctype_without_an_internal_subset_is_accepted() -> None:
 
 @pytest.mark.parametrize("inside", ["a&nbsp;b", '<a href="a&eacute;"/>'])
 def test_an_undeclared_entity_under_an_external_doctype_is_not_passed_over(inside: str) -> None:
-    """FAULTS row 59: expat skips it in silence, and the output has no DOCTYPE."""
+    """docs/faults.md row 59: expat skips it in silence, and the output has no DOCTYPE."""
     body = rss(f"<item>{inside}</item>", prolog='<!DOCTYPE rss SYSTEM "http://example.org/rss.dtd">\n')
 
     assert "line 2" in not_well_formed(body)
 
 
 def test_xml_1_1_is_not_supported() -> None:
-    """FAULTS row 47: expat lets it pass."""
+    """docs/faults.md row 47: expat lets it pass."""
     message = refused(atom(prolog='<?xml version="1.1"?>'), "unsupported-format")
 
     assert message.startswith("expected XML 1.0, got XML 1.1")
 
 
 def test_a_depth_bomb_is_stopped_at_the_limit() -> None:
-    """FAULTS row 43, finding 7."""
+    """docs/faults.md row 43; docs/design.md#parsing."""
     refused(atom(an_entry("<a>" * 1_000_000 + "</a>" * 1_000_000)), "xml-limit")
     refused(atom("<a>" * 1_000_000), "xml-limit")
 
@@ -120,7 +120,7 @@ def test_the_depth_limit_is_exact_and_can_be_set() -> None:
 
 
 def test_too_many_attributes_are_refused_on_any_element() -> None:
-    """FAULTS row 43."""
+    """docs/faults.md row 43."""
 
     def many(count: int) -> str:
         return "".join(f' a{n}=""' for n in range(count))
@@ -131,7 +131,7 @@ def test_too_many_attributes_are_refused_on_any_element() -> None:
 
 
 def test_too_many_namespace_declarations_are_refused() -> None:
-    """FAULTS row 43."""
+    """docs/faults.md row 43."""
     many = "".join(f' xmlns:p{n}="u:{n}"' for n in range(100_000))
 
     refused(atom(an_entry(f"<b{many}/>")), "xml-limit")
@@ -139,7 +139,7 @@ def test_too_many_namespace_declarations_are_refused() -> None:
 
 
 def test_a_long_namespace_uri_is_refused_wherever_it_is_declared() -> None:
-    """FAULTS row 43, finding 5: used on 20,000 names it took 3.8 GiB."""
+    """docs/faults.md row 43; docs/design.md#parsing: used on 20,000 names it took 3.8 GiB."""
     uri = "u:" + "x" * 100_000
     names = "".join(f"<p:e{n}/>" for n in range(20_000))
 
@@ -149,7 +149,7 @@ def test_a_long_namespace_uri_is_refused_wherever_it_is_declared() -> None:
 
 
 def test_many_names_in_a_long_namespace_do_not_fill_memory() -> None:
-    """FAULTS, finding 5: expanded names are not kept."""
+    """docs/design.md#parsing: expanded names are not kept."""
     uri = "u:" + "x" * (MAX_NAMESPACE_CHARACTERS - 2)
     names = "".join(f"<p:e{n}/>" for n in range(100_000))
     body = atom(an_entry(f'<b xmlns:p="{uri}">{names}</b>'))
@@ -171,7 +171,7 @@ def test_what_every_entry_would_repeat_is_limited() -> None:
 
 
 def test_five_million_elements_are_refused() -> None:
-    """FAULTS row 43."""
+    """docs/faults.md row 43."""
     refused(b'<rss version="2.0"><channel>' + b"<a/>" * 5_000_000 + b"</channel></rss>", "xml-limit")
 
 
@@ -264,7 +264,7 @@ def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pyt
 
 @pytest.mark.parametrize("quoted", ['<b a="{}"/>', "<b{}/>", "<b {}='1'/>", "<b xmlns:{}='u'/>"])
 def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
-    """FAULTS row 44, at the size that a body can have."""
+    """docs/faults.md row 44, at the size that a body can have."""
     refused(atom(an_entry(quoted.format("x" * (30 << 20)))), "xml-limit")
     refused(atom(an_entry(quoted.format("x" * ((1 << 20) + 1)))), "xml-limit")
     assert parse(atom(an_entry(quoted.format("x" * (1 << 19)))), URL).entries
@@ -272,7 +272,8 @@ def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
 
 @pytest.mark.parametrize("text", ["{}", "<!--{}-->", "<![CDATA[{}]]>", "<![CDATA[<b {}>]]>"])
 def test_text_may_be_as_long_as_the_body(text: str) -> None:
-    """FAULTS row 44 and finding 13: in time that grows with its length, not with its square."""
+    """docs/faults.md row 44; docs/design.md#parsing: in time that grows with its length, not with its
+    square."""
     started = time.perf_counter()
 
     (entry,) = slices(parse(atom(an_entry(text.format("x" * (30 << 20)))), URL))
@@ -299,7 +300,7 @@ def test_text_may_be_as_long_as_the_body(text: str) -> None:
     ],
 )
 def test_what_is_not_well_formed_is_refused_with_its_place(body: bytes) -> None:
-    """FAULTS rows 45 and 49 without their repair."""
+    """docs/faults.md rows 45 and 49 without their repair."""
     assert "line " in not_well_formed(body)
 
 

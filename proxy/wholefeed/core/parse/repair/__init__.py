@@ -1,1 +1,1 @@
-"""The repair pass: documents that are not well-formed, made so (design, section 5; docs/repair.md)."""
+"""The repair pass: documents that are not well-formed, made so (docs/design.md#repair; docs/repair.md)."""

@@ -1,4 +1,4 @@
-"""Make a document well-formed (design, section 5; FAULTS rows 45, 49 and 59).
+"""Make a document well-formed (docs/design.md#repair; docs/faults.md rows 45, 49 and 59).
 
     mended = mend(text)         # None: no feed, or nothing that this can help
     mended.text, mended.repairs, mended.breaks_off
@@ -128,7 +128,7 @@ class Mender:
     # -- around the root ----------------------------------------------------------------------------------
 
     def _skip_to_declaration(self) -> int:
-        """Return where the document should begin (FAULTS row 45)."""
+        """Return where the document should begin (docs/faults.md row 45)."""
         start = late_declaration(self._text)
         if start:
             self._drop(0, start, DECLARATION)
@@ -189,7 +189,7 @@ class Mender:
         return True
 
     def _end(self, at: int) -> None:
-        """The document ends here: what had begun and is not whole leaves (FAULTS row 49)."""
+        """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
         elements = self._elements
         partial = next((n for n, e in enumerate(elements.open) if n and e.name != b"channel"), None)
         if partial is not None:

@@ -1,4 +1,4 @@
-"""Which namespace prefixes are declared where, and what those mean that are not (FAULTS row 45)."""
+"""Which namespace prefixes are declared where, and what those mean that are not (docs/faults.md row 45)."""
 
 from __future__ import annotations
 

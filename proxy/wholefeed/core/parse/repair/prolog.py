@@ -1,4 +1,4 @@
-"""XML declarations, and what looks like one (FAULTS row 45; XML 1.0, productions 16, 22 and 23)."""
+"""XML declarations, and what looks like one (docs/faults.md row 45; XML 1.0, productions 16, 22 and 23)."""
 
 from __future__ import annotations
 

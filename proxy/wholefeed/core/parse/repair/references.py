@@ -1,4 +1,4 @@
-"""References and characters that XML does not know, in text and in attribute values (FAULTS row 45).
+"""References and characters that XML does not know, in text and in attribute values (docs/faults.md row 45).
 
 Whatever XML reads as it stands comes back as the same bytes.
 """

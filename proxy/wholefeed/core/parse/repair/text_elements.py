@@ -1,4 +1,4 @@
-"""Elements that hold text, and the HTML in them that should have been escaped (design, section 5).
+"""Elements that hold text, and the HTML in them that should have been escaped (docs/design.md#repair).
 
 One of them is open at a time. While all in it nests, it is XML and stays as it is; when something does not,
 the whole of its content is taken for the HTML that was meant, and escaped when the element ends.
