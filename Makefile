@@ -1,4 +1,5 @@
 # Each target sets up what it needs in .venv; a fresh machine needs Python 3.11 or newer and nothing else.
+# serve and demo install what runs; the rest adds the tests, the linters and the types, which are four times as large.
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
@@ -6,7 +7,10 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
+DEVELOPS := $(VENV)/.develops
+PIP_LOG := $(VENV)/pip.log
+BORROWED := $(VENV)/.borrowed-pip
 PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
@@ -16,46 +20,48 @@ PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 20
 
-setup: $(STAMP)  ## make .venv and install into it; every other target does so by itself
+setup: $(DEVELOPS)  ## make .venv and install all of it; every other target does so by itself, as far as it needs
 
-serve: $(STAMP)  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
+serve: $(RUNS)  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
 	@exec $(VENV)/bin/wholefeed serve $(ARGS)
 
-demo: $(STAMP)  ## a sample publisher, the proxy, and what a reader gets; works offline
+demo: $(RUNS)  ## a sample publisher, the proxy, and what a reader gets; works offline
 	@exec $(PY) -m demo $(ARGS)
 
-test: $(STAMP)  ## the tests, on all cores
+test: $(DEVELOPS)  ## the tests, on all cores
 	@$(PYTEST) $(ARGS)
 
-stories: $(STAMP)  ## made-up publishers held against a model of the rules: ARGS='--stories 1000 --seed 1'
+stories: $(DEVELOPS)  ## made-up publishers held against a model of the rules: ARGS='--stories 1000 --seed 1'
 	@$(PY) -m tests.model $(ARGS)
 
-check: $(STAMP)  ## what CI runs: linter, formatter, types, layers, then the tests
+check: $(DEVELOPS)  ## what CI runs: linter, formatter, types, layers, then the tests
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PYTEST)
 
-check-install: $(STAMP)  ## install the wheel beside proxy.py and run both; needs a package index
+check-install: $(DEVELOPS)  ## install the wheel beside proxy.py and run both; needs a package index
 	@$(PY) -m pytest --install tests/test_packaging.py
 
-bench: $(STAMP)  ## the benchmarks that README and docs quote
+bench: $(DEVELOPS)  ## the benchmarks that README and docs quote
 	@for file in benchmarks/[a-z]*.py; do \
 	    name=$$(basename "$$file" .py); \
 	    echo "== python -m benchmarks.$$name"; \
 	    $(PY) -m "benchmarks.$$name" || exit 1; \
 	done
 
-fuzz: $(STAMP)  ## one fuzz harness: ARGS='parser --seconds 60' (docs/fuzzing.md)
+fuzz: $(DEVELOPS)  ## one fuzz harness: ARGS='parser --seconds 60' (docs/fuzzing.md)
 	@$(PY) -c 'import atheris' 2>/dev/null \
 	    || $(PY) -m pip install --quiet --disable-pip-version-check $(ATHERIS)
 	@$(PY) -m fuzz $(ARGS)
 
 clean:  ## remove .venv, caches and built files; never a database
-	rm -rf $(VENV) dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find proxy tests benchmarks demo fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# A python3 of Debian without python3-venv has no ensurepip. A virtualenv does as well, and so does a pip that is
+# installed beside it: `pip --python` installs into an environment that has none.
 $(PY):
 	@for name in $(CANDIDATES); do \
 	    if "$$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -63,14 +69,53 @@ $(PY):
 	        exec "$$name" -m venv --clear $(VENV); \
 	    fi; \
 	done; \
+	for name in $(CANDIDATES); do \
+	    "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    for virtualenv in "$$name -m virtualenv" virtualenv; do \
+	        $$virtualenv --version >/dev/null 2>&1 || continue; \
+	        echo "setting up $(VENV) with $$("$$name" --version) and virtualenv"; \
+	        $$virtualenv --quiet --clear --no-periodic-update --python "$$name" $(VENV) && exit 0; \
+	    done; \
+	    for pip in "$$name -m pip" pip3 pip; do \
+	        $$pip --python "$$name" --version >/dev/null 2>&1 || continue; \
+	        "$$name" -m venv --clear --without-pip $(VENV) 2>/dev/null || break; \
+	        echo "setting up $(VENV) with $$("$$name" --version) and $$pip"; \
+	        echo "$$pip" >$(BORROWED); \
+	        exit 0; \
+	    done; \
+	done; \
+	rm -rf $(VENV); \
 	echo "wholefeed needs Python 3.11 or newer with its venv module; none of these is one: $(CANDIDATES)" >&2; \
 	echo "Debian, Ubuntu: apt install python3-venv; or name one: make PYTHON=/path/to/python3" >&2; \
 	exit 1
 
-$(STAMP): pyproject.toml constraints.txt | $(PY)
-	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade >/dev/null
-	@echo "installing what constraints.txt names into $(VENV)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt pip
-	@$(PY) -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt --build-constraint constraints.txt --editable . --group dev
-	@touch $(STAMP)
+# pip's own words about a network that is not there fill a screen: they go to a file, and one line says what is wrong.
+# Takes the arguments of `pip install`; the shell's variable `pip` is the command.
+define PIP_INSTALL
+$$pip --quiet --disable-pip-version-check --retries 2 --log $(PIP_LOG) install -c constraints.txt $(1) >/dev/null 2>&1 || { \
+    if grep -qE 'connection broken|ConnectionError|ProxyError|ConnectTimeout|ReadTimeout' $(PIP_LOG); then \
+        index=$$($$pip install --help | tr '\n' ' ' | sed -n 's/.*--index-url[^(]*(default *\([^ )]*\)).*/\1/p'); \
+        echo "cannot reach $$index to install what wholefeed needs; pip's log: $(PIP_LOG)" >&2; \
+    else \
+        echo "pip could not install what wholefeed needs; its log: $(PIP_LOG)" >&2; \
+    fi; \
+    exit 1; \
+}
+endef
+
+$(RUNS): pyproject.toml constraints.txt | $(PY)
+	@echo "installing what runs into $(VENV)"
+	@rm -f $(PIP_LOG); \
+	pip="$(PY) -m pip"; \
+	if test -e $(BORROWED); then pip="$$(cat $(BORROWED)) --python $(PY)"; \
+	else $$pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade >/dev/null; fi; \
+	$(call PIP_INSTALL,--upgrade pip); \
+	pip="$(PY) -m pip"; \
+	$(call PIP_INSTALL,--build-constraint constraints.txt --editable .)
+	@touch $(RUNS)
+
+$(DEVELOPS): $(RUNS)
+	@echo "installing what tests and linters need into $(VENV)"
+	@pip="$(PY) -m pip"; \
+	$(call PIP_INSTALL,--group dev)
+	@touch $(DEVELOPS)

@@ -1,0 +1,106 @@
+"""What the Makefile does on a machine that lacks something: one line says what; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOOLS = ("sh", "make", "sed", "grep", "rm", "cat", "touch", "tr")
+
+BARE_PYTHON = """#!/bin/sh
+case "$1$2" in
+    *ensurepip*) exit 1 ;;
+    -c*) exit 0 ;;
+    --version) echo Python 3.12.0 ;;
+    *) echo "No module named ${2}" >&2; exit 1 ;;
+esac
+"""
+"""A python3 as Debian ships it alone: no ensurepip, no pip, no virtualenv."""
+
+BORROWED_PYTHON = """#!/bin/sh
+case "$1$2" in
+    *ensurepip*) exit 1 ;;
+    -c*) exit 0 ;;
+    --version) echo Python 3.12.0 ;;
+    -mvirtualenv) exit 1 ;;
+    -mvenv) mkdir -p .venv/bin; echo false >.venv/bin/python; chmod +x .venv/bin/python ;;
+    -mpip) echo "pip $*" >>asked; exit 0 ;;
+esac
+"""
+"""The same with a pip beside it, which notes what it was asked."""
+
+
+def make(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a folder that holds what set-up reads, and nothing of this machine's Python on the PATH."""
+    for file in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / file, folder)
+    tools = folder / "tools"
+    tools.mkdir()
+    for tool in (*TOOLS, "mkdir", "chmod", "false"):
+        (tools / tool).symlink_to(shutil.which(tool) or pytest.skip(f"no {tool} here"))
+    return subprocess.run(
+        [tools / "make", *words],
+        cwd=folder,
+        env={"PATH": str(tools), "HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def an_interpreter(folder: Path, script: str) -> Path:
+    path = folder / "python3"
+    path.write_text(script, "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_python_without_anything_to_install_with_is_told_with_the_mend(tmp_path: Path) -> None:
+    """Debian's python3 alone: what is missing, and the command that adds it; no half-made .venv stays."""
+    done = make(tmp_path, "serve", f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}")
+    assert done.returncode
+    assert "apt install python3-venv" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_a_pip_that_is_there_serves_a_python_without_ensurepip(tmp_path: Path) -> None:
+    """It is asked to put pip into the new environment; the rest is that one's own matter."""
+    make(tmp_path, "serve", f"PYTHON={an_interpreter(tmp_path, BORROWED_PYTHON)}")
+    asked = (tmp_path / "asked").read_text("utf-8")
+    assert "--python .venv/bin/python" in asked
+    assert "install -c constraints.txt --upgrade pip" in asked
+
+
+@pytest.mark.timeout(110)
+def test_an_index_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
+    """Which index, and where pip's log is; not pip's retries. A closed port is out of reach."""
+    index = "http://127.0.0.1:9/simple"
+    done = make(
+        tmp_path,
+        "demo",
+        f"PYTHON={sys.executable}",
+        PIP_INDEX_URL=index,
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_NO_CACHE_DIR="1",
+    )
+    assert done.returncode
+    told = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
+    assert told == [f"cannot reach {index} to install what wholefeed needs; pip's log: .venv/pip.log"]
+    assert "Retrying" not in done.stdout
+    assert index in (tmp_path / ".venv" / "pip.log").read_text("utf-8")
+
+
+def test_serve_and_demo_install_no_linters(tmp_path: Path) -> None:
+    """Those are four times as large as what runs; test and check want them."""
+    python = f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}"
+    assert "--group dev" not in make(tmp_path, "-n", "serve", "demo", python).stdout
+    shutil.rmtree(tmp_path / "tools")
+    assert "--group dev" in make(tmp_path, "-n", "test", python).stdout
