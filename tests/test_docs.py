@@ -99,14 +99,7 @@ def test_readme_s_make_targets_exist() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [
-        "README.md",
-        "CHANGELOG.md",
-        "docs/dependencies.md",
-        "docs/rules.md",
-        "docs/compatibility.md",
-        "docs/library.md",
-    ],
+    sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]),
 )
 def test_links_lead_somewhere(document: str) -> None:
     """No relative link of the pages for people leads to a file that is not in the repository."""
