@@ -30,7 +30,7 @@ class Standing(StrEnum):
     SETTLED = "settled"
     """Stored for good; never fetched again (R13)."""
     TRUNCATED = "truncated"
-    """Stored, but it broke off (FAULTS row 49)."""
+    """Stored, but it broke off (docs/faults.md row 49)."""
     MISSING = "missing"
     """Linked to, and could not be had."""
     DETACHED = "detached"

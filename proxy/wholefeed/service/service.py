@@ -5,7 +5,7 @@
         ...                       # its segments stay readable in here
 
 A request never runs a refresh itself: it joins the flight of its feed and waits for it as long as it may
-(FAULTS 63, 64). What a flight learns is in the store; the answer is made from there.
+(docs/faults.md rows 63, 64). What a flight learns is in the store; the answer is made from there.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     unopened = Unopened(now=time.time)
     unopened.remember(url, error)
-    unopened.check(url)             # raises it for a minute at most (FAULTS 21)
+    unopened.check(url)             # raises it for a minute at most (docs/faults.md row 21)
 
 What the publisher asked for beyond that (Retry-After) is the host's and kept there (`wholefeed.fetch.hosts`).
 Memory is bounded: of more than `MAX_UNOPENED` the oldest is forgotten.

@@ -1,4 +1,4 @@
-"""Read the stored bodies again when the parser has learnt something (design, section 6).
+"""Read the stored bodies again when the parser has learnt something (docs/design.md#the-store).
 
 No second fetch: the body is the source of truth. The old segments serve until the new ones are published.
 """

@@ -1,7 +1,7 @@
 """One document: fetched, parsed, and its links read.
 
 Parsing more than 256 KiB runs in a thread. While the entries still arrive, the link to the older
-document is taken from the head, so that its fetch can begin (design, section 6).
+document is taken from the head, so that its fetch can begin (docs/design.md#the-walk).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _parse(fetched: Fetched, xml_depth: int) -> Obtained:
 
 
 def _broke_off_on_the_way(document: FeedDocument, fetched: Fetched) -> bool:
-    """Whether the end is missing of a body that only its end delimits (FAULTS 32; RFC 9112, 6.3)."""
+    """Whether a body that only its end delimits lacks it (docs/faults.md row 32; RFC 9112, 6.3)."""
     is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in document.notes)
     return is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}
 

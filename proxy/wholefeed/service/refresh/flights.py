@@ -1,4 +1,4 @@
-"""Single flight: many callers, one run, whoever leaves (FAULTS 63, 64).
+"""Single flight: many callers, one run, whoever leaves (docs/faults.md rows 63, 64).
 
 flight = flights.join(key, lambda: refresh(feed))
 await asyncio.wait({flight}, timeout=8)   # waiting never cancels it

@@ -1,4 +1,4 @@
-"""Bring what is served of a feed up to date: segments that changed, head, state (design, section 6).
+"""Bring what is served of a feed up to date: segments that changed, head, state (docs/design.md#segments).
 
     row = await assemble(store, feed_id, state=State.COMPLETE, notes="[]", now=time.time())
 

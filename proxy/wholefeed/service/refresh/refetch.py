@@ -153,10 +153,10 @@ class Refetch:
             await self._store.touch_document(self._row.id, checked_at=now)
 
     async def _note_move(self, fetched: Fetched, now: float) -> None:
-        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35).
+        """Follow the publisher to another address when it is sure; key and history stay (R25).
 
         Who asks by the new address gets this feed only where it is of the same site: anybody can redirect to
-        a victim's feed, and what is remembered of the one before would be served as its own (FAULTS 23).
+        a victim's feed, and what is remembered of the one before would be served as its own.
         """
         feed = self._feed
         if fetched.url != feed.fetch_url:

@@ -1,4 +1,4 @@
-"""One refresh of one feed: the algorithm of the design, section 6.
+"""One refresh of one feed: docs/rules.md R14 and docs/design.md#the-walk.
 
 REFETCH   the subscription document, conditionally     failed  -> stale, what is stored serves
 WALK      the chain behind it, or the other pages      R1 -> detach everything else; neither -> R7

@@ -87,7 +87,7 @@ class Refreshes:
     def is_due(self, feed: FeedRow) -> bool:
         """Whether freshness has run out, or something that is stored has not been published yet.
 
-        Freshness that reaches further than any could comes from a clock that has jumped (FAULTS 73). A
+        Freshness that reaches further than any could comes from a clock that has jumped. A
         publisher that failed is left alone until its next attempt, whatever is unfinished.
         """
         if self.is_resting(feed.id):

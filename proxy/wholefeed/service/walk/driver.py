@@ -194,7 +194,7 @@ class WalkDriver:
         return arrival_of(url, obtained)
 
     def _serves(self, outcome: Outcome) -> bool:
-        """Return whether a stored copy serves; of an archive in any case (FAULTS 53)."""
+        """Return whether a stored copy serves; of an archive in any case (docs/faults.md row 53)."""
         return True
 
     def _confirmed(self, row: DocumentRow) -> Arrival:

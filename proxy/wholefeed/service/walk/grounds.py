@@ -51,7 +51,7 @@ class Grounds:
         return self.stored.get(document_key(url))
 
     def is_truncated(self, url: str) -> bool:
-        """Whether the stored document broke off when it was fetched last (FAULTS row 49)."""
+        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
         attempt = self.attempts.get(url)
         return attempt is not None and attempt.reason == DocumentTruncated.slug
 
