@@ -3,7 +3,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test stories check check-install bench fuzz clean
+.PHONY: help setup serve demo test stories check check-install coverage bench fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -40,6 +40,9 @@ check: $(DEVELOPS)  ## what CI runs: linter, formatter, types, layers, then the 
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PYTEST)
+
+coverage: $(DEVELOPS)  ## the tests, and which branches they do not reach
+	@$(PYTEST) --cov --cov-report=term-missing:skip-covered $(ARGS)
 
 check-install: $(DEVELOPS)  ## install the wheel beside proxy.py and run both; needs a package index
 	@$(PY) -m pytest --install tests/test_packaging.py

@@ -27,6 +27,8 @@ settings.load_profile("suite")
 def no_blocking_call() -> Iterator[BlockBuster]:
     """Fail a test whose event loop makes a blocking call in the package."""
     with blockbuster_ctx("wholefeed") as buster:
+        # What measures coverage locks its data in the middle of whatever runs: no call of the package.
+        buster.functions["threading.Lock.acquire"].can_block_in("coverage/collector.py", {"lock_data"})
         yield buster
 
 
