@@ -1,4 +1,4 @@
-"""The rows of docs/faults.md about memory: a server in a process of its own is sent what is to fill it."""
+"""Rows of docs/faults.md about memory: a server in a process of its own is sent what is meant to fill it."""
 
 from __future__ import annotations
 

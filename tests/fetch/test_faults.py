@@ -157,7 +157,7 @@ async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
 async def test_a_drip_is_given_up_when_it_is_slower_than_a_kibibyte_a_second(
     origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULTS 30."""
+    """docs/faults.md row 30."""
     set_constant(monkeypatch, "RATE_GRACE_SECONDS", 0.2)
     origin.answer("/feed", BODY_DRIP)
     started = time.monotonic()

@@ -100,8 +100,7 @@ async def test_a_link_that_names_no_target_is_refused(url: str) -> None:
     assert (spy.opened, names.asked) == (0, [])
 
 
-async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket() -> None:
-    """FAULTS 11: DNS rebinding; whatever the resolver let through, the socket's guard has the last word."""
+async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/faults.md row 11: DNS rebinding; whatever the resolver let through, the socket's guard has the
     last word."""
     spy = SocketSpy()

@@ -109,8 +109,7 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
 
 
 @pytest.mark.fault("68")
-async def test_a_full_volume_is_told_until_there_is_room(store: Store) -> None:
-    """FAULTS 68: readers get what is stored; readiness fails, and recovers by itself."""
+async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: Store) -> None:
     """docs/faults.md row 68: readers get what is stored; readiness fails, and recovers by itself."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)

@@ -154,7 +154,7 @@ class Response:
 
 
 class RateFloor:
-    """The slowest that a body may come (FAULTS row 30)."""
+    """The slowest that a body may come (docs/faults.md row 30)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

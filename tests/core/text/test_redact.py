@@ -65,7 +65,8 @@ _HOSTS = st.sampled_from(["o.test", "o.test:8080", "127.0.0.1", "[::1]", "[::1]:
     _PATHS,
 )
 def test_no_password_is_ever_shown(start: str, name: str, rest: str, host: str, path: str) -> None:
-    """FAULTS, terms: whatever the name, and whatever stands behind the password's first characters."""
+    """docs/design.md#fetching: whatever the name, and whatever stands behind the password's first
+    characters."""
     for password in ("S", f"S{rest}", f"{name}S"):
         url = f"{start}{name}:{password}@{host}{path}"
         assert "S" not in without_credentials(url)

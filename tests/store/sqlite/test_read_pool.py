@@ -117,7 +117,7 @@ async def test_a_read_transaction_sees_one_moment(readers: Readers, database: Pa
 
 
 async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None:
-    """FAULTS, finding 9: a connection that is not closed hangs the process at exit."""
+    """docs/design.md#the-store: a connection that is not closed hangs the process at exit."""
     before = set(threading.enumerate())
     pool = Readers(Condition())
     pool.add(await open_reader(database))

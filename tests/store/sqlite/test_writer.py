@@ -134,8 +134,9 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
 
 @pytest.mark.fault("71")
-async def test_a_busy_database_is_waited_for(writer: Writer, database: Path) -> None:
-    """FAULTS 71: BUSY is retried."""
+async def test_a_busy_database_is_waited_for(
+    writer: Writer, connection: aiosqlite.Connection, database: Path
+) -> None:
     """docs/faults.md row 71: BUSY is retried."""
     await writer.run(lambda db: put_pair(db, 1))
     await connection.execute("PRAGMA busy_timeout = 0")
@@ -168,8 +169,9 @@ def _busy() -> sqlite3.OperationalError:
     return error
 
 
-async def test_a_full_volume_is_told_and_recovered_from(writer: Writer) -> None:
-    """FAULTS 68: goes on by itself when there is room."""
+async def test_a_full_volume_is_told_and_recovered_from(
+    writer: Writer, connection: aiosqlite.Connection
+) -> None:
     """docs/faults.md row 68: goes on by itself when there is room."""
 
     async def fill(db: aiosqlite.Connection) -> None:

@@ -138,8 +138,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: Store) ->
 
 
 @pytest.mark.fault("66a")
-async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store) -> None:
-    """FAULTS 66a: the answer is what its ETag and Content-Length said."""
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store, database: Path) -> None:
     """docs/faults.md row 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:

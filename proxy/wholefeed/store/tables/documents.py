@@ -20,7 +20,7 @@ from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.live import Change
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
-"""Design, section 6: how long a detached document is kept."""
+"""How long a detached document is kept."""
 
 _ORDER: Final = """
     ORDER BY rank IS NULL, CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id

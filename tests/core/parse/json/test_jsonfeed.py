@@ -197,7 +197,8 @@ def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_ite
 
 @pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])
 def test_values_are_counted_before_they_are_read(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FAULTS, limits: a digit and a comma become a hundred bytes, whatever else they turn out to be."""
+    """docs/design.md#parsing: a digit and a comma become a hundred bytes, whatever else they turn out to
+    be."""
     set_constant(monkeypatch, "MAX_VALUES", 8)
     set_constant(monkeypatch, "_MAX_QUOTES", 40)
     assert refused(f'{{"x":[{values}'.encode()).slug == "xml-limit"
