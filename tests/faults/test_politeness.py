@@ -442,8 +442,8 @@ async def test_a_host_that_wants_to_be_left_alone_is(
     other = await proxy.get(origin.url("/other"))
 
     assert (reply.status, reply.reconstruction) == (200, "partial;documents=2;entries=4;missing=1")
-    attempts = await proxy.store.attempts((await proxy.service.feeds())[0].id)
-    assert attempts[0].next_at - asked_at == pytest.approx(seconds, abs=2)
+    failures = await proxy.store.failures((await proxy.service.feeds())[0].id)
+    assert failures.missing[0].next_at - asked_at == pytest.approx(seconds, abs=2)
     assert (other.status, slug(other)) == (502, "host-backoff")
     assert origin.counts()["/other"] == 0
     if seconds > 60:

@@ -14,9 +14,10 @@ from typing import Final
 
 from wholefeed.core.links.classify import older_target, recall
 from wholefeed.core.reading_notes import DocumentTruncated
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Kind, Relation, Role
 from wholefeed.core.text.urls import document_key
-from wholefeed.store.rows import Attempt, DocumentRow
+from wholefeed.store.rows import DocumentRow
 
 _PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
 _NO_LEAD: Final = ("", "")

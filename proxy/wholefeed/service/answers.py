@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import State
-from wholefeed.store.rows import Attempt, FeedRow, Snapshot
+from wholefeed.store.rows import FeedRow, Overview, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +14,22 @@ class Reconstruction:
     """A feed as it can be served now. The segments of `snapshot` stay readable while it is held."""
 
     snapshot: Snapshot
-    state: State
     is_stale: bool
-    missing: tuple[Attempt, ...]
-    via_url: str
-    """The publisher's URL of the subscription document."""
+
+    @property
+    def state(self) -> State:
+        """What the feed is at this moment."""
+        return self.snapshot.feed.visible_state
+
+    @property
+    def missing(self) -> tuple[Attempt, ...]:
+        """What could not be had, when it was published."""
+        return self.snapshot.missing
+
+    @property
+    def via_url(self) -> str:
+        """The publisher's URL of the subscription document."""
+        return self.snapshot.feed.fetch_url
 
     @property
     def feed(self) -> FeedRow:
@@ -29,16 +41,14 @@ class Reconstruction:
 class Status:
     """What is known of a feed without fetching anything."""
 
-    feed: FeedRow
-    state: State
+    overview: Overview
     is_refreshing: bool
     """Whether the publisher is being asked."""
-    is_walking: bool
-    """Whether a walk may still add documents."""
-    missing: tuple[Attempt, ...]
-    failure: Attempt | None
-    """Why the subscription document could not be had the last time."""
     progress_documents: int
     progress_entries: int
     progress_fetched: int
-    stored_bytes: int
+
+    @property
+    def feed(self) -> FeedRow:
+        """The feed as it was last published."""
+        return self.overview.feed

@@ -23,10 +23,9 @@ from wholefeed.service.answers import Reconstruction, Status
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.opening import Openings
 from wholefeed.service.polling import Polling
-from wholefeed.service.refresh.refetch import SUBSCRIPTION_ATTEMPT
 from wholefeed.service.refresh.refreshes import Refreshes
 from wholefeed.service.walk.workshop import Wish, Workshop
-from wholefeed.store.rows import Attempt, FeedRow
+from wholefeed.store.rows import FeedRow
 
 log = get_logger()
 
@@ -113,10 +112,7 @@ class FeedService:
             await self._note_asked(feed)
             yield Reconstruction(
                 snapshot=snapshot,
-                state=self._refreshes.state(snapshot.feed),
                 is_stale=snapshot.feed.is_stale or is_late,
-                missing=await self._missing(feed.id),
-                via_url=snapshot.feed.fetch_url,
             )
 
     async def is_known(self, url: str) -> bool:
@@ -129,7 +125,7 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        return await self._status(await self._known(url))
+        return await self._status((await self._known(url)).id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
         """Tell what is known of a feed, document by document.
@@ -140,24 +136,19 @@ class FeedService:
         feed = await self._known(url)
         rows = await self._store.documents(feed.id)
         superseded = await self._store.superseded(feed.id)
-        status = await self._status(feed)
-        return status, account_of(feed.kind, rows, status.missing, superseded)
+        status = await self._status(feed.id)
+        return status, account_of(feed.kind, rows, status.overview.failures.missing, superseded)
 
-    async def _status(self, feed: FeedRow) -> Status:
-        attempts = await self._store.attempts(feed.id)
-        walking = self._refreshes.walking(feed.id)
+    async def _status(self, feed_id: int) -> Status:
+        overview = await self._store.overview(feed_id)
+        walking = self._refreshes.walking(feed_id)
         progress = walking.progress if walking is not None else None
         return Status(
-            feed=feed,
-            state=self._refreshes.state(feed),
-            is_refreshing=self._refreshes.running(feed.id) is not None,
-            is_walking=progress is not None,
-            missing=tuple(each for each in attempts if each.url != SUBSCRIPTION_ATTEMPT),
-            failure=next((each for each in attempts if each.url == SUBSCRIPTION_ATTEMPT), None),
-            progress_documents=progress.documents if progress else feed.documents,
-            progress_entries=progress.entries if progress else feed.entries,
+            overview=overview,
+            is_refreshing=self._refreshes.running(feed_id) is not None,
+            progress_documents=progress.documents if progress else overview.feed.documents,
+            progress_entries=progress.entries if progress else overview.feed.entries,
             progress_fetched=progress.fetched if progress else 0,
-            stored_bytes=await self._store.feed_bytes(feed.id),
         )
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
@@ -168,7 +159,7 @@ class FeedService:
         """
         feed = await self._known(url)
         _ = self._refreshes.join(feed, Wish(is_forced=True, is_full=is_full))
-        return await self._status(feed)
+        return await self._status(feed.id)
 
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.
@@ -254,10 +245,6 @@ class FeedService:
         if not 0 <= self.now() - feed.asked_at <= ASKED_PRECISION_SECONDS:
             with suppress(StoreError, OverloadedError, UnknownFeedError):
                 await self._store.update_feed(feed.id, asked_at=self.now())
-
-    async def _missing(self, feed_id: int) -> tuple[Attempt, ...]:
-        attempts = await self._store.attempts(feed_id)
-        return tuple(attempt for attempt in attempts if attempt.url != SUBSCRIPTION_ATTEMPT)
 
     async def _known(self, url: str) -> FeedRow:
         feed = await self._store.feed_by_url(url)

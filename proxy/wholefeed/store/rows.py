@@ -10,37 +10,21 @@ from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
 from wholefeed.core.model import EntryId, Tombstone
+from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.terms import Family, Kind, Role, State
-from wholefeed.core.text.dates import DAY_SECONDS
 
 NoteDict = Mapping[str, str]
 """A note as whoever asks gets to see it: code, url, text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedRow:
+class FeedRow(StoredFeed):
     """A feed: where it comes from, and what was published of it."""
 
-    id: int
-    url: str
-    """The canonical key."""
-    fetch_url: str
-    moved_to: str | None
-    """Where permanent redirects have led of late, `moved_times` in a row since `moved_since`."""
-    moved_since: float | None
-    moved_times: int
-    family: Family
     version: str
     """Of the format, as published; empty for the family's usual one."""
-    kind: Kind
-    state: State
-    is_walking: bool
     is_stale: bool
     is_private: bool
-    revision: int
-    """Counts the changes of documents and live entries; a plan names the one it was made from."""
-    published_revision: int
-    """The one that was published last; another than `revision`: something is not to be seen yet."""
     documents: int
     entries: int
     parser_version: int
@@ -50,11 +34,8 @@ class FeedRow:
     fresh_until: float | None
     modified_at: float | None
     """None until it is published."""
-    notes: str
-    """JSON, as the service wrote it."""
     ending: str
     """Why the last walk ended: JSON, as the service wrote it."""
-    digest: bytes | None
     head_prefixes: int
     head: bytes | None
     context: bytes | None
@@ -69,47 +50,23 @@ class FeedChanges(TypedDict, total=False):
     moved_times: int
     family: Family
     kind: Kind
-    state: State
-    is_walking: bool
     is_stale: bool
     is_private: bool
     parser_version: int
     asked_at: float
     checked_at: float | None
     fresh_until: float | None
-    ending: str
     context: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRow:
+class DocumentRow(StoredDocument):
     """A stored document, without its body and entries."""
 
-    id: int
     feed: int
-    url: str
-    final_url: str
-    role: Role
-    rank: int | None
-    """Ascending in output order among the documents of its role; None: detached."""
-    detached_at: float | None
-    family: Family
-    site_id: str
-    links: Mapping[str, str]
-    is_marked: bool
-    is_settled: bool
-    is_uncacheable: bool
-    brought_news: bool
-    digest: bytes
-    etag: str | None
-    last_modified: str | None
     media_type: str
     fetched_at: float
-    checked_at: float
     updated_at: float | None
-    parser_version: int
-    body_bytes: int
-    entries: int
     segment: int | None
     live_bytes: int
     notes: tuple[NoteDict, ...]
@@ -225,6 +182,12 @@ class Publication:
     segments: Sequence[int | NewSegment]
     """In output order; a number is a segment that stays."""
     state: State
+    is_walking: bool = False
+    """Whether the walk goes on, and may still add documents."""
+    ending: str | None = None
+    """Why the walk ended; None leaves what is stored."""
+    missing: Sequence[Attempt] | None = None
+    """All that could not be had; None leaves what is stored."""
     head: bytes
     head_prefixes: int
     context: bytes | None
@@ -237,21 +200,13 @@ class Publication:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A document that could not be had, and when to try again."""
+class Failures(NamedTuple):
+    """What could not be had of a feed."""
 
-    url: str
-    reason: str
-    status: int | None
-    attempts: int
-    first_at: float
-    last_at: float
-    next_at: float
-
-    def waits(self, now: float) -> bool:
-        """Whether its time has not come; more than a day ahead it comes from a clock that was wrong."""
-        return 0 < self.next_at - now <= DAY_SECONDS
+    missing: tuple[Attempt, ...]
+    """The documents that make it partial, since longest first."""
+    subscription: Attempt | None
+    """The subscription document itself, the last time it was asked for: the feed is stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +215,17 @@ class Snapshot:
 
     feed: FeedRow
     segments: tuple[SegmentRow, ...]
+    missing: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What is known of a feed at one moment, beside its documents."""
+
+    feed: FeedRow
+    failures: Failures
+    stored_bytes: int
+    """What the bodies of its documents come to, decoded."""
 
 
 def feed_row(row: sqlite3.Row) -> FeedRow:

@@ -27,16 +27,18 @@ import aiosqlite
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.model import EntryId, Tombstone
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.schedule.polling import Times
 from wholefeed.core.terms import Family, Kind
 from wholefeed.errors import StorageFullError
 from wholefeed.store.rows import (
-    Attempt,
     DocumentChanges,
     DocumentRow,
+    Failures,
     FeedChanges,
     FeedRow,
     NewDocument,
+    Overview,
     Publication,
     Snapshot,
 )
@@ -46,7 +48,7 @@ from wholefeed.store.sqlite.migrate import check_current, locked
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.writer import Writer
 from wholefeed.store.tables import arrangement as chain
-from wholefeed.store.tables import bodies, documents, feeds, segments, tombstones
+from wholefeed.store.tables import bodies, documents, failures, feeds, segments, tombstones
 from wholefeed.store.tables import outlook as polling
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 from wholefeed.store.tables.pins import Pins
@@ -126,9 +128,9 @@ class Store:
         """Return which feeds may be polled, as `wholefeed.core.schedule.polling.poll_due_at` says."""
         return await self._readers.transaction(lambda db: polling.outlook(db, times))
 
-    async def feed_bytes(self, feed_id: int) -> int:
-        """Return what the bodies of the feed's documents come to, decoded."""
-        return await self._readers.run(lambda db: feeds.body_bytes(db, feed_id))
+    async def overview(self, feed_id: int) -> Overview:
+        """Return what is known of a feed, of one moment."""
+        return await self._readers.transaction(lambda db: failures.overview(db, feed_id))
 
     async def create_feed(
         self, url: str, *, fetch_url: str, family: Family, kind: Kind, now: float
@@ -146,31 +148,27 @@ class Store:
         """Change columns of a feed."""
         return await self._writer.run(lambda db: feeds.update(db, feed_id, changes))
 
+    async def begin_walk(self, feed_id: int, *, now: float) -> None:
+        """Note that a walk may add documents from now on; the publication at its end notes that it ended."""
+        await self._writer.run(lambda db: feeds.begin_walk(db, feed_id, now))
+
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
         is_gone = await self._writer.run(lambda db: feeds.forget(db, feed_id, now))
         await self.upkeep.sweep()
         return is_gone
 
-    # Attempts
+    # What could not be had
 
-    async def put_attempt(
-        self, feed_id: int, url: str, *, reason: str, status: int | None, next_at: float, now: float
-    ) -> Attempt:
-        """Note that a document could not be had. Counts up; the time of the first failure stays."""
-        return await self._writer.run(
-            lambda db: feeds.put_attempt(
-                db, feed_id, url, reason=reason, status=status, next_at=next_at, now=now
-            )
-        )
+    async def note_refetch(
+        self, feed_id: int, failure: Attempt | None, **changes: Unpack[FeedChanges]
+    ) -> None:
+        """Note what came of asking for the subscription document: a failure or none, and columns."""
+        await self._writer.run(lambda db: failures.note_refetch(db, feed_id, failure, changes))
 
-    async def clear_attempt(self, feed_id: int, url: str) -> None:
-        """Forget the failures of one URL."""
-        await self._writer.run(lambda db: feeds.clear_attempts(db, feed_id, url))
-
-    async def attempts(self, feed_id: int) -> list[Attempt]:
-        """Return what could not be had of a feed, oldest first."""
-        return await self._readers.run(lambda db: feeds.list_attempts(db, feed_id))
+    async def failures(self, feed_id: int) -> Failures:
+        """Return what could not be had of a feed."""
+        return await self._readers.run(lambda db: failures.read(db, feed_id))
 
     # Documents
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
-from wholefeed.core.terms import State
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.answers import Status
-from wholefeed.store.rows import Attempt, FeedRow
+from wholefeed.store.rows import FeedRow
 from wholefeed.web.keys import SERVICE
 from wholefeed.web.request_target import feed_url, read_query
 
@@ -39,22 +39,21 @@ async def get_feeds(request: web.Request) -> web.StreamResponse:
 
 def status_object(status: Status) -> dict[str, Any]:
     """Return the status object that README and `/openapi.json` describe. Times are RFC 3339, UTC."""
-    feed = status.feed
+    feed, failures = status.feed, status.overview.failures
     return {
         **summary_object(feed),
-        "state": status.state,
-        "missing": [_missing(attempt) for attempt in status.missing],
-        "failure": _failure(status.failure) if status.failure is not None else None,
+        "missing": [_missing(attempt) for attempt in failures.missing],
+        "failure": _failure(failures.subscription) if failures.subscription is not None else None,
         "notes": json.loads(feed.notes),
-        "ending": None if status.is_walking else json.loads(feed.ending) or None,
+        "ending": None if feed.is_walking else json.loads(feed.ending) or None,
         "refreshing": status.is_refreshing,
-        "walking": status.is_walking,
+        "walking": feed.is_walking,
         "progress": {
             "documents": status.progress_documents,
             "entries": status.progress_entries,
             "fetched": status.progress_fetched,
         },
-        "bytes": status.stored_bytes,
+        "bytes": status.overview.stored_bytes,
     }
 
 
@@ -87,7 +86,7 @@ def summary_object(feed: FeedRow) -> dict[str, Any]:
     return {
         "url": feed.url,
         "kind": feed.kind,
-        "state": State.LOADING if feed.is_walking else feed.state,
+        "state": feed.visible_state,
         "stale": feed.is_stale,
         "format": feed.family,
         "documents": feed.documents,

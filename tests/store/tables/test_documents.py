@@ -46,7 +46,7 @@ async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
     assert (row.id, row.feed, row.entries, row.body_bytes, row.live_bytes) == (number, feed, 2, 15, 200)
     assert (row.checked_at, row.detached_at, row.segment) == (NOW, None, None)
     assert await store.body(number) == document.body
-    assert await store.feed_bytes(feed) == 15
+    assert (await store.overview(feed)).stored_bytes == 15
 
     again = NewDocument.of(row, document.body, document.entries)
     assert again == replace(document, links=again.links, notes=again.notes)

@@ -5,13 +5,26 @@ from pathlib import Path
 import pytest
 
 from tests.sqlite_faults import rows
-from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
+from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.rows import Attempt
 from wholefeed.store.store import Store
 
 ALIAS = "http://o.test/alias"
+
+
+def an_attempt(url: str, *, first_at: float = NOW, attempts: int = 1) -> Attempt:
+    """A failure of the document of a URL."""
+    return Attempt(
+        url=url,
+        reason="timeout",
+        status=None,
+        attempts=attempts,
+        first_at=first_at,
+        last_at=NOW,
+        next_at=NOW + 60,
+    )
 
 
 async def test_a_feed_is_made_once(store: Store) -> None:
@@ -47,15 +60,37 @@ async def test_columns_of_a_feed_are_changed(store: Store) -> None:
     start."""
     feed = await a_feed(store)
 
-    changed = await store.update_feed(
-        feed.id, is_walking=True, is_stale=True, state=State.PARTIAL, kind=Kind.COMPLETE, fresh_until=5.5
-    )
+    changed = await store.update_feed(feed.id, is_stale=True, kind=Kind.COMPLETE, fresh_until=5.5)
 
-    assert (changed.is_walking, changed.is_stale, changed.is_private) == (True, True, False)
-    assert (changed.state, changed.kind, changed.fresh_until) == (State.PARTIAL, Kind.COMPLETE, 5.5)
+    assert (changed.is_stale, changed.is_private) == (True, False)
+    assert (changed.kind, changed.fresh_until) == (Kind.COMPLETE, 5.5)
     assert await store.update_feed(feed.id) == changed
-    assert [row.id for row in await store.unfinished_feeds()] == [feed.id]
-    await store.update_feed(feed.id, is_walking=False)
+
+
+async def test_a_walk_is_unfinished_until_its_last_publication(store: Store) -> None:
+    """R16: the state is `loading` from its beginning to the publication at its end, whatever stops it."""
+    feed = (await a_feed(store)).id
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    first = await publish(store, feed, ending='{"code": "oldest"}')
+    assert first is not None
+    assert (first.visible_state, first.is_walking) == (State.COMPLETE, False)
+
+    await store.begin_walk(feed, now=NOW + 5)
+    await store.begin_walk(feed, now=NOW + 6)
+
+    (begun,) = await store.unfinished_feeds()
+    assert (begun.visible_state, begun.state, begun.is_walking) == (State.LOADING, State.COMPLETE, True)
+    assert begun.modified_at == NOW + 5
+    meanwhile = await publish(store, feed, now=NOW + 7, is_walking=True)
+    assert meanwhile is not None
+    assert (meanwhile.visible_state, meanwhile.modified_at) == (State.LOADING, NOW + 5)
+    last = await publish(store, feed, now=NOW + 8, ending='{"code": "itself"}')
+    assert last is not None
+    assert (last.visible_state, last.modified_at, last.ending) == (
+        State.COMPLETE,
+        NOW + 8,
+        '{"code": "itself"}',
+    )
     assert await store.unfinished_feeds() == []
 
 
@@ -75,7 +110,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(store: Store, database: Pa
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     await store.put_documents(feed, [a_document(URL, an_entry("b"))], now=NOW)
     await publish(store, feed)
-    await store.put_attempt(feed, URL, reason="timeout", status=None, next_at=NOW, now=NOW)
+    await store.note_refetch(feed, an_attempt(SUBSCRIPTION_ATTEMPT))
 
     assert await store.forget(feed, now=NOW)
 
@@ -94,9 +129,9 @@ async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
     with pytest.raises(UnknownFeedError):
         await store.put_documents(feed, [a_document()], now=NOW)
     with pytest.raises(UnknownFeedError):
-        await store.update_feed(feed, is_walking=True)
+        await store.begin_walk(feed, now=NOW)
     with pytest.raises(UnknownFeedError):
-        await store.put_attempt(feed, URL, reason="x", status=None, next_at=NOW, now=NOW)
+        await store.note_refetch(feed, None, is_stale=True)
     with pytest.raises(UnknownFeedError):
         await store.add_alias(ALIAS, feed)
     with pytest.raises(UnknownFeedError):
@@ -105,37 +140,50 @@ async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
         await store.detach_all_but(feed, [], now=NOW)
 
 
-async def test_attempts_count_up_and_keep_the_time_of_the_first(store: Store) -> None:
-    """R14, R16: a gap stays visible, and its pseudo-entry is dated at the first failure."""
+async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(store: Store) -> None:
+    """R14, R16: a gap is published with the rest, oldest first; None leaves it as it was."""
     feed = (await a_feed(store)).id
     other = (await a_feed(store, "http://o.test/other")).id
-    await store.put_attempt(feed, URL, reason="timeout", status=None, next_at=NOW + 60, now=NOW)
-    await store.put_attempt(other, URL, reason="timeout", status=None, next_at=NOW + 60, now=NOW)
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    await store.put_documents(other, [a_document(URL, an_entry("a"))], now=NOW)
+    late, early = an_attempt(f"{URL}/1", first_at=NOW + 1), an_attempt(f"{URL}/2")
+    await publish(store, other, missing=[late])
 
-    attempt = await store.put_attempt(
-        feed, URL, reason="publisher-status", status=503, next_at=NOW + 120, now=NOW + 60
-    )
+    await publish(store, feed, missing=[late, early])
+    await publish(store, feed)
 
-    assert attempt == Attempt(
-        url=URL,
-        reason="publisher-status",
-        status=503,
-        attempts=2,
-        first_at=NOW,
-        last_at=NOW + 60,
-        next_at=NOW + 120,
-    )
-    assert await store.attempts(feed) == [attempt]
+    async with store.snapshot(feed) as snapshot:
+        assert snapshot.missing == (early, late)
+        await publish(store, feed, missing=[late])
+        assert snapshot.missing == (early, late)
+    assert (await store.failures(feed)).missing == (late,)
+    await publish(store, feed, missing=[])
+    assert (await store.failures(feed)).missing == ()
+    assert (await store.failures(other)).missing == (late,)
 
 
-async def test_attempts_are_cleared_one_or_all(store: Store) -> None:
-    """R14: the record of a failed document goes when that one heals; the others stay."""
+async def test_a_publication_that_does_not_fit_leaves_what_was_missing(store: Store) -> None:
+    """R16: all of it, or nothing."""
     feed = (await a_feed(store)).id
-    for n in range(3):
-        await store.put_attempt(feed, f"{URL}/{n}", reason="x", status=None, next_at=NOW, now=NOW + n)
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    await publish(store, feed, missing=[an_attempt(URL)])
+    stale = a_publication([], missing=[], is_walking=True)
+    assert await store.publish(feed, stale, revision=0, now=NOW) is None
+    async with store.snapshot(feed) as snapshot:
+        assert (len(snapshot.missing), snapshot.feed.is_walking) == (1, False)
 
-    await store.clear_attempt(feed, f"{URL}/1")
-    assert [attempt.url for attempt in await store.attempts(feed)] == [f"{URL}/0", f"{URL}/2"]
-    for url in {each.url for each in await store.attempts(feed)}:
-        await store.clear_attempt(feed, url)
-    assert await store.attempts(feed) == []
+
+async def test_the_failure_of_the_subscription_document_is_no_missing_document(store: Store) -> None:
+    """R14: the feed is stale; publications have nothing to do with it."""
+    feed = (await a_feed(store)).id
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    failure = an_attempt(SUBSCRIPTION_ATTEMPT, attempts=3)
+
+    await store.note_refetch(feed, failure, is_stale=True, fresh_until=NOW + 60)
+    await publish(store, feed, missing=[an_attempt(URL)])
+
+    overview = await store.overview(feed)
+    assert overview.failures == ((an_attempt(URL),), failure)
+    assert (overview.feed.is_stale, overview.feed.fresh_until) == (True, NOW + 60)
+    await store.note_refetch(feed, None, is_stale=False)
+    assert await store.failures(feed) == ((an_attempt(URL),), None)

@@ -21,12 +21,14 @@ from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import HeadContext, Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.walk.endings import Ending
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.service.documents.shapes import document_from
-from wholefeed.store.rows import Attempt, DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
+from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.store import Store
 
 _SHOWN_NOTES: Final = 100
@@ -59,6 +61,9 @@ async def assemble(
     notes: Sequence[NoteDict],
     now: float,
     large: LargeWork,
+    is_walking: bool = False,
+    ending: Ending | None = None,
+    missing: Sequence[Attempt] | None = None,
 ) -> FeedRow | None:
     """Publish the feed as it is stored now.
 
@@ -69,12 +74,15 @@ async def assemble(
         notes: What is to be known about it, beside what was remarked on its documents when they were read.
         now: Epoch seconds.
         large: Gives turns at large documents.
+        is_walking: Whether the walk goes on.
+        ending: Why it has ended; None leaves what is stored.
+        missing: What could not be had; None leaves what is stored.
 
     Returns:
         The feed as published; None when it has no subscription document.
     """
     feed = await store.feed(feed_id)
-    attempts = await store.attempts(feed_id)
+    shown = missing if missing is not None else (await store.failures(feed_id)).missing
     revision, places = await store.placed(feed_id)
     rows = {row.id: row for row in await store.documents(feed_id) if row.rank is not None}
     documents = [rows[place.document] for place in places]
@@ -103,10 +111,13 @@ async def assemble(
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
+        is_walking=is_walking,
+        ending=None if ending is None else json.dumps(ending.as_dict()),
+        missing=missing,
         head=head.text,
         head_prefixes=head.prefixes,
         context=style.digest,
-        digest=_digest(head, segments, said=[state, feed.fetch_url, *map(_shown, attempts)]),
+        digest=_digest(head, segments, said=[state, feed.fetch_url, *map(_shown, shown)]),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),

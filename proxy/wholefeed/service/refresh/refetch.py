@@ -7,12 +7,12 @@ found = await refetch.run(wish)       # DocumentError: what is stored serves as 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from wholefeed.core.links.classify import Navigation, recall
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.reading_notes import DocumentTruncated
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, attempted
 from wholefeed.core.schedule.backoff import next_attempt_at
 from wholefeed.core.schedule.freshness import freshness_seconds, is_private
 from wholefeed.core.schedule.moves import Move, is_believed, note_move
@@ -28,10 +28,7 @@ from wholefeed.service.documents.shapes import arrival_from, arrival_of, new_doc
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription, settle_subscription
 from wholefeed.service.walk.workshop import Wish, Workshop
-from wholefeed.store.rows import Attempt, DocumentRow, FeedRow
-
-SUBSCRIPTION_ATTEMPT: Final = ""
-"""What the failure of the subscription document itself is noted under."""
+from wholefeed.store.rows import DocumentRow, FeedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +115,15 @@ class Refetch:
         earlier = self._attempts.get(SUBSCRIPTION_ATTEMPT)
         attempts = 1 + (earlier.attempts if earlier else 0)
         next_at = next_attempt(self._shop, error, attempts, is_subscription=True)
-        await self._store.put_attempt(
-            self._feed.id,
+        failure = attempted(
+            earlier,
             SUBSCRIPTION_ATTEMPT,
             reason=error.slug,
             status=error.publisher_status,
             next_at=next_at,
             now=now,
         )
-        await self._store.update_feed(self._feed.id, is_stale=True, fresh_until=next_at)
+        await self._store.note_refetch(self._feed.id, failure, is_stale=True, fresh_until=next_at)
 
     async def _confirm(self, fetched: Fetched, wish: Wish) -> None:
         """The publisher is there: freshness counts from now."""
@@ -139,16 +136,16 @@ class Refetch:
             default=freshness.default_seconds,
             maximum=freshness.maximum_seconds,
         )
-        await self._store.update_feed(
+        await self._store.note_refetch(
             self._feed.id,
+            None,
             is_stale=False,
             checked_at=now,
             fresh_until=now + fresh_for if wish.may_walk else now,
             is_private=is_private(fetched.headers),
         )
         await self._note_move(fetched, now)
-        if self._attempts.pop(SUBSCRIPTION_ATTEMPT, None) is not None:
-            await self._store.clear_attempt(self._feed.id, SUBSCRIPTION_ATTEMPT)
+        self._attempts.pop(SUBSCRIPTION_ATTEMPT, None)
         if self._row is not None and fetched.not_modified:
             await self._store.touch_document(self._row.id, checked_at=now)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,6 +17,7 @@ from typing import Final
 from wholefeed.core.links.classify import says_incremental
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import DocumentTruncated, ReadingNote
+from wholefeed.core.refresh.stored import Attempt, attempted
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.walk.drift import settle_path
 from wholefeed.core.walk.endings import End, Ending
@@ -29,7 +29,7 @@ from wholefeed.service.walk.following import Following, is_followed
 from wholefeed.service.walk.grounds import Progress, Walked
 from wholefeed.service.walk.pages import known_ascent
 from wholefeed.service.walk.workshop import Wish, Workshop
-from wholefeed.store.rows import Attempt, DocumentRow, FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow
 
 log = get_logger()
 
@@ -67,7 +67,8 @@ class Refresh:
             StoreError: What was fetched cannot be kept.
         """
         self._rows = await self._store.documents(self._feed.id)
-        self._attempts = {attempt.url: attempt for attempt in await self._store.attempts(self._feed.id)}
+        missing, failure = await self._store.failures(self._feed.id)
+        self._attempts = {attempt.url: attempt for attempt in (*missing, *filter(None, (failure,)))}
         current = await Refetch(self._shop, self._feed, self._rows, self._attempts).run(self._wish)
         self.is_confirmed = True
         is_reparsed = await reparse(self._store, self._feed.id, self._rows, now=self._shop.now())
@@ -146,7 +147,7 @@ class Refresh:
             self.is_waiting = False
         self._has_turn = True
         self.is_walking = True
-        await self._store.update_feed(self._feed.id, is_walking=True)
+        await self._store.begin_walk(self._feed.id, now=self._shop.now())
         log.info("walk.started", feed=self._feed.id)
 
     @asynccontextmanager
@@ -173,13 +174,10 @@ class Refresh:
     async def _settle(self, current: Current, walked: Walked, state: State) -> None:
         notes = (*current.notes, *walked.notes)
         await self._take_drift(current, walked, state)
-        await self._record_attempts(notes, walked)
+        missing = self._missing(notes, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
-        await self._publish(state, notes)
-        await self._store.update_feed(
-            self._feed.id, is_walking=False, ending=json.dumps(walked.ending.as_dict())
-        )
+        await self._publish(state, notes, ending=walked.ending, missing=missing)
         self.is_walking = False
 
     async def _take_drift(self, current: Current, walked: Walked, state: State) -> None:
@@ -206,37 +204,53 @@ class Refresh:
         listed = set(pages)
         return [row.id for row in rows if row.id in listed] != list(pages)
 
-    async def _record_attempts(self, notes: Sequence[Note], walked: Walked) -> None:
-        """Keep what makes the feed partial, each with the time of its next attempt (R14)."""
+    def _missing(self, notes: Sequence[Note], walked: Walked) -> list[Attempt]:
+        """Return what makes the feed partial, each with the time of its next attempt (R14)."""
         now = self._shop.now()
         missing = {note.url: note for note in notes if note.partial}
-        for url in self._attempts.keys() - missing.keys():
-            if self._attempts[url].reason == DocumentTruncated.slug and not walked.is_true_end:
-                continue  # the walk may not have come by: it is as it was
-            await self._store.clear_attempt(self._feed.id, url)
+        found: list[Attempt] = []
+        for url, attempt in self._attempts.items():
+            is_unseen = attempt.reason == DocumentTruncated.slug and not walked.is_true_end
+            if url not in missing and is_unseen:  # the walk may not have come by: it is as it was
+                found.append(attempt)
         for url, note in missing.items():
             earlier = self._attempts.get(url)
             failure = walked.failures.get(url)
             if earlier is not None and failure is None and earlier.waits(now):
-                continue  # not tried this time
+                found.append(earlier)  # not tried this time
+                continue
             retry = self._shop.config.freshness.retry_missing_seconds
             attempts = 1 + (earlier.attempts if earlier else 0)
-            await self._store.put_attempt(
-                self._feed.id,
-                url,
-                reason=failure.slug if failure else note.slug,
-                status=failure.publisher_status if failure else None,
-                next_at=next_attempt(self._shop, failure, attempts) if failure else now + retry,
-                now=now,
+            found.append(
+                attempted(
+                    earlier,
+                    url,
+                    reason=failure.slug if failure else note.slug,
+                    status=failure.publisher_status if failure else None,
+                    next_at=next_attempt(self._shop, failure, attempts) if failure else now + retry,
+                    now=now,
+                )
             )
+        return found
 
-    async def _publish(self, state: State, notes: Sequence[Note]) -> None:
+    async def _publish(
+        self,
+        state: State,
+        notes: Sequence[Note],
+        *,
+        ending: Ending | None = None,
+        missing: Sequence[Attempt] | None = None,
+    ) -> None:
+        """Publish what is stored; with an ending and what is missing, no walk goes on behind it."""
         said = [note.as_dict() for note in notes if not isinstance(note, ReadingNote)]
         async with self._writing:
             feed = await assemble(
                 self._store,
                 self._feed.id,
                 state=state,
+                is_walking=self.is_walking and ending is None,
+                ending=ending,
+                missing=missing,
                 notes=said,
                 now=self._shop.now(),
                 large=self._shop.source.large,

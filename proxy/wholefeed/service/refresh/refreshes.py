@@ -1,7 +1,7 @@
 """The refreshes under way, at most one a feed, and what can be told of them meanwhile.
 
 flight = refreshes.join(feed, Wish())     # joins the one under way, else begins one
-refreshes.state(feed)                     # loading while its walk may add documents
+refreshes.walking(feed.id)                # the refresh whose walk may still add documents
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Refreshes:
             return False
         left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
         is_fresh = 0 < left_seconds <= self._shop.longest_seconds
-        is_whole = feed.state is not State.LOADING and feed.revision == feed.published_revision
+        is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and (is_whole or feed.is_stale))
 
     def is_resting(self, feed_id: int) -> bool:
@@ -110,10 +110,6 @@ class Refreshes:
         """Return the refresh whose walk may still add documents to the feed."""
         running = self._running.get(feed_id)
         return running if running is not None and running.is_walking else None
-
-    def state(self, feed: FeedRow) -> State:
-        """Return what the feed is at this moment."""
-        return State.LOADING if self.walking(feed.id) is not None else feed.state
 
     async def _run(self, feed: FeedRow, wish: Wish) -> None:
         """Refresh, and once more for each wish that came meanwhile."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from wholefeed.config.tables import Config
 from wholefeed.core.notes import NewerNotOlder, Note
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule.revalidation import is_due
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.text.urls import document_key
@@ -16,13 +17,13 @@ from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.limits import WalkLimits
 from wholefeed.core.walk.trails import Trail
 from wholefeed.core.walk.walk import Walk
-from wholefeed.service.refresh.refetch import SUBSCRIPTION_ATTEMPT, Current
+from wholefeed.service.refresh.refetch import Current
 from wholefeed.service.walk.driver import WalkDriver
 from wholefeed.service.walk.grounds import Grounds, Progress, Walked
 from wholefeed.service.walk.page_driver import PageDriver
 from wholefeed.service.walk.pages import known_ascent, walk_pages
 from wholefeed.service.walk.workshop import Wish, Workshop
-from wholefeed.store.rows import Attempt, DocumentRow, FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow
 
 _RANKS_PER_WALK: Final = 1 << 20
 """New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import DocumentTruncated
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.endings import OLDEST, Ending
 from wholefeed.errors import DocumentError
-from wholefeed.store.rows import Attempt, DocumentRow
+from wholefeed.store.rows import DocumentRow
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Feeds, their other names, and the attempts that failed."""
+"""Feeds and their other names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import aiosqlite
 
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.rows import Attempt, FeedRow, feed_row
+from wholefeed.store.rows import FeedRow, feed_row
 from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, run
 
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
@@ -37,20 +37,15 @@ _RETIRE_ALL: Final = """
     UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
 """
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
-
-_PUT_ATTEMPT: Final = """
-    INSERT INTO attempt (feed, url, reason, status, attempts, first_at, last_at, next_at)
-    VALUES (:feed, :url, :reason, :status, 1, :now, :now, :next_at)
-    ON CONFLICT (feed, url) DO UPDATE SET
-        reason = excluded.reason, status = excluded.status, attempts = attempts + 1,
-        last_at = excluded.last_at, next_at = excluded.next_at
-    RETURNING url, reason, status, attempts, first_at, last_at, next_at
+_BEGIN_WALK: Final = """
+    UPDATE feed SET
+        is_walking = 1,
+        modified_at = CASE  -- the body no longer says that it is complete, nor what is missing
+            WHEN NOT is_walking AND state <> 'loading' THEN max(:now, modified_at + 1)
+            ELSE modified_at
+        END
+    WHERE id = :feed
 """
-_ATTEMPTS: Final = """
-    SELECT url, reason, status, attempts, first_at, last_at, next_at
-    FROM attempt WHERE feed = :feed ORDER BY first_at, url
-"""
-_CLEAR_ATTEMPTS: Final = "DELETE FROM attempt WHERE feed = :feed AND (:url IS NULL OR url = :url)"
 
 
 async def find_by_url(db: aiosqlite.Connection, url: str) -> FeedRow | None:
@@ -114,6 +109,12 @@ async def update(db: aiosqlite.Connection, feed: int, changes: Mapping[str, Any]
     return await require(db, feed)
 
 
+async def begin_walk(db: aiosqlite.Connection, feed: int, now: float) -> None:
+    """Note that a walk may add documents from now on."""
+    await require(db, feed)
+    await run(db, _BEGIN_WALK, {"feed": feed, "now": now})
+
+
 async def body_bytes(db: aiosqlite.Connection, feed: int) -> int:
     """Return what the bodies of a feed's documents come to, decoded."""
     return int(await fetch_value(db, _BYTES, {"feed": feed}))
@@ -123,31 +124,3 @@ async def forget(db: aiosqlite.Connection, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
     await run(db, _RETIRE_ALL, {"feed": feed, "now": now})
     return await run(db, _FORGET, {"feed": feed}) > 0
-
-
-async def put_attempt(
-    db: aiosqlite.Connection,
-    feed: int,
-    url: str,
-    *,
-    reason: str,
-    status: int | None,
-    next_at: float,
-    now: float,
-) -> Attempt:
-    """Note a failure: it counts up, and the first one's time stays."""
-    await require(db, feed)
-    values = {"feed": feed, "url": url, "reason": reason, "status": status, "next_at": next_at, "now": now}
-    row = await fetch_one(db, _PUT_ATTEMPT, values)
-    assert row is not None
-    return Attempt(**dict(row))
-
-
-async def clear_attempts(db: aiosqlite.Connection, feed: int, url: str | None) -> None:
-    """Forget the failures of one URL, or of all of a feed."""
-    await run(db, _CLEAR_ATTEMPTS, {"feed": feed, "url": url})
-
-
-async def list_attempts(db: aiosqlite.Connection, feed: int) -> list[Attempt]:
-    """Return the failures of a feed, oldest first."""
-    return [Attempt(**dict(row)) for row in await fetch_all(db, _ATTEMPTS, {"feed": feed})]

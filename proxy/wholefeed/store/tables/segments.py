@@ -12,6 +12,7 @@ from wholefeed.core.compose.segmenting import Placed
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
 
@@ -65,10 +66,10 @@ _PUBLISH: Final = """
         parser_version = :parser_version, version = :version, published_revision = revision,
         modified_at = CASE
             WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
-            WHEN digest IS NOT :digest THEN max(:now, modified_at + 1)
+            WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
             ELSE modified_at
         END,
-        digest = :digest
+        digest = :digest, is_walking = :is_walking, ending = coalesce(:ending, ending)
     WHERE id = :feed
 """
 _SWEEP: Final = """
@@ -88,10 +89,11 @@ async def placed(db: aiosqlite.Connection, feed: int) -> tuple[int, list[Placed]
 
 
 async def snapshot(db: aiosqlite.Connection, feed: int) -> Snapshot:
-    """Return a feed with its segments."""
+    """Return a feed with its segments and with what is missing of it."""
     row = await require(db, feed)
     rows = await fetch_all(db, _OF_FEED, {"feed": feed})
-    return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows))
+    missing = (await failures.read(db, feed)).missing
+    return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
 
 
 async def block(db: aiosqlite.Connection, segment: int) -> bytes:
@@ -139,8 +141,12 @@ async def publish(
         "text_bytes",
         "notes",
         "version",
+        "is_walking",
+        "ending",
     )
     values = {name: getattr(publication, name) for name in (*names, "parser_version")}
+    if publication.missing is not None:
+        await failures.replace_missing(db, feed, publication.missing)
     await run(db, _PUBLISH, {**values, "feed": feed, "now": now})
     return await require(db, feed)
 

@@ -1,0 +1,1 @@
+"""What a refresh does next, told what is stored and what came."""

@@ -1,0 +1,136 @@
+"""What the store tells of a feed, as far as the decisions about it need it.
+
+The store's rows extend these, so that what is decided here needs no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.walk.chain import Arrival
+
+SUBSCRIPTION_ATTEMPT: Final = ""
+"""The URL under which the failure of the subscription document itself is noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFeed:
+    """A feed: where it comes from, and what it was when it was published last."""
+
+    id: int
+    url: str
+    """The canonical key."""
+    fetch_url: str
+    moved_to: str | None
+    """Where permanent redirects have led of late, `moved_times` in a row since `moved_since`."""
+    moved_since: float | None
+    moved_times: int
+    family: Family
+    kind: Kind
+    state: State
+    """As published; `visible_state` tells what whoever asks gets to see."""
+    is_walking: bool
+    """Whether a walk has begun to use the network and has not ended: it may still add documents."""
+    revision: int
+    """Counts the changes of documents and live entries; a plan names the one it was made from."""
+    published_revision: int
+    """The one that was published last; another than `revision`: something is not to be seen yet."""
+    notes: str
+    """JSON, as the service wrote it."""
+    digest: bytes | None
+    """Of what was published; None until something is."""
+
+    @property
+    def visible_state(self) -> State:
+        """What the feed is at this moment, for whoever asks and by whatever way (R16).
+
+        A walk that was cut off, by a kill or a full disk, is taken up again and may still add documents. A
+        mere refetch of the subscription document adds none: it keeps the state.
+        """
+        return State.LOADING if self.is_walking else self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A stored document, without its body and entries."""
+
+    id: int
+    url: str
+    final_url: str
+    role: Role
+    rank: int | None
+    """Ascending in output order among the documents of its role; None: detached."""
+    detached_at: float | None
+    family: Family
+    site_id: str
+    links: Mapping[str, str]
+    is_marked: bool
+    is_settled: bool
+    is_uncacheable: bool
+    brought_news: bool
+    digest: bytes
+    etag: str | None
+    last_modified: str | None
+    checked_at: float
+    parser_version: int
+    body_bytes: int
+    entries: int
+
+    def as_arrival(self) -> Arrival:
+        """Describe it to a walk."""
+        return Arrival(
+            url=self.url,
+            final_url=self.final_url,
+            family=self.family,
+            site_id=self.site_id,
+            links=self.links,
+            digest=self.digest,
+            body_bytes=self.body_bytes,
+            entries=self.entries,
+            keys=None,
+            news=self.brought_news,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A document that could not be had, and when to try again."""
+
+    url: str
+    reason: str
+    status: int | None
+    attempts: int
+    first_at: float
+    last_at: float
+    next_at: float
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is the subscription document's: the feed is stale, and nothing of it is missing."""
+        return self.url == SUBSCRIPTION_ATTEMPT
+
+    def waits(self, now: float) -> bool:
+        """Whether its time has not come; more than a day ahead it comes from a clock that was wrong."""
+        return 0 < self.next_at - now <= DAY_SECONDS
+
+
+def attempted(
+    earlier: Attempt | None, url: str, *, reason: str, status: int | None, next_at: float, now: float
+) -> Attempt:
+    """Return what is known of a document that could not be had this time either.
+
+    Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
+    """
+    return Attempt(
+        url=url,
+        reason=reason,
+        status=status,
+        attempts=1 + (earlier.attempts if earlier else 0),
+        first_at=earlier.first_at if earlier else now,
+        last_at=now,
+        next_at=next_at,
+    )

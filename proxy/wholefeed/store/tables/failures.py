@@ -1,0 +1,59 @@
+"""What could not be had of a feed: its archive documents or pages, and the subscription document itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import aiosqlite
+
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.store.rows import Failures, Overview
+from wholefeed.store.sqlite.connection import fetch_all, run
+from wholefeed.store.tables import feeds
+
+_READ: Final = """
+    SELECT url, reason, status, attempts, first_at, last_at, next_at
+    FROM attempt WHERE feed = :feed ORDER BY first_at, url
+"""
+_CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
+_CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
+_PUT: Final = """
+    INSERT INTO attempt (feed, url, reason, status, attempts, first_at, last_at, next_at)
+    VALUES (:feed, :url, :reason, :status, :attempts, :first_at, :last_at, :next_at)
+"""
+
+
+async def read(db: aiosqlite.Connection, feed: int) -> Failures:
+    """Return what could not be had of a feed."""
+    attempts = [Attempt(**dict(row)) for row in await fetch_all(db, _READ, {"feed": feed})]
+    return Failures(
+        missing=tuple(each for each in attempts if not each.is_subscription),
+        subscription=next((each for each in attempts if each.is_subscription), None),
+    )
+
+
+async def replace_missing(db: aiosqlite.Connection, feed: int, missing: Iterable[Attempt]) -> None:
+    """Let these be all that is missing of a feed."""
+    await run(db, _CLEAR_MISSING, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    for attempt in missing:
+        assert not attempt.is_subscription, "that is no part of a publication"
+        await run(db, _PUT, {"feed": feed, **asdict(attempt)})
+
+
+async def note_refetch(
+    db: aiosqlite.Connection, feed: int, failure: Attempt | None, changes: Mapping[str, Any]
+) -> None:
+    """Note that the subscription document could not be had, None: that it could; and set columns."""
+    await feeds.require(db, feed)
+    await run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    if failure is not None:
+        assert failure.is_subscription, "a part that is missing is published"
+        await run(db, _PUT, {"feed": feed, **asdict(failure)})
+    await feeds.update(db, feed, changes)
+
+
+async def overview(db: aiosqlite.Connection, feed: int) -> Overview:
+    """Return what is known of a feed beside its documents."""
+    return Overview(await feeds.require(db, feed), await read(db, feed), await feeds.body_bytes(db, feed))

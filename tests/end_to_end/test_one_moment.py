@@ -1,0 +1,141 @@
+"""What is told of a feed is told the same everywhere, and is always of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.feeds import an_item, atom, publish_chain
+from tests.origin import Origin
+from tests.running import Clock, Proxy, a_config, running
+from wholefeed.errors import StoreError
+from wholefeed.store.rows import Snapshot
+
+
+async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
+    """Ask for the state by each way there is: /feed, /status and /feeds."""
+    reply = await proxy.get(url, wait="0.1")
+    status = await proxy.status(url)
+    async with proxy.client.get("/feeds") as response:
+        (listed,) = await response.json()
+    return reply.state, status["state"], listed["state"]
+
+
+def add_archive(origin: Origin, number: int) -> None:
+    """Let the subscription document of `publish_chain` link to one more archive document."""
+    link = f"/archive/{number}"
+    origin.publish("/feed", atom(an_item("newest", 900), prev_archive=link))
+    older = f"/archive/{number - 1}"
+    origin.publish(link, atom(an_item(f"new-{number}", 800), archive=True, prev_archive=older))
+
+
+async def test_a_walk_that_was_cut_off_is_loading_wherever_one_asks(tmp_path: Path, origin: Origin) -> None:
+    """R16: after a restart in the middle of a walk, while the publisher hangs: it may still add documents."""
+    publish_chain(origin, archives=2)
+    url, clock = origin.url("/feed"), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        assert (await proxy.whole(url)).state == "complete"
+        add_archive(origin, 3)
+        clock.advance(4000)
+        with origin.held("/archive/3") as gate:
+            await proxy.get(url, wait="0.1")
+            await gate.reached()
+            assert await states(proxy, url) == ("loading",) * 3
+            await proxy.service.close()
+
+    with origin.held("/feed") as gate:
+        async with running(a_config(tmp_path), clock) as proxy:
+            await gate.reached()
+            assert await states(proxy, url) == ("loading",) * 3
+            gate.release()
+            await proxy.settled()
+            assert await states(proxy, url) == ("complete",) * 3
+
+
+async def test_a_mere_refetch_keeps_the_state_wherever_one_asks(proxy: Proxy, origin: Origin) -> None:
+    """R16: that the subscription document is being asked for adds no documents."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    proxy.clock.advance(4000)
+    with origin.held("/feed"):
+        assert await states(proxy, url) == ("complete",) * 3
+
+
+async def test_what_is_missing_is_of_the_publication_that_is_sent(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: a feed that heals while it is being read is told as it was: `partial` with what was missing."""
+    publish_chain(origin, archives=3)
+    origin.remove("/archive/2")
+    url = origin.url("/feed")
+    assert (await proxy.whole(url)).reconstruction.startswith("partial;documents=2;entries=")
+    origin.publish("/archive/2", atom(an_item("healed", 2), archive=True))
+    read = proxy.store.snapshot
+    has_healed: list[bool] = []
+
+    @asynccontextmanager
+    async def read_and_let_heal(feed_id: int) -> AsyncIterator[Snapshot]:
+        async with read(feed_id) as snapshot:
+            if not has_healed:
+                has_healed.append(True)
+                await proxy.service.refresh(url)
+                await proxy.settled()
+            yield snapshot
+
+    monkeypatch.setattr(proxy.store, "snapshot", read_and_let_heal)
+
+    async with proxy.service.answer(url, wait_seconds=1.0) as told:
+        assert (told.state, len(told.missing)) == ("partial", 1)
+    async with proxy.service.answer(url, wait_seconds=1.0) as told:
+        assert (told.state, len(told.missing)) == ("complete", 0)
+
+
+async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: a refresh that cannot publish leaves nothing of what it found missing to be told."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    before = await proxy.whole(url)
+    add_archive(origin, 4)  # 4 links to 3, which is not there
+    publish = proxy.store.publish
+
+    async def fail_at_the_end(feed_id: int, publication: Any, **rest: Any) -> Any:
+        if publication.state != "loading":
+            raise StoreError("the disk is on fire")
+        return await publish(feed_id, publication, **rest)
+
+    monkeypatch.setattr(proxy.store, "publish", fail_at_the_end)
+    await proxy.refreshed(url)
+    status = await proxy.status(url)
+    assert (status["state"], status["missing"]) == ("loading", [])
+    assert status["entries"] == int(before.reconstruction.split(";")[2].removeprefix("entries="))
+
+    monkeypatch.undo()
+    reply = await proxy.refreshed(url)
+    assert reply.reconstruction.startswith("partial;documents=4;")
+    assert [each["attempts"] for each in (await proxy.status(url))["missing"]] == [1]
+
+
+async def test_last_modified_moves_when_a_walk_begins_and_when_it_ends(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 8.8.2: a body that no longer says `complete` is another one, and so is the one after it."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    first = await proxy.whole(url)
+    add_archive(origin, 3)
+    proxy.clock.advance(4000)
+    since = {"If-Modified-Since": first.headers["Last-Modified"]}
+    with origin.held("/archive/3") as gate:
+        await proxy.get(url, wait="0.1")
+        await gate.reached()
+        loading = await proxy.get(url, wait="0.1", headers=since)
+        assert (loading.status, loading.state) == (200, "loading")
+    await proxy.settled()
+    since = {"If-Modified-Since": loading.headers["Last-Modified"]}
+    last = await proxy.get(url, headers=since)
+    assert (last.status, last.state) == (200, "complete")
