@@ -32,17 +32,18 @@ from benchmarks.support.in_memory import BASE, URL, InMemoryFetcher, obtain, sou
 from benchmarks.support.report import Table, begin, expect, seconds
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.deflate import inflate
+from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import documents_to_remember
 from wholefeed.service.documents.shapes import new_document
 from wholefeed.service.documents.source import Source
+from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.refresh import Refresh
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
-from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
@@ -157,7 +158,7 @@ async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> 
     await migrate_file(path)
     async with Store.open(path) as store:
         fetcher = InMemoryFetcher(chain)
-        shop = Workshop(
+        context = RefreshContext(
             store=store,
             source=source_of(fetcher),
             config=Config(),
@@ -165,13 +166,13 @@ async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> 
             now=time.time,
             walks=WalkTurns(in_all=1, per_site=1),
         )
-        feed, first_seconds = await first_request(shop, chain)
+        feed, first_seconds = await first_request(context, chain)
         table.row("service: first request", "", "", as_shown([first_seconds]))
         times: list[float] = []
         for _ in range(runs):
             fetcher.add_entry()
             began = time.perf_counter()
-            await Refresh(shop, feed, Wish(is_forced=True)).run()
+            await Refresh(context, feed, RefreshRequest(is_forced=True)).run()
             times.append(time.perf_counter() - began)
             feed = await stored(store, feed)
         expect("entries", feed.entries, chain.total_entries + runs)
@@ -180,16 +181,16 @@ async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> 
     table.row(f"service: refresh, {runs} times", "", "", as_shown(times), ratio, seconds(times))
 
 
-async def first_request(shop: Workshop, chain: Chain) -> tuple[FeedRow, float]:
+async def first_request(context: RefreshContext, chain: Chain) -> tuple[FeedRow, float]:
     """Ask for the feed, which nothing is known of; return it with the seconds it took."""
-    service = FeedService(shop)
+    service = FeedService(context)
     began = time.perf_counter()
     async with service.answer(URL, wait_seconds=_WAIT_SECONDS) as reconstruction:
         took = time.perf_counter() - began
         expect("state", str(reconstruction.state), str(State.COMPLETE))
         expect("entries", reconstruction.feed.entries, chain.total_entries)
     await service.close()
-    return await stored(shop.store, reconstruction.feed), took
+    return await stored(context.store, reconstruction.feed), took
 
 
 async def stored(store: Store, feed: FeedRow) -> FeedRow:

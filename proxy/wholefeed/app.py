@@ -24,9 +24,9 @@ from wholefeed.server.clients import TrustedProxies
 from wholefeed.server.connections import Connections, allow_open_files, reaping
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.documents.source import Source
+from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
-from wholefeed.service.walk.workshop import Workshop
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
@@ -127,7 +127,7 @@ async def open_service(
         store = await stack.enter_async_context(Store.open(Path(config.store.path)))
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
         service = FeedService(
-            Workshop(
+            RefreshContext(
                 store=store,
                 source=Source(fetcher, xml_depth=config.limits.xml_depth),
                 config=config,

@@ -30,8 +30,8 @@ from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Family, Role
 from wholefeed.core.text.urls import resolve
 from wholefeed.errors import InvalidUrlError, RunningLoopError
-from wholefeed.service.answers import Reconstruction
 from wholefeed.service.documents.shapes import document_from
+from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.web.answer.answer import Representation, prepare, slices

@@ -36,7 +36,7 @@ async def walk(proxy: Proxy, url: str) -> None:
     """Wait for the refresh of the feed; cancelling this cancels the refresh itself, as closing does."""
     await proxy.service.refresh(url, is_full=True)
     feed = await proxy.store.feed_by_url(url)
-    refreshes = proxy.service._refreshes  # noqa: SLF001 - no public call cancels a refresh and lets all go on
+    refreshes = proxy.service._running  # noqa: SLF001 - no public call cancels a refresh and lets all go on
     flight = refreshes.running(feed.id) if feed is not None else None
     if flight is not None:
         await flight

@@ -19,8 +19,7 @@ from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StorageFullError, StoreError
 from wholefeed.service.polling import MAX_POLLS
-from wholefeed.service.refresh.refetch import Refetch
-from wholefeed.service.refresh.refreshes import Refreshes
+from wholefeed.service.refresh.running import Running
 from wholefeed.service.walk.turns import WalkTurns
 
 STALE_SECONDS = 1000.0
@@ -164,7 +163,7 @@ async def test_no_poll_begins_while_readers_walks_wait(
         await proxy.whole(origin.url("/feed"))
         origin.forget_requests()
         with monkeypatch.context() as crowded:
-            crowded.setattr(Refreshes, "waiting", 1)
+            crowded.setattr(Running, "waiting", 1)
             proxy.clock.advance(STALE_SECONDS)
             await asyncio.sleep(LOOKS_SECONDS)
             assert origin.requests == []
@@ -377,13 +376,12 @@ async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
         await proxy.whole(origin.url("/a"))
         origin.forget_requests()
 
-        async def fails(self: Refetch, _: object) -> None:
-            await self._fetch()
+        async def fails(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
         with capture_logs() as lines:
             with monkeypatch.context() as broken:
-                broken.setattr(Refetch, "run", fails)
+                broken.setattr(proxy.store, "note_refetch", fails)
                 proxy.clock.advance(STALE_SECONDS)
                 await until(lambda: any(line["event"] == "refresh.failed" for line in lines))
             await asyncio.sleep(LOOKS_SECONDS)

@@ -14,7 +14,7 @@ from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.loggers import get_logger
-from wholefeed.service.walk.workshop import Workshop
+from wholefeed.service.refresh.context import RefreshContext
 
 log = get_logger()
 
@@ -31,13 +31,13 @@ class Housekeeping:
     """Belongs to one service.
 
     Args:
-        workshop: What to work with.
+        context: What to work with.
         is_refreshing: Whether a refresh of the feed is under way.
     """
 
-    def __init__(self, workshop: Workshop, *, is_refreshing: Callable[[int], bool]) -> None:
-        self._shop = workshop
-        self._upkeep = workshop.store.upkeep
+    def __init__(self, context: RefreshContext, *, is_refreshing: Callable[[int], bool]) -> None:
+        self._context = context
+        self._upkeep = context.store.upkeep
         self._is_refreshing = is_refreshing
         self._has_grown = asyncio.Event()
 
@@ -52,7 +52,7 @@ class Housekeeping:
             try:
                 if time.monotonic() >= purge_at:
                     purge_at = time.monotonic() + PURGE_SECONDS
-                    await self._upkeep.purge(now=self._shop.now())
+                    await self._upkeep.purge(now=self._context.now())
                 has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
                 log.warning("store.unpurged", reason=str(exc))
@@ -70,7 +70,7 @@ class Housekeeping:
             StoreError: The database failed.
             OverloadedError: The database stayed busy, or the store is being closed.
         """
-        max_bytes = self._shop.config.store.max_bytes
+        max_bytes = self._context.config.store.max_bytes
         if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
             return True
         is_all_gone = True
@@ -78,11 +78,11 @@ class Housekeeping:
             used_bytes = await self._upkeep.used_bytes()
             if used_bytes <= max_bytes:
                 return True
-            is_wanted = abs(self._shop.now() - asked_at) < _JUST_NOW_SECONDS
+            is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
             if is_wanted or self._is_refreshing(feed_id) or self._upkeep.is_being_sent(feed_id):
                 is_all_gone = False
                 continue
-            await self._shop.store.forget(feed_id, now=self._shop.now())
+            await self._context.store.forget(feed_id, now=self._context.now())
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
         return is_all_gone
 

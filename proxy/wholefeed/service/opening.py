@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import DocumentError, OverloadedError
 from wholefeed.service.documents.subscription import Subscription, find_subscription
+from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
-from wholefeed.service.refresh.refreshes import Refreshes
+from wholefeed.service.refresh.running import Running
 from wholefeed.service.unopened import Unopened
-from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import FeedRow
 
 MAX_WAITING_WALKS: Final = 64
@@ -29,12 +30,12 @@ Opened = tuple[int, asyncio.Task[None]]
 class Openings:
     """Belongs to one service; ends with `close`."""
 
-    def __init__(self, workshop: Workshop, refreshes: Refreshes) -> None:
-        self._shop = workshop
-        self._store = workshop.store
-        self._refreshes = refreshes
+    def __init__(self, context: RefreshContext, running: Running) -> None:
+        self._context = context
+        self._store = context.store
+        self._running = running
         self._flights: Flights[str, Opened] = Flights()
-        self._unopened = Unopened(workshop.now)
+        self._unopened = Unopened(context.now)
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -56,13 +57,13 @@ class Openings:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = await self._store.feed_by_url(url)
         if known is not None:
-            return known.id, self._refreshes.join(known, Wish(may_walk=may_walk))
+            return known.id, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
-        waiting_at_site = self._refreshes.waiting_at(self._shop.site_of(url))
-        if self._refreshes.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
+        waiting_at_site = self._running.waiting_at(self._context.site_of(url))
+        if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
         try:
-            found = await find_subscription(self._shop.source, url)
+            found = await find_subscription(self._context.source, url)
         except DocumentError as exc:
             self._unopened.remember(url, exc)
             raise
@@ -70,7 +71,7 @@ class Openings:
         feed = await self._store.feed_by_url(key) or await self._create(key, found)
         if url != key:
             await self._store.add_alias(url, feed.id)
-        return feed.id, self._refreshes.join(feed, Wish(found=found, may_walk=may_walk))
+        return feed.id, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
     async def _create(self, key: str, found: Subscription) -> FeedRow:
         return await self._store.create_feed(
@@ -78,5 +79,5 @@ class Openings:
             fetch_url=key,
             family=found.obtained.document.family,
             kind=found.obtained.navigation.kind,
-            now=self._shop.now(),
+            now=self._context.now(),
         )

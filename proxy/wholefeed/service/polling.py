@@ -1,6 +1,6 @@
 """Known feeds refreshed unasked, so that nothing is missed between two visits of a reader (rule R7).
 
-    await Polling(workshop, refreshes).run()      # until it is cancelled
+    await Polling(context, running).run()      # until it is cancelled
 
 At each turn the feed that has been due longest is polled, if its host is not being polled and has not asked
 to be left alone; then the loop pauses, so that polls are spread evenly. A poll is an ordinary refresh: it
@@ -17,11 +17,12 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
+from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.schedule.polling import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.refresh.refreshes import REST_SECONDS, Refreshes
-from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.service.refresh.context import RefreshContext
+from wholefeed.service.refresh.running import REST_SECONDS, Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.outlook import Outlook
 
@@ -38,13 +39,13 @@ class Polling:
     """Belongs to one service; `run` is called once."""
 
     def __init__(
-        self, workshop: Workshop, refreshes: Refreshes, *, jitter: Callable[[], float] = random.random
+        self, context: RefreshContext, running: Running, *, jitter: Callable[[], float] = random.random
     ) -> None:
-        self._shop = workshop
-        self._refreshes = refreshes
+        self._context = context
+        self._running = running
         self._jitter = jitter
-        self._interval_seconds = workshop.config.history.poll_seconds
-        self._most = max(1, min(MAX_POLLS, workshop.config.fetch.concurrency // 4))
+        self._interval_seconds = context.config.history.poll_seconds
+        self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
         self._outlook = Outlook(feeds=0, due=(), next_at=None)
         self._waiting: dict[int, str] = {}
         """Of the last outlook: feed and URL, due longest first."""
@@ -71,7 +72,7 @@ class Polling:
         if self._is_unkept:
             self._is_unkept = False
             return REST_SECONDS
-        if len(self._hosts) >= self._most or self._refreshes.waiting:
+        if len(self._hosts) >= self._most or self._running.waiting:
             return self._pause_seconds()
         feed = await self._next()
         if feed is None:
@@ -81,32 +82,32 @@ class Polling:
             host = _host(feed.fetch_url)
             self._hosts.add(host)
             self._set_aside.pop(feed.id, None)
-            flight = self._refreshes.join(feed, Wish(is_polled=True))
+            flight = self._running.join(feed, RefreshRequest(is_polled=True))
             polls.create_task(self._attend(feed.id, host, flight))
         elif not self._waiting and self._outlook.next_at is not None:
-            idle_seconds = self._outlook.next_at - self._shop.now()
+            idle_seconds = self._outlook.next_at - self._context.now()
             return min(max(idle_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         return self._pause_seconds()
 
     async def _look(self) -> None:
-        self._outlook = await self._shop.store.outlook(self._times())
+        self._outlook = await self._context.store.outlook(self._times())
         self._waiting = dict(self._outlook.due)
 
     async def _next(self) -> FeedRow | None:
         """Take the first feed that may be polled now; those whose host is taken keep their places."""
         for feed_id, url in list(self._waiting.items()):
             host = _host(url)
-            if host in self._hosts or self._shop.source.blocked_seconds(host) > 0:
+            if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
                 continue
             del self._waiting[feed_id]
-            feed = await self._shop.store.feed(feed_id)
+            feed = await self._context.store.feed(feed_id)
             if feed is not None and self._may_poll(feed):
                 return feed
         return None
 
     def _may_poll(self, feed: FeedRow) -> bool:
         """Whether a feed is due still, and nobody else sees to it."""
-        if self._refreshes.running(feed.id) is not None or self._refreshes.is_resting(feed.id):
+        if self._running.running(feed.id) is not None or self._running.is_resting(feed.id):
             return False
         if time.monotonic() < self._set_aside.get(feed.id, 0.0):
             return False
@@ -115,8 +116,8 @@ class Polling:
         return due_at <= times.now
 
     def _times(self) -> Times:
-        shop = self._shop
-        return Times(shop.now(), self._interval_seconds, shop.longest_seconds)
+        context = self._context
+        return Times(context.now(), self._interval_seconds, context.longest_seconds)
 
     async def _attend(self, feed_id: int, host: str, flight: asyncio.Task[None]) -> None:
         """Wait for the end of a poll, never cancelling it, and tell of it."""

@@ -1,6 +1,6 @@
 """One feed: what to serve now, refresh, single flight, and the walks that go on in the background.
 
-    service = FeedService(workshop)
+    service = FeedService(context)
     async with service.answer(url, wait_seconds=8.0) as reconstruction:
         ...                       # its segments stay readable in here
 
@@ -16,15 +16,16 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
+from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
-from wholefeed.service.answers import Reconstruction, Status
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.opening import Openings
 from wholefeed.service.polling import Polling
-from wholefeed.service.refresh.refreshes import Refreshes
-from wholefeed.service.walk.workshop import Wish, Workshop
+from wholefeed.service.refresh.context import RefreshContext
+from wholefeed.service.refresh.running import Running
+from wholefeed.service.results import Reconstruction, Status
 from wholefeed.store.rows import FeedRow
 
 log = get_logger()
@@ -36,27 +37,27 @@ ASKED_PRECISION_SECONDS: Final = 3600.0
 class FeedService:
     """All feeds of one store."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._shop = workshop
-        self._store = workshop.store
-        self._house = Housekeeping(workshop, is_refreshing=self._is_refreshing)
-        self._refreshes = Refreshes(workshop, on_end=self._house.note_growth)
-        self._openings = Openings(workshop, self._refreshes)
+    def __init__(self, context: RefreshContext) -> None:
+        self._context = context
+        self._store = context.store
+        self._house = Housekeeping(context, is_refreshing=self._is_refreshing)
+        self._running = Running(context, on_end=self._house.note_growth)
+        self._openings = Openings(context, self._running)
         self._stopping = asyncio.Event()
 
     def now(self) -> float:
         """Return the time that freshness is counted by, in epoch seconds."""
-        return self._shop.now()
+        return self._context.now()
 
     @property
     def is_busy(self) -> bool:
         """Whether anything is being fetched or walked."""
-        return len(self._openings) + len(self._refreshes) > 0
+        return len(self._openings) + len(self._running) > 0
 
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
         for feed in await self._store.unfinished_feeds():
-            _ = self._refreshes.join(feed, Wish())
+            _ = self._running.join(feed, RefreshRequest())
 
     async def keep_house(self) -> None:
         """Delete what is old and evict what is too much; runs until it is cancelled."""
@@ -68,8 +69,8 @@ class FeedService:
 
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
-        if self._shop.config.history.poll_seconds:
-            await Polling(self._shop, self._refreshes).run()
+        if self._context.config.history.poll_seconds:
+            await Polling(self._context, self._running).run()
 
     def stop_waiting(self) -> None:
         """Let every request that waits for a publisher go on with what there is."""
@@ -79,7 +80,7 @@ class FeedService:
         """Stop what is under way; unfinished walks are taken up at the next start."""
         self.stop_waiting()
         await self._openings.close()
-        await self._refreshes.close()
+        await self._running.close()
 
     # What is served
 
@@ -141,11 +142,10 @@ class FeedService:
 
     async def _status(self, feed_id: int) -> Status:
         overview = await self._store.overview(feed_id)
-        walking = self._refreshes.walking(feed_id)
-        progress = walking.progress if walking is not None else None
+        progress = self._running.progress(feed_id)
         return Status(
             overview=overview,
-            is_refreshing=self._refreshes.running(feed_id) is not None,
+            is_refreshing=self._running.running(feed_id) is not None,
             progress_documents=progress.documents if progress else overview.feed.documents,
             progress_entries=progress.entries if progress else overview.feed.entries,
             progress_fetched=progress.fetched if progress else 0,
@@ -158,7 +158,7 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         feed = await self._known(url)
-        _ = self._refreshes.join(feed, Wish(is_forced=True, is_full=is_full))
+        _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
         return await self._status(feed.id)
 
     async def forget(self, url: str) -> None:
@@ -168,7 +168,7 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         feed = await self._known(url)
-        await self._refreshes.cancel(feed.id)
+        await self._running.cancel(feed.id)
         await self._store.forget(feed.id, now=self.now())
         log.info("feed.forgotten", feed=feed.id)
 
@@ -210,7 +210,7 @@ class FeedService:
         feed_id, flight = opening.result()
         feed = await self._store.feed(feed_id)
         if feed is not None and may_walk and not flight.done():
-            _ = self._refreshes.join(feed, Wish())  # whoever opened it may have wanted the head alone
+            _ = self._running.join(feed, RefreshRequest())  # whoever opened it may have wanted the head alone
         await self._wait(flight, deadline)
         feed = await self._store.feed(feed_id)
         if feed is None or flight.cancelled():
@@ -221,12 +221,12 @@ class FeedService:
 
     async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
         """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
-        is_due = self._refreshes.is_due(feed)
-        if not is_due and self._refreshes.running(feed.id) is None:
+        is_due = self._running.is_due(feed)
+        if not is_due and self._running.running(feed.id) is None:
             return False
-        flight = self._refreshes.join(feed, Wish())
+        flight = self._running.join(feed, RefreshRequest())
         await self._wait(flight, deadline)
-        return is_due and not flight.done() and not self._refreshes.is_confirmed(feed.id)
+        return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
@@ -238,7 +238,7 @@ class FeedService:
             stopping.cancel()
 
     def _is_refreshing(self, feed_id: int) -> bool:
-        return self._refreshes.running(feed_id) is not None
+        return self._running.running(feed_id) is not None
 
     async def _note_asked(self, feed: FeedRow) -> None:
         """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""

@@ -22,8 +22,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Self, Unpack
 
-import aiosqlite
-
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.model import EntryId, Tombstone
@@ -238,15 +236,6 @@ class Store:
     async def detach(self, feed_id: int, document_ids: Collection[int], *, now: float) -> None:
         """Keep documents, but no longer as part of the feed."""
         await self.arrange(feed_id, ranks={}, detached=document_ids, now=now)
-
-    async def detach_all_but(self, feed_id: int, keep_ids: Collection[int], *, now: float) -> None:
-        """Detach everything else (R1)."""
-
-        async def work(db: aiosqlite.Connection) -> None:
-            leaving = set(await chain.attached(db, feed_id)) - set(keep_ids)
-            await chain.arrange(db, feed_id, {}, leaving, now)
-
-        await self._writer.run(work)
 
     async def reorder(self, feed_id: int, ranks: Mapping[int, int], *, now: float) -> None:
         """Give documents other ranks."""

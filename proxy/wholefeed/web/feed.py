@@ -15,7 +15,7 @@ from wholefeed.core.formats import content_type
 from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.answers import Reconstruction
+from wholefeed.service.results import Reconstruction
 from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
 from wholefeed.web.host_field import base_url

@@ -11,7 +11,7 @@ from aiohttp import web
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
-from wholefeed.service.answers import Status
+from wholefeed.service.results import Status
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.keys import SERVICE
 from wholefeed.web.request_target import feed_url, read_query

@@ -47,16 +47,6 @@ async def test_what_changes_nothing_counts_as_no_change(store: Store) -> None:
     assert (await store.placed(feed))[0] == revision
 
 
-async def test_everything_else_is_detached(store: Store) -> None:
-    """R1: the feed is this document's entries alone."""
-    feed = (await a_feed(store)).id
-    first, second, third = await three(store, feed)
-
-    await store.detach_all_but(feed, [second], now=NOW)
-
-    assert await ranks(store, feed) == {first: None, second: 1, third: None}
-
-
 async def test_documents_of_another_feed_are_refused(store: Store) -> None:
     """A document can be detached or ranked by its own feed alone, and not both at once."""
     feed, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id

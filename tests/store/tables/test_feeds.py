@@ -137,7 +137,7 @@ async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
     with pytest.raises(UnknownFeedError):
         await store.placed(feed)
     with pytest.raises(UnknownFeedError):
-        await store.detach_all_but(feed, [], now=NOW)
+        await store.detach(feed, [1], now=NOW)
 
 
 async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(store: Store) -> None:

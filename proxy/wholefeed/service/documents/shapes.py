@@ -50,22 +50,6 @@ def _span(document: FeedDocument, fetched_at: float) -> Span | None:
     return Span(min(counted), max(counted)) if counted else None
 
 
-def arrival_from(row: DocumentRow) -> Arrival:
-    """Describe a stored document to the walk."""
-    return Arrival(
-        url=row.url,
-        final_url=row.final_url,
-        family=row.family,
-        site_id=row.site_id,
-        links=row.links,
-        digest=row.digest,
-        body_bytes=row.body_bytes,
-        entries=row.entries,
-        keys=None,
-        news=row.brought_news,
-    )
-
-
 def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
     """Parse a stored body. It was within the limits when it was fetched, whatever they are now.
 

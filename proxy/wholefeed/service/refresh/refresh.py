@@ -1,8 +1,10 @@
-"""One refresh of one feed: docs/rules.md R14 and docs/design.md#the-walk.
+"""One refresh of one feed: what `wholefeed.core.refresh` decides is done here, and nothing else.
 
-REFETCH   the subscription document, conditionally     failed  -> stale, what is stored serves
-WALK      the chain behind it, or the other pages      R1 -> detach everything else; neither -> R7
-SETTLE    drift, attempts, state                       publish
+    await Refresh(context, feed, RefreshRequest()).run()
+
+Each intent is carried out and the decision told what came of it, until there is nothing left to do. Two
+things go on beside that line while a walk runs: documents are fetched, several at once, and what has arrived
+is published from time to time, for readers that do not wait for the end.
 """
 
 from __future__ import annotations
@@ -10,26 +12,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from contextlib import AsyncExitStack
+from typing import Final, assert_never
 
-from wholefeed.core.links.classify import says_incremental
-from wholefeed.core.notes import Note
-from wholefeed.core.reading_notes import DocumentTruncated, ReadingNote
-from wholefeed.core.refresh.stored import Attempt, attempted
-from wholefeed.core.terms import Kind, Role, State
-from wholefeed.core.walk.drift import settle_path
-from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.reading_notes import ReadingNote
+from wholefeed.core.refresh import intents
+from wholefeed.core.refresh.decision import Decision
+from wholefeed.core.refresh.events import (
+    CarriedOut,
+    Event,
+    SubscriptionCame,
+    SubscriptionFailed,
+    SubscriptionUnchanged,
+)
+from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
+from wholefeed.core.refresh.progress import Progress
+from wholefeed.errors import DocumentError
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.validators import Validators
 from wholefeed.loggers import get_logger
-from wholefeed.service.documents.reparse import reparse
+from wholefeed.service.documents.facts import failure_of, fresh_document, reply_of
+from wholefeed.service.documents.subscription import Subscription, settle_subscription
+from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
-from wholefeed.service.refresh.refetch import Current, Refetch, next_attempt
-from wholefeed.service.walk.following import Following, is_followed
-from wholefeed.service.walk.grounds import Progress, Walked
-from wholefeed.service.walk.pages import known_ascent
-from wholefeed.service.walk.workshop import Wish, Workshop
-from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.service.walk.fetching import WalkFetches
+from wholefeed.store.rows import FeedRow
 
 log = get_logger()
 
@@ -38,26 +46,49 @@ _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class Refresh:
-    """One refresh. `run` is called once; the attributes can be read meanwhile."""
+    """One refresh. `run` is called once; the attributes can be read meanwhile.
 
-    def __init__(self, workshop: Workshop, feed: FeedRow, wish: Wish) -> None:
-        self._shop = workshop
-        self._store = workshop.store
+    Args:
+        context: What to work with.
+        feed: As it is stored.
+        request: What is asked for beside the usual.
+        found: The subscription document, when it has just been fetched.
+    """
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        feed: FeedRow,
+        request: RefreshRequest,
+        found: Subscription | None = None,
+    ) -> None:
+        self._context = context
         self._feed = feed
-        self._wish = wish
-        self._rows: list[DocumentRow] = []
-        self._attempts: dict[str, Attempt] = {}
+        self._request = request
+        self._found = found
+        self._fetches = WalkFetches(context.source, self._predicted)
+        self._storage = FeedStorage(context.store, feed.id, now=context.now, take=self._fetches.take)
+        self._decision: Decision | None = None
+        self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
-        self._has_turn = False
-        self._turn = AsyncExitStack()
-        self.site = workshop.site_of(feed.fetch_url)
-        self.progress = Progress()
-        self.is_confirmed = False
-        """Whether the publisher has been heard of the subscription document."""
+        """Held while documents change, and by whoever must not see them change."""
+        self._walk = AsyncExitStack()
+        """The turn to use the network, and the publications meanwhile."""
+        self._walk_began = 0.0
+        self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
         """Whether the walk of a feed that somebody asked for waits for its turn to use the network."""
-        self.is_walking = False
-        """Whether the walk may still add documents: the state is `loading`."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the publisher has been heard of the subscription document."""
+        return self._decision is not None and self._decision.is_confirmed
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the walk is; None where none runs."""
+        is_walking = self._decision is not None and self._decision.is_walking
+        return self._decision.progress if self._decision is not None and is_walking else None
 
     async def run(self) -> None:
         """Bring the feed up to date.
@@ -66,194 +97,156 @@ class Refresh:
             DocumentError: The subscription document could not be had; what is stored serves as stale.
             StoreError: What was fetched cannot be kept.
         """
-        self._rows = await self._store.documents(self._feed.id)
-        missing, failure = await self._store.failures(self._feed.id)
-        self._attempts = {attempt.url: attempt for attempt in (*missing, *filter(None, (failure,)))}
-        current = await Refetch(self._shop, self._feed, self._rows, self._attempts).run(self._wish)
-        self.is_confirmed = True
-        is_reparsed = await reparse(self._store, self._feed.id, self._rows, now=self._shop.now())
-        if current.has_changed or is_reparsed:
-            self._rows = await self._store.documents(self._feed.id)
-        if current.has_changed or is_reparsed or self._is_unfinished():
-            await self._reconstruct(current)
+        decision = self._decision = await self._begin()
+        try:
+            while True:
+                intent = decision.intent
+                if isinstance(intent, intents.Done):
+                    return
+                if isinstance(intent, intents.GiveUp):
+                    assert self._error is not None, "something failed"
+                    raise self._error
+                decision.advance(await self._carry_out(intent), now=self._context.now())
+        finally:
+            await self._walk.aclose()
+            await self._fetches.stop()
 
-    def _is_unfinished(self) -> bool:
-        feed = self._feed
-        if self._wish.is_forced or self._wish.is_full or feed.is_walking or not feed.digest:
-            return True
-        if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
-            return True
-        if known_ascent(feed) is not None:  # what is new is not in the subscription document
-            return True
-        if feed.state is State.REMEMBERED and is_followed(feed.kind, self._shop.config):  # it was switched on
-            return True
-        now = self._shop.now()
-        return self._feed.state is State.LOADING or any(
-            not attempt.waits(now) for attempt in self._attempts.values()
+    async def _begin(self) -> Decision:
+        store, context = self._context.store, self._context
+        documents = await store.documents(self._feed.id)
+        missing, failure = await store.failures(self._feed.id)
+        given = Given(
+            feed=self._feed,
+            missing={attempt.url: attempt for attempt in missing},
+            failure=failure,
+            settings=context.settings,
+            request=self._request,
+            site_of=context.site_of,
+            clock=Clock(context.now()),
+        )
+        return Decision(given, documents)
+
+    async def _carry_out(self, intent: intents.Task) -> Event:
+        match intent:
+            case intents.AskSubscription():
+                return await self._ask(intent)
+            case (
+                intents.StoreSubscription()
+                | intents.Put()
+                | intents.Attach()
+                | intents.Detach()
+                | intents.Reorder()
+                | intents.SetKind()
+            ):
+                async with self._writing:
+                    return await self._storage.change(intent)
+            case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
+                return await self._storage.remark(intent)
+            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
+                return await self._storage.look(intent)
+            case (
+                intents.StartTimer()
+                | intents.Fetch()
+                | intents.Wait()
+                | intents.Drop()
+                | intents.StopFetching()
+            ):
+                return await self._fetches.carry_out(intent)
+            case intents.BeginWalk():
+                await self._begin_walk()
+            case intents.EndWalk():
+                await self._end_walk(intent)
+            case intents.Rest():
+                await asyncio.sleep(0)
+            case intents.Publish():
+                await self._publish(intent)
+            case _:
+                assert_never(intent)
+        return CarriedOut()
+
+    async def _ask(self, intent: intents.AskSubscription) -> Event:
+        found, self._found = self._found, None
+        try:
+            came = found or await self._fetched(intent)
+        except DocumentError as exc:
+            self._error = exc
+            return SubscriptionFailed(failure=failure_of(exc))
+        if isinstance(came, Fetched):
+            return SubscriptionUnchanged(reply=reply_of(came))
+        self._storage.found = came
+        fresh = fresh_document(came.document_url, came.obtained)
+        return SubscriptionCame(
+            url=came.url, reply=reply_of(came.obtained.fetched), fresh=fresh, notes=came.notes
         )
 
-    async def _reconstruct(self, current: Current) -> None:
-        if current.kind is Kind.COMPLETE:
-            keep = [row.id for row in self._rows if row.role is Role.SUBSCRIPTION and row.rank is not None]
-            await self._store.detach_all_but(self._feed.id, keep, now=self._shop.now())
-            await self._settle(current, Walked(ending=Ending(End.WHOLE)), State.COMPLETE)
-        elif not is_followed(current.kind, self._shop.config):
-            end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
-            await self._settle(current, Walked(ending=Ending(end)), State.REMEMBERED)
-        elif not self._wish.may_walk:
-            await self._publish(State.LOADING, current.notes)
-        else:
-            if not self._feed.digest:
-                await self._publish(State.LOADING, current.notes)
-            await self._settle(current, *await self._walk(current))
+    async def _fetched(self, intent: intents.AskSubscription) -> Subscription | Fetched:
+        validators = None
+        if (row := intent.stored) is not None:
+            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
+        obtained = await self._context.source.obtain(intent.url, validators=validators)
+        if isinstance(obtained, Fetched):
+            return obtained
+        if intent.searches:
+            return await settle_subscription(self._context.source, intent.url, obtained)
+        return Subscription(intent.url, obtained)
 
-    # WALK
+    def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
+        assert self._decision is not None, "nothing is fetched before"
+        return self._decision.predicted(url, older)
 
-    async def _walk(self, current: Current) -> tuple[Walked, State]:
-        started = time.monotonic()
+    # The walk
+
+    async def _begin_walk(self) -> None:
+        """Wait for a turn to use the network, once."""
+        if self._walk_began:
+            return
+        self.is_waiting = not self._request.is_polled
         try:
-            async with self._meanwhile(current.notes):
-                walked, state = await Following(
-                    self._shop,
-                    self._feed,
-                    self._wish,
-                    self._rows,
-                    self._attempts,
-                    writing=self._writing,
-                    on_network=self._begin,
-                    progress=self.progress,
-                ).run(current)
+            await self._walk.enter_async_context(self._context.walks.turn(self.site))
         finally:
-            await self._turn.aclose()
-            self._has_turn = False
+            self.is_waiting = False
+        self._walk_began = time.monotonic()
+        await self._context.store.begin_walk(self._feed.id, now=self._context.now())
+        log.info("walk.started", feed=self._feed.id)
+        task = asyncio.create_task(self._publish_meanwhile())
+        self._walk.push_async_callback(_cancelled, task)
+
+    async def _end_walk(self, intent: intents.EndWalk) -> None:
+        await self._walk.aclose()
+        assert self._decision is not None, "it wants this"
+        began = self._walk_began or time.monotonic()
         log.info(
             "walk.ended",
             feed=self._feed.id,
-            ending=next((note.slug for note in walked.notes if note.partial), "end"),
-            documents=1 + len(walked.path),
-            fetched=self.progress.fetched,
-            duration_s=round(time.monotonic() - started, 3),
+            ending=intent.ending,
+            documents=intent.documents,
+            fetched=self._decision.progress.fetched,
+            duration_s=round(time.monotonic() - began, 3),
         )
-        return walked, state
 
-    async def _begin(self) -> None:
-        """The walk needs the network: from here on documents may be added, also after a restart."""
-        if self._has_turn:
-            return
-        self.is_waiting = not self._wish.is_polled
-        try:
-            await self._turn.enter_async_context(self._shop.walks.turn(self.site))
-        finally:
-            self.is_waiting = False
-        self._has_turn = True
-        self.is_walking = True
-        await self._store.begin_walk(self._feed.id, now=self._shop.now())
-        log.info("walk.started", feed=self._feed.id)
-
-    @asynccontextmanager
-    async def _meanwhile(self, notes: Sequence[Note]) -> AsyncIterator[None]:
+    async def _publish_meanwhile(self) -> None:
         """Publish what has arrived from time to time, for readers that do not wait for the end."""
+        pauses = iter(_MEANWHILE_SECONDS)
+        while True:
+            await asyncio.sleep(next(pauses, _MEANWHILE_SECONDS[-1]))
+            assert self._decision is not None, "it has begun the walk"
+            publication = self._decision.meanwhile()
+            if publication is not None:
+                await self._publish(publication)
 
-        async def publish() -> None:
-            pauses = iter(_MEANWHILE_SECONDS)
-            while True:
-                await asyncio.sleep(next(pauses, _MEANWHILE_SECONDS[-1]))
-                if self.is_walking:
-                    await self._publish(State.LOADING, notes)
-
-        task = asyncio.create_task(publish())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    # SETTLE
-
-    async def _settle(self, current: Current, walked: Walked, state: State) -> None:
-        notes = (*current.notes, *walked.notes)
-        await self._take_drift(current, walked, state)
-        missing = self._missing(notes, walked)
-        if not walked.is_true_end or any(note.partial for note in notes):
-            state = State.PARTIAL
-        await self._publish(state, notes, ending=walked.ending, missing=missing)
-        self.is_walking = False
-
-    async def _take_drift(self, current: Current, walked: Walked, state: State) -> None:
-        """R15: what the publisher replaced in the chain leaves; the order is the path's.
-
-        Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
-        """
-        if not walked.path:
-            return
-        role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
-        chain = [row.id for row in self._rows if row.role is role and row.rank is not None]
-        stays = role is Role.PAGE or says_incremental(current.arrival.links)
-        is_true_end = walked.is_true_end and not stays
-        drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=self._wish.is_full)
-        if drift.detached:
-            await self._store.detach(self._feed.id, drift.detached, now=self._shop.now())
-        if drift.is_reordered or (role is Role.PAGE and await self._is_disordered(drift.order)):
-            ranks = {each: rank for rank, each in enumerate(drift.order)}
-            await self._store.reorder(self._feed.id, ranks, now=self._shop.now())
-
-    async def _is_disordered(self, pages: Sequence[int]) -> bool:
-        """Pages are not always met in the order that they are to stand in."""
-        rows = await self._store.documents(self._feed.id)
-        listed = set(pages)
-        return [row.id for row in rows if row.id in listed] != list(pages)
-
-    def _missing(self, notes: Sequence[Note], walked: Walked) -> list[Attempt]:
-        """Return what makes the feed partial, each with the time of its next attempt (R14)."""
-        now = self._shop.now()
-        missing = {note.url: note for note in notes if note.partial}
-        found: list[Attempt] = []
-        for url, attempt in self._attempts.items():
-            is_unseen = attempt.reason == DocumentTruncated.slug and not walked.is_true_end
-            if url not in missing and is_unseen:  # the walk may not have come by: it is as it was
-                found.append(attempt)
-        for url, note in missing.items():
-            earlier = self._attempts.get(url)
-            failure = walked.failures.get(url)
-            if earlier is not None and failure is None and earlier.waits(now):
-                found.append(earlier)  # not tried this time
-                continue
-            retry = self._shop.config.freshness.retry_missing_seconds
-            attempts = 1 + (earlier.attempts if earlier else 0)
-            found.append(
-                attempted(
-                    earlier,
-                    url,
-                    reason=failure.slug if failure else note.slug,
-                    status=failure.publisher_status if failure else None,
-                    next_at=next_attempt(self._shop, failure, attempts) if failure else now + retry,
-                    now=now,
-                )
-            )
-        return found
-
-    async def _publish(
-        self,
-        state: State,
-        notes: Sequence[Note],
-        *,
-        ending: Ending | None = None,
-        missing: Sequence[Attempt] | None = None,
-    ) -> None:
-        """Publish what is stored; with an ending and what is missing, no walk goes on behind it."""
-        said = [note.as_dict() for note in notes if not isinstance(note, ReadingNote)]
+    async def _publish(self, intent: intents.Publish) -> None:
+        said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
         async with self._writing:
             feed = await assemble(
-                self._store,
+                self._context.store,
                 self._feed.id,
-                state=state,
-                is_walking=self.is_walking and ending is None,
-                ending=ending,
-                missing=missing,
+                state=intent.state,
+                is_walking=intent.is_walking,
+                ending=intent.ending,
+                missing=intent.missing,
                 notes=said,
-                now=self._shop.now(),
-                large=self._shop.source.large,
+                now=self._context.now(),
+                large=self._context.source.large,
             )
         if feed is not None:
             log.info(
@@ -262,5 +255,11 @@ class Refresh:
                 state=str(feed.state),
                 documents=feed.documents,
                 entries=feed.entries,
-                notes=sorted({note.code for note in notes}),
+                notes=sorted({note.code for note in intent.notes}),
             )
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -64,11 +64,6 @@ async def arrange(
     await change.finish()
 
 
-async def attached(db: aiosqlite.Connection, feed: int) -> list[int]:
-    """Return the attached documents of a feed, in no order."""
-    return [document for document, place in (await _places(db, feed)).items() if place.rank is not None]
-
-
 async def _places(db: aiosqlite.Connection, feed: int) -> dict[int, _Place]:
     rows = await fetch_all(db, _PLACES, {"feed": feed})
     return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}

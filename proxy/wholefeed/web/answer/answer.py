@@ -26,7 +26,7 @@ from wholefeed.core.formats import segment_separator
 from wholefeed.core.terms import Family, State
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
-from wholefeed.service.answers import Reconstruction
+from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.web.answer.parts import Part, block_of, cut_parts

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from wholefeed.core.notes import PagesAscend
+from wholefeed.core.refresh.intents import Steps
+from wholefeed.core.refresh.progress import Walked
+from wholefeed.core.refresh.stored import StoredFeed
+from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Relation
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.endings import End, Ending
 from wholefeed.core.walk.trails import Trail, first_ascent, is_ascending, page_trails
 from wholefeed.core.walk.walk import Walk
-from wholefeed.service.refresh.refetch import Current
-from wholefeed.service.walk.driver import WalkDriver
-from wholefeed.service.walk.grounds import Walked
-from wholefeed.store.rows import FeedRow
+
+WalkTrail = Callable[[Trail, Iterable[Arrival]], tuple[Walk, Steps[Walked]]]
+"""Makes a walk along a trail, told what other walks have collected, and the steps that take it."""
 
 
 @dataclass(slots=True)
@@ -30,25 +33,25 @@ class _Pages:
         self.arrivals += arrivals
 
 
-def known_ascent(feed: FeedRow) -> PagesAscend | None:
+def known_ascent(feed: StoredFeed) -> PagesAscend | None:
     """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
     notes = json.loads(feed.notes)
     return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
 
 
-async def walk_pages(
+def page_steps(
     current: Current,
-    new_driver: Callable[[Trail, Iterable[Arrival]], tuple[Walk, WalkDriver]],
+    walk_trail: WalkTrail,
     *,
     is_whole: bool,
     ascent: PagesAscend | None,
     is_known: Callable[[str], bool],
-) -> Walked:
-    """Collect the pages of a feed from the document that was asked for; return all of them in order.
+) -> Steps[Walked]:
+    """Collect the pages of a feed from the document that was asked for; come to all of them in order.
 
     Args:
         current: The document that was asked for.
-        new_driver: Makes a walk along a trail, told what other walks have collected.
+        walk_trail: Walks along a trail.
         is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
         ascent: Where the stored pages are known to get newer along `next`.
         is_known: Whether a page is stored under a URL.
@@ -63,8 +66,8 @@ async def walk_pages(
         if is_next and is_whole and not current.has_news:
             total.ending = Ending(End.COLLECTED)
             continue
-        walk, driver = new_driver(trail, tuple(passed))
-        walked = await driver.run()
+        walk, steps = walk_trail(trail, tuple(passed))
+        walked = yield from steps
         met = list(walk.path[1 + len(passed) :])
         passed += met
         step = -1 if trail.is_backward else 1

@@ -1,7 +1,7 @@
 """The refreshes under way, at most one a feed, and what can be told of them meanwhile.
 
-flight = refreshes.join(feed, Wish())     # joins the one under way, else begins one
-refreshes.walking(feed.id)                # the refresh whose walk may still add documents
+flight = running.join(feed, RefreshRequest())     # joins the one under way, else begins one
+running.progress(feed.id)                         # of its walk
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Final
 
 import structlog
 
+from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.terms import State
 from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
 from wholefeed.loggers import get_logger
+from wholefeed.service.documents.subscription import Subscription
+from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.refresh import Refresh
-from wholefeed.service.walk.workshop import Wish, Workshop
 from wholefeed.store.rows import FeedRow
 
 log = get_logger()
@@ -27,16 +30,17 @@ REST_SECONDS: Final = 60.0
 """After the store could not keep what a refresh brought."""
 
 
-class Refreshes:
+class Running:
     """Belongs to one service; ends with `close`."""
 
-    def __init__(self, workshop: Workshop, *, on_end: Callable[[], None]) -> None:
-        self._shop = workshop
+    def __init__(self, context: RefreshContext, *, on_end: Callable[[], None]) -> None:
+        self._context = context
         self._on_end = on_end
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
         self._may_walk: dict[int, bool] = {}
-        self._wishes: dict[int, Wish] = {}
+        self._next: dict[int, tuple[RefreshRequest, Subscription | None]] = {}
+        """What is to be done right after the refresh under way."""
         self._resting_until: dict[int, float] = {}
 
     def __len__(self) -> int:
@@ -55,18 +59,25 @@ class Refreshes:
         """Stop what is under way."""
         await self._flights.close()
 
-    def join(self, feed: FeedRow, wish: Wish) -> asyncio.Task[None]:
+    def join(
+        self, feed: FeedRow, request: RefreshRequest, found: Subscription | None = None
+    ) -> asyncio.Task[None]:
         """Return the refresh under way, else a new one.
 
-        A wish that the one under way does not fulfil is fulfilled right after it: to force or to be full, or
-        to walk where that one may not.
+        A request that the one under way does not meet is met right after it: to force or to be full, or to
+        walk where that one may not.
+
+        Args:
+            feed: The feed.
+            request: What is asked for beside the usual.
+            found: The subscription document, when it has just been fetched.
         """
         is_new = self._flights.running(feed.id) is None
         if is_new:
-            self._may_walk[feed.id] = wish.may_walk
-        elif wish.is_forced or wish.is_full or (wish.may_walk and not self._may_walk[feed.id]):
-            self._wishes[feed.id] = wish
-        flight = self._flights.join(feed.id, lambda: self._run(feed, wish))
+            self._may_walk[feed.id] = request.may_walk
+        elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
+            self._next[feed.id] = request, found
+        flight = self._flights.join(feed.id, lambda: self._run(feed, request, found))
         if is_new:
             flight.add_done_callback(lambda _: self._on_end())
         return flight
@@ -78,7 +89,7 @@ class Refreshes:
     async def cancel(self, feed_id: int) -> None:
         """End the refresh of a feed that is being forgotten."""
         while (running := self._flights.running(feed_id)) is not None:
-            self._wishes.pop(feed_id, None)
+            self._next.pop(feed_id, None)
             running.cancel()
             await asyncio.wait({running})
         self._may_walk.pop(feed_id, None)
@@ -92,8 +103,8 @@ class Refreshes:
         """
         if self.is_resting(feed.id):
             return False
-        left_seconds = (feed.fresh_until or 0.0) - self._shop.now()
-        is_fresh = 0 < left_seconds <= self._shop.longest_seconds
+        left_seconds = (feed.fresh_until or 0.0) - self._context.now()
+        is_fresh = 0 < left_seconds <= self._context.longest_seconds
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and (is_whole or feed.is_stale))
 
@@ -106,29 +117,29 @@ class Refreshes:
         running = self._running.get(feed_id)
         return running is not None and running.is_confirmed
 
-    def walking(self, feed_id: int) -> Refresh | None:
-        """Return the refresh whose walk may still add documents to the feed."""
+    def progress(self, feed_id: int) -> Progress | None:
+        """Return how far the walk of a feed is; None where none runs."""
         running = self._running.get(feed_id)
-        return running if running is not None and running.is_walking else None
+        return None if running is None else running.progress
 
-    async def _run(self, feed: FeedRow, wish: Wish) -> None:
-        """Refresh, and once more for each wish that came meanwhile."""
+    async def _run(self, feed: FeedRow, request: RefreshRequest, found: Subscription | None) -> None:
+        """Refresh, and once more for what was asked for meanwhile."""
         structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
         while True:
-            self._may_walk[feed.id] = wish.may_walk
+            self._may_walk[feed.id] = request.may_walk
             try:
-                await self._run_once(feed, wish)
+                await self._run_once(feed, request, found)
             except DocumentError:
-                if feed.id not in self._wishes:
+                if feed.id not in self._next:
                     raise
-            latest = await self._shop.store.feed(feed.id)
-            again = self._wishes.pop(feed.id, None)  # last: while that was read, another may have come
+            latest = await self._context.store.feed(feed.id)
+            again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
             if again is None or latest is None:
                 return
-            feed, wish = latest, again
+            feed, (request, found) = latest, again
 
-    async def _run_once(self, feed: FeedRow, wish: Wish) -> None:
-        refresh = Refresh(self._shop, feed, wish)
+    async def _run_once(self, feed: FeedRow, request: RefreshRequest, found: Subscription | None) -> None:
+        refresh = Refresh(self._context, feed, request, found)
         self._running[feed.id] = refresh
         try:
             await refresh.run()

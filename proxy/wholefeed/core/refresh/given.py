@@ -1,0 +1,102 @@
+"""What a decision starts from: the feed as it is stored, what the operator wants, what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from wholefeed.core.notes import Note
+from wholefeed.core.reading_notes import DocumentTruncated
+from wholefeed.core.refresh.events import Failure
+from wholefeed.core.refresh.stored import Attempt, StoredFeed
+from wholefeed.core.schedule.backoff import next_attempt_at
+from wholefeed.core.terms import Kind
+from wholefeed.core.walk.limits import WalkLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the configuration says about refreshes. Times in seconds."""
+
+    minimum_fresh_seconds: float = 300.0
+    default_fresh_seconds: float = 900.0
+    maximum_fresh_seconds: float = 86_400.0
+    retry_missing_seconds: float = 3600.0
+    follows_pages: bool = True
+    remembers: bool = True
+    looks_ahead: bool = True
+    window: int = 4
+    """Documents fetched ahead of the path at most."""
+    walk_seconds: float = 3600.0
+    limits: WalkLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRequest:
+    """What a refresh is asked to do beside the usual."""
+
+    is_forced: bool = False
+    """Try at once what failed before (R14)."""
+    is_full: bool = False
+    """Revalidate every document and take the publisher's chain for the truth (R14)."""
+    may_walk: bool = True
+    """Whether to walk; without, only the subscription document is fetched."""
+    is_polled: bool = False
+    """Whether no reader waits for it."""
+
+
+class Clock:
+    """The instant at which a decision was told something last, in epoch seconds: it has no other time."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """All of it; the documents, which change meanwhile, go beside."""
+
+    feed: StoredFeed
+    """As it was before the refresh."""
+    missing: Mapping[str, Attempt]
+    """What could not be had before, by URL."""
+    failure: Attempt | None
+    """Of the subscription document, the last time."""
+    settings: Settings
+    request: RefreshRequest
+    site_of: Callable[[str], str]
+    clock: Clock
+
+    def is_followed(self, kind: Kind) -> bool:
+        """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+        is_paged = kind is Kind.PAGED and self.settings.follows_pages
+        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
+
+    def lacks(self, note: type[Note]) -> bool:
+        """Return whether something was missing for this reason."""
+        return any(attempt.reason == note.slug for attempt in self.missing.values())
+
+    def is_truncated(self, url: str) -> bool:
+        """Whether the stored document broke off when it was fetched last (FAULTS row 49)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == DocumentTruncated.slug
+
+    def waits(self, url: str) -> bool:
+        """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""
+        attempt = self.missing.get(url)
+        is_insisted = self.request.is_forced or self.request.is_full
+        return attempt is not None and not is_insisted and attempt.waits(self.clock.now)
+
+    def next_attempt_at(
+        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
+    ) -> float:
+        """Return the epoch second from which a document that could not be had is tried again (R14)."""
+        return next_attempt_at(
+            reason=failure.slug,
+            status=failure.publisher_status,
+            attempts=1 + (earlier.attempts if earlier else 0),
+            now=self.clock.now,
+            retry_after_seconds=failure.retry_after_seconds,
+            retry_missing_seconds=self.settings.retry_missing_seconds,
+            is_subscription=is_subscription,
+        )

@@ -1,0 +1,54 @@
+"""What a walk has found so far, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wholefeed.core.notes import Note
+from wholefeed.core.refresh.events import Failure, FreshDocument
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.endings import OLDEST, Ending
+
+
+@dataclass(slots=True)
+class Progress:
+    """What whoever waits can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of the documents that the walks of a refresh asked for, by `document_key`.
+
+    Several trails may lead to one document: it is asked for once, be it that a trail only guessed it.
+    """
+
+    fetching: set[str] = field(default_factory=set)
+    fresh: dict[str, FreshDocument] = field(default_factory=dict)
+    """Arrived, and not put."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def knows(self, url: str) -> bool:
+        """Whether there is nothing to be asked for under a URL any more."""
+        key = document_key(url)
+        return key in self.fetching or key in self.fresh or key in self.failures
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a walk found."""
+
+    path: list[int] = field(default_factory=list)
+    """Ids of the stored documents, newest first, the subscription document excluded."""
+    notes: list[Note] = field(default_factory=list)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Why the documents that the notes name could not be had, by URL."""
+    ending: Ending = OLDEST
+
+    @property
+    def is_true_end(self) -> bool:
+        """Whether nothing is missing behind the last document."""
+        return self.ending.is_true_end

@@ -1,0 +1,260 @@
+"""The subscription document: how it is asked for, and what its coming or failing means for the feed.
+
+ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Current
+-> unchanged -> NoteReply -> Current, of what is stored
+-> failed    -> NoteFailure -> None: what is stored serves as stale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wholefeed.core.links.classify import recall
+from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
+from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.refresh.events import (
+    FreshDocument,
+    KnownRead,
+    Reply,
+    SubscriptionCame,
+    SubscriptionFailed,
+    SubscriptionUnchanged,
+)
+from wholefeed.core.refresh.given import Given
+from wholefeed.core.refresh.intents import (
+    AskSubscription,
+    NoteFailure,
+    NoteReply,
+    ReadKnown,
+    Steps,
+    StoreSubscription,
+    carry_out,
+    outcome,
+)
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted
+from wholefeed.core.schedule.freshness import freshness_seconds, is_private
+from wholefeed.core.schedule.moves import Move, is_believed, note_move
+from wholefeed.core.terms import Kind, Role
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.core.walk.seen import has_news
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """The subscription document as the rest of a refresh needs it, fetched or stored."""
+
+    arrival: Arrival
+    kind: Kind
+    relation: str
+    """Leads to the older documents of a chain."""
+    is_tentative: bool
+    """Whether that is a chain only if the document it leads to is not newer (R4)."""
+    has_changed: bool
+    has_moved: bool
+    """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
+    has_news: bool
+    """Of a paged feed: whether it brought anything that was not stored."""
+    notes: tuple[Note, ...]
+
+
+class Subscription:
+    """The part of a decision that has the subscription document in the store as it is now."""
+
+    def __init__(self, given: Given, documents: Sequence[StoredDocument]) -> None:
+        self._given = given
+        self._feed = given.feed
+        self._documents = documents
+        attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
+        self._stored = next(attached, None)
+        self._has_moved = False
+
+    def steps(self) -> Steps[Current | None]:
+        """Come to the subscription document, None when it could not be had."""
+        came = yield self._question()
+        match came:
+            case SubscriptionCame():
+                has_changed, has_news, notes = yield from self._take(came)
+                yield from carry_out(self._noted(came.reply, fetch_url=self._found_at(came)))
+                return self._current(came.fresh, has_changed, has_news, notes)
+            case SubscriptionUnchanged():
+                yield from carry_out(self._noted(came.reply, unchanged=self._stored))
+                return self._remembered()
+            case SubscriptionFailed():
+                yield from carry_out(self._failed(came))
+                return None
+            case _:
+                raise AssertionError(f"asked for the subscription document, was told {came}")
+
+    def _question(self) -> AskSubscription:
+        """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
+        stored, url, given = self._stored, self._feed.fetch_url, self._given
+        if not given.lacks(CurrentUnavailable) and not given.lacks(NoSubscriptionDocument):
+            is_usable = (
+                stored is not None
+                and stored.parser_version == PARSER_VERSION  # else its links may read new
+                and stored.url == url
+                and not given.is_truncated(stored.final_url)  # what broke off is asked for whole
+            )
+            return AskSubscription(url=url, stored=stored if is_usable else None, searches=False)
+        if given.lacks(NoSubscriptionDocument) and stored is not None:
+            url = stored.url  # forward from the newest archive that is known
+        return AskSubscription(url=url, stored=None, searches=True)
+
+    # It came
+
+    def _take(self, came: SubscriptionCame) -> Steps[tuple[bool, bool, tuple[Note, ...]]]:
+        """Store what came, if it differs; return whether it does, whether it brings news, and notes."""
+        stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
+        has_changed = (
+            stored is None
+            or stored.digest != fresh.arrival.digest
+            or stored.url != came.reply.url
+            or stored.links != fresh.arrival.links
+            or kind is not self._feed.kind
+        )
+        notes = (*came.notes, *fresh.reading_notes, *fresh.link_notes)
+        if not has_changed:
+            return False, False, notes
+        brings_news = True
+        if kind is Kind.PAGED:
+            keys = list(fresh.arrival.keys or ())
+            read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
+            brings_news = has_news(keys, read.known)
+        is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
+        is_kept = kind is not Kind.COMPLETE and (self._given.settings.remembers or is_paged)
+        full = self._memory_limit(stored) if stored is not None and is_kept else ()
+        yield from carry_out(self._storing(came, kind, remembers=is_kept and not full))
+        return True, brings_news, (*notes, *full)
+
+    def _kind_of(self, fresh: FreshDocument) -> Kind:
+        """What turned out to be a paged feed stays one, though its link looks like a chain's (R4)."""
+        was_paged = self._feed.kind is Kind.PAGED and not self._given.request.is_full
+        return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
+
+    def _storing(self, came: SubscriptionCame, kind: Kind, *, remembers: bool) -> StoreSubscription:
+        stored, family = self._stored, came.fresh.arrival.family
+        leaving = (
+            old.id
+            for old in self._documents
+            if old.rank is not None
+            and (old.role is not Role.SUBSCRIPTION or old.url != came.reply.url)
+            and (old.role is Role.SUBSCRIPTION or old.family is not family)
+        )
+        return StoreSubscription(
+            kind=kind,
+            family=family,
+            remembers=stored if remembers else None,
+            brings_back_memory=stored is not None and stored.family is not family,
+            detached=tuple(leaving),
+        )
+
+    def _memory_limit(self, stored: StoredDocument) -> tuple[Note, ...]:
+        """Tell when no more copies are remembered, because the feed is as large as it may be (R18)."""
+        limits = self._given.settings.limits
+        held = [each for each in self._documents if each.role is Role.MEMORY]
+        if sum(each.entries for each in held) + stored.entries > limits.entries:
+            return (LimitReached(stored.url, "limits.entries_per_feed", limits.entries),)
+        if sum(each.body_bytes for each in held) + stored.body_bytes > limits.bytes:
+            return (LimitReached(stored.url, "limits.feed_bytes", limits.bytes),)
+        return ()
+
+    # What the reply means
+
+    def _found_at(self, came: SubscriptionCame) -> str | None:
+        """Return where the subscription document stands when an archive had been asked for (R3)."""
+        is_elsewhere = not came.notes and came.url != self._feed.fetch_url
+        return canonical_url(came.url) if is_elsewhere else None
+
+    def _noted(
+        self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
+    ) -> NoteReply:
+        """The publisher is there: freshness counts from now."""
+        given, now = self._given, self._given.clock.now
+        fresh_seconds = freshness_seconds(
+            reply.headers,
+            now=now,
+            minimum=given.settings.minimum_fresh_seconds,
+            default=given.settings.default_fresh_seconds,
+            maximum=given.settings.maximum_fresh_seconds,
+        )
+        move, target = self._move(reply)
+        self._has_moved = target is not None
+        return NoteReply(
+            checked_at=now,
+            fresh_until=now + fresh_seconds if given.request.may_walk else now,
+            is_private=is_private(reply.headers),
+            unchanged=unchanged.id if unchanged is not None else None,
+            fetch_url=target or fetch_url,
+            move=move,
+            alias=self._alias(target),
+        )
+
+    def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
+        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35)."""
+        feed, now = self._feed, self._given.clock.now
+        if reply.url != feed.fetch_url:
+            return None, None
+        known = Move(feed.moved_to, feed.moved_since, feed.moved_times)
+        move = note_move(known, reply.permanent_url, now=now)
+        if move.target is not None and is_believed(move, now=now):
+            return Move(), move.target
+        return (move if move != known else None), None
+
+    def _alias(self, target: str | None) -> str | None:
+        """Who asks by the new address gets this feed only where it is of the same site.
+
+        Anybody can redirect to a victim's feed, and what is remembered of the one before would be served as
+        its own (FAULTS 23).
+        """
+        if target is None:
+            return None
+        key, site_of = canonical_url(target), self._given.site_of
+        return key if site_of(key) == site_of(self._feed.fetch_url) else None
+
+    def _failed(self, came: SubscriptionFailed) -> NoteFailure:
+        """The stored feed serves until the next attempt."""
+        given, now, failure = self._given, self._given.clock.now, came.failure
+        if failure.is_unasked:
+            return NoteFailure(failure=None, fresh_until=now + (failure.retry_after_seconds or 0.0))
+        next_at = given.next_attempt_at(failure, given.failure, is_subscription=True)
+        attempt = attempted(
+            given.failure,
+            SUBSCRIPTION_ATTEMPT,
+            reason=failure.slug,
+            status=failure.publisher_status,
+            next_at=next_at,
+            now=now,
+        )
+        return NoteFailure(failure=attempt, fresh_until=next_at)
+
+    # What it is for the rest
+
+    def _current(
+        self, fresh: FreshDocument, has_changed: bool, has_news: bool, notes: tuple[Note, ...]
+    ) -> Current:
+        return Current(
+            arrival=fresh.arrival,
+            kind=self._kind_of(fresh),
+            relation=fresh.older_relation,
+            is_tentative=fresh.is_tentative,
+            has_changed=has_changed,
+            has_moved=self._has_moved,
+            has_news=has_news,
+            notes=notes,
+        )
+
+    def _remembered(self) -> Current:
+        assert self._stored is not None, "nothing is confirmed that is not stored"
+        finding = recall(self._stored.links, is_archive=self._stored.is_marked)
+        return Current(
+            arrival=self._stored.as_arrival(),
+            kind=self._feed.kind,
+            relation=finding.relation,
+            is_tentative=finding.is_tentative,
+            has_changed=False,
+            has_moved=self._has_moved,
+            has_news=False,
+            notes=(),
+        )

@@ -1,0 +1,312 @@
+"""One walk along one trail: what is fetched, what comes from the store, what is kept (rules R2, R13, R14).
+
+Documents that are stored and not due cost no network; those that are due are revalidated; a document fetched
+ahead waits until the trail links to it. `wholefeed.core.walk.walk` says which document is next and when to
+stop; here is decided how it is had, and what becomes of it.
+
+    NEXT    the next document is stored and need not be asked for -> it joins -> NEXT
+            it failed before and its time has not come            -> the walk ends
+            else begin to fetch what the walk wants, store what has joined -> WAIT
+    WAIT    a document arrived, was confirmed or failed: the walk is told -> NEXT
+            time is over: the walk ends
+    ENDED   store what has joined
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
+from wholefeed.core.reading_notes import DocumentTruncated
+from wholefeed.core.refresh.events import (
+    Arrived,
+    Confirmed,
+    Event,
+    Failed,
+    Failure,
+    FreshDocument,
+    Stored,
+    TimeOver,
+)
+from wholefeed.core.refresh.given import Given
+from wholefeed.core.refresh.intents import (
+    Attach,
+    BeginWalk,
+    Drop,
+    Fetch,
+    Put,
+    Rest,
+    StartTimer,
+    Steps,
+    Touch,
+    Wait,
+    carry_out,
+    outcome,
+)
+from wholefeed.core.refresh.progress import Answers, Progress, Walked
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.schedule.revalidation import is_due, settles
+from wholefeed.core.terms import Role
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.core.walk.walk import Walk
+
+_STEPS_WITHOUT_REST: Final = 64
+"""Stored documents walked through before other tasks get a turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailStart:
+    """What a walk along a trail starts from, beside what all walks of a refresh do."""
+
+    stored: Mapping[str, StoredDocument]
+    """The documents that may stand on it, attached or not, by `document_key` of their URL."""
+    relation: str
+    first_rank: int
+    """Rank of the first new document; the others follow."""
+    subscription_changed: bool
+
+
+class TrailSteps:
+    """The part of a decision that walks along archive documents. `steps` is taken once."""
+
+    def __init__(
+        self, given: Given, walk: Walk, start: TrailStart, answers: Answers, progress: Progress
+    ) -> None:
+        self._given = given
+        self._walk = walk
+        self._start = start
+        self._answers = answers
+        self._progress = progress
+        self._wanted: set[str] = set()
+        """What this walk has wanted, by `document_key`; fetches that other trails began may end meanwhile."""
+        self._revalidated: set[str] = set()
+        self._joined = len(walk.path)
+        self._has_begun = False
+        self._walked = Walked()
+
+    def steps(self) -> Steps[Walked]:
+        """Walk to the end; the notes say how it ended."""
+        yield from carry_out(StartTimer(self._given.settings.walk_seconds))
+        taken = 0
+        while self._walk.ending is None:
+            taken += 1
+            if taken % _STEPS_WITHOUT_REST == 0:
+                yield from carry_out(Rest())
+            yield from self._catch_up()
+            if (yield from self._answer_again()) or self._answer_from_store():
+                continue
+            yield from self._begin_fetching()
+            yield from self._keep_joined()
+            yield from self._wait()
+        yield from self._keep_joined()
+        self._walked.ending = self._walk.ending
+        self._walked.notes += self._walk.ending.notes
+        return self._walked
+
+    def predicted(self, url: str, older: str) -> list[Fetch]:
+        """Take the older link of a document that still arrives; return what can be begun because of it."""
+        self._walk.predicted(url, older)
+        is_known = self._answers.knows(older) or self._stored_as(older) is not None
+        if is_known or not any(want.url == older for want in self._walk.wanted):
+            return []
+        return [self._fetch(older, None)]
+
+    # What is next
+
+    def _catch_up(self) -> Steps[None]:
+        """Have stored what the choice of the next document depends on."""
+        yield from ()
+
+    def _answer_again(self) -> Steps[bool]:
+        """Give the walk its next document, or why not, when another trail has asked for it before."""
+        url = self._walk.wanted[0].url
+        failure = self._answers.failures.get(document_key(url))
+        fresh = self._answers.fresh.get(document_key(url))
+        if failure is not None:
+            yield from self._take(Failed(url, failure))
+        elif fresh is not None:
+            yield from self._take(Arrived(fresh.arrival.url, fresh))
+        return failure is not None or fresh is not None
+
+    def _answer_from_store(self) -> bool:
+        """Give the walk its next document, or why not, without network. False: it must be fetched."""
+        wanted = [want.url for want in self._walk.wanted if not want.is_guess]
+        if not wanted or self._answers.knows(wanted[0]):
+            return False
+        url = wanted[0]
+        row = self._stored_as(url)
+        if row is not None and (url in self._revalidated or not self._is_gap(url)):
+            if url in self._revalidated or not self._is_asked_again(url, row):
+                self._walk.arrived(url, row.as_arrival())
+                return True
+            return False
+        if not self._given.waits(url):
+            return False
+        self._walk.failed(url, DocumentUnavailable(url, self._given.missing[url].reason))
+        return True
+
+    def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
+        """Return whether a stored document is to be revalidated."""
+        is_unfit = row.family is not self._walk.path[0].family  # the publisher may have changed over (R23)
+        if is_unfit or self._given.is_truncated(url):
+            return not self._given.waits(url)
+        return self._given.request.is_full or self._is_due(url, row)
+
+    def _is_due(self, _url: str, row: StoredDocument) -> bool:
+        return is_due(
+            is_settled=row.is_settled,
+            is_newest=len(self._walk.path) == 1,
+            is_marked=row.is_marked,
+            is_uncacheable=row.is_uncacheable,
+            subscription_changed=self._start.subscription_changed,
+            checked_at=row.checked_at,
+            now=self._given.clock.now,
+        )
+
+    def _is_gap(self, _url: str) -> bool:
+        """Return whether a stored document counts as missing."""
+        return False
+
+    def _begin_fetching(self) -> Steps[None]:
+        for want in self._walk.wanted:
+            self._wanted.add(document_key(want.url))
+            if self._answers.knows(want.url):
+                continue
+            row = self._stored_as(want.url)
+            if row is None and not self._has_begun:
+                self._has_begun = True
+                yield from carry_out(BeginWalk())
+                yield from carry_out(StartTimer(self._given.settings.walk_seconds))
+            yield from carry_out(self._fetch(want.url, row))
+
+    def _fetch(self, url: str, row: StoredDocument | None) -> Fetch:
+        self._wanted.add(document_key(url))
+        self._answers.fetching.add(document_key(url))
+        is_ahead = any(want.url != url for want in self._walk.wanted[:1])
+        return Fetch(url=url, stored=row, relation=self._start.relation, is_ahead=is_ahead)
+
+    # What came
+
+    def _wait(self) -> Steps[None]:
+        event = yield Wait()
+        if isinstance(event, TimeOver):
+            limit = self._given.settings.walk_seconds
+            self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
+            return
+        assert isinstance(event, Arrived | Confirmed | Failed), f"waited, was told {event}"
+        key = document_key(event.url)
+        self._answers.fetching.discard(key)
+        self._progress.fetched += 1
+        if isinstance(event, Arrived):
+            self._answers.fresh[key] = event.fresh
+        elif isinstance(event, Failed):
+            self._answers.failures[key] = event.failure
+        if key in self._wanted:
+            yield from self._take(event)
+
+    def _take(self, event: Arrived | Confirmed | Failed) -> Steps[None]:
+        row = self._stored_as(event.url)
+        if isinstance(event, Arrived):
+            if row is None or self._may_replace(event.url, event.fresh):
+                self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
+                return
+            yield from self._drop(event.url)
+        if row is not None and self._serves(event):
+            self._revalidated.add(event.url)
+            if isinstance(event, Confirmed):
+                yield from carry_out(self._touch(row))
+            self._walk.arrived(event.url, self._confirmed(row))
+            return
+        assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
+        self._walked.failures[event.url] = event.failure
+        self._walk.failed(event.url, self._objection(event.url, event.failure))
+
+    def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
+        yield from ()
+        return fresh.arrival
+
+    def _serves(self, _event: Event) -> bool:
+        """Return whether a stored copy serves; of an archive in any case (FAULTS 53)."""
+        return True
+
+    def _confirmed(self, row: StoredDocument) -> Arrival:
+        return row.as_arrival()
+
+    def _objection(self, url: str, failure: Failure) -> Note:
+        return DocumentUnavailable(url, failure.slug)
+
+    def _may_replace(self, url: str, fresh: FreshDocument) -> bool:
+        """Whether a stored document gives way to what came now: a whole one not to one that broke off."""
+        return not fresh.is_truncated or self._given.is_truncated(url)
+
+    def _touch(self, row: StoredDocument) -> Touch:
+        """An archive document has not changed; behind the newest one it is final now (R13)."""
+        is_newest = len(self._walk.path) == 1
+        is_final = settles(is_newest=is_newest, is_marked=row.is_marked, is_uncacheable=row.is_uncacheable)
+        return Touch(document=row.id, is_settled=is_final)
+
+    # What is kept
+
+    def _keep_joined(self) -> Steps[None]:
+        """Store what has joined the path, one transaction a document, in the order of the path."""
+        path: Sequence[Arrival] = self._walk.path
+        while self._joined < len(path):
+            arrival = path[self._joined]
+            kept = yield from self._keep(arrival, self._joined)
+            if kept is not None:
+                self._walked.path.append(kept)
+            self._joined += 1
+            self._progress.documents += 1
+            self._progress.entries += arrival.entries
+
+    def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
+        """Store a document that has joined; return its id, None when it is not worth keeping."""
+        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        rank = self._rank(row, place)
+        self._tell(arrival.url, fresh)
+        if fresh is None:
+            assert row is not None, "what joins without a fetch is stored"
+            yield from self._reattach(row, rank)
+            return row.id
+        if row is not None and row.digest != fresh.arrival.digest:
+            self._walked.notes.append(ArchiveChanged(arrival.url))
+        stored = yield from outcome(
+            Put(
+                url=arrival.url,
+                stored_url=row.url if row is not None else arrival.url,
+                role=Role.ARCHIVE,
+                rank=rank,
+                is_settled=settles(
+                    is_newest=place == 1, is_marked=fresh.is_marked, is_uncacheable=fresh.is_uncacheable
+                ),
+                brought_news=self._walk.news(arrival.url),
+            ),
+            Stored,
+        )
+        del self._answers.fresh[document_key(arrival.url)]
+        return stored.document
+
+    def _drop(self, url: str) -> Steps[None]:
+        del self._answers.fresh[document_key(url)]
+        yield from carry_out(Drop(url))
+
+    def _reattach(self, row: StoredDocument, rank: int) -> Steps[None]:
+        if row.rank is None:
+            yield from carry_out(Attach(row.id, rank))
+
+    def _rank(self, row: StoredDocument | None, place: int) -> int:
+        return row.rank if row is not None and row.rank is not None else self._start.first_rank + place
+
+    def _tell(self, url: str, fresh: FreshDocument | None) -> None:
+        """Note what is wrong with a document that has joined; that a stored one broke off is remembered."""
+        if fresh is not None:
+            self._walked.notes += [replace(note, url=url) for note in fresh.reading_notes]
+        elif self._given.is_truncated(url):
+            self._walked.notes.append(DocumentTruncated(url))
+
+    def _stored_as(self, url: str) -> StoredDocument | None:
+        """Return the stored document of a URL, however it is spelled."""
+        return self._start.stored.get(document_key(url))

@@ -1,0 +1,40 @@
+"""What a decision is told of a document that was fetched, or of why it was not."""
+
+from __future__ import annotations
+
+from wholefeed.core.refresh.events import Failure, FreshDocument, Reply
+from wholefeed.core.schedule.freshness import is_uncacheable
+from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.service.documents.shapes import arrival_of
+from wholefeed.service.documents.source import Obtained
+
+
+def fresh_document(url: str, obtained: Obtained) -> FreshDocument:
+    """Describe a document that was asked for by a URL."""
+    navigation = obtained.navigation
+    return FreshDocument(
+        arrival=arrival_of(url, obtained),
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        is_marked=navigation.is_archive,
+        is_uncacheable=is_uncacheable(obtained.fetched.headers),
+        reading_notes=obtained.document.notes,
+        link_notes=navigation.notes,
+    )
+
+
+def reply_of(fetched: Fetched) -> Reply:
+    """Describe what a publisher said beside a document."""
+    return Reply(url=fetched.url, permanent_url=fetched.permanent_url, headers=fetched.headers)
+
+
+def failure_of(error: DocumentError) -> Failure:
+    """Describe why a document could not be had; without the body, which the error may hold."""
+    return Failure(
+        slug=error.slug,
+        publisher_status=error.publisher_status,
+        retry_after_seconds=error.retry_after_seconds,
+        is_unasked=isinstance(error, QueueFullError),
+    )

@@ -1,0 +1,54 @@
+"""What every refresh works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wholefeed.config.tables import Config
+from wholefeed.core.refresh.given import Settings
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.walk.limits import WalkLimits
+from wholefeed.service.documents.source import Source
+from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshContext:
+    """The parts below the service, put together once."""
+
+    store: Store
+    source: Source
+    config: Config
+    site_of: Callable[[str], str]
+    now: Callable[[], float]
+    """Epoch seconds."""
+    walks: WalkTurns
+    """Of walks that use the network."""
+
+    @property
+    def longest_seconds(self) -> float:
+        """For how long a publisher is left alone at most: more comes from a clock that jumped (FAULTS 73)."""
+        return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
+
+    @property
+    def settings(self) -> Settings:
+        """What the configuration says about refreshes."""
+        config = self.config
+        return Settings(
+            minimum_fresh_seconds=config.freshness.minimum_seconds,
+            default_fresh_seconds=config.freshness.default_seconds,
+            maximum_fresh_seconds=config.freshness.maximum_seconds,
+            retry_missing_seconds=config.freshness.retry_missing_seconds,
+            follows_pages=config.history.paged,
+            remembers=config.history.remember,
+            looks_ahead=config.history.look_ahead,
+            window=config.fetch.concurrency_per_host,
+            walk_seconds=config.limits.walk_seconds,
+            limits=WalkLimits(
+                documents=config.limits.documents_per_feed,
+                bytes=config.limits.feed_bytes,
+                entries=config.limits.entries_per_feed,
+            ),
+        )

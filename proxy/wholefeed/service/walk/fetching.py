@@ -1,0 +1,110 @@
+"""The documents of a walk that are being fetched, and those that have come and wait to be kept.
+
+Tells of them in the order in which they come; which to fetch, and what becomes of them, is decided elsewhere
+(`wholefeed.core.refresh`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from wholefeed.core.refresh import intents
+from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, TimeOver
+from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.validators import Validators
+from wholefeed.futures import clear_tracebacks
+from wholefeed.service.documents.facts import failure_of, fresh_document
+from wholefeed.service.documents.source import Obtained, Source
+
+Outcome = Obtained | Fetched | DocumentError
+
+
+class WalkFetches:
+    """The fetches of one refresh; ends with `stop`.
+
+    Args:
+        source: Where documents come from.
+        predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
+            what can be begun because of it.
+    """
+
+    def __init__(self, source: Source, predicted: Callable[[str, str], Iterable[intents.Fetch]]) -> None:
+        self._source = source
+        self._predicted = predicted
+        self._pending: dict[str, asyncio.Task[Outcome]] = {}
+        self._obtained: dict[str, Obtained] = {}
+        self._deadline = 0.0
+
+    async def carry_out(self, intent: intents.Fetching) -> Event:
+        """Do what a decision wants; return what came of it."""
+        match intent:
+            case intents.StartTimer(seconds):
+                self._deadline = time.monotonic() + seconds
+            case intents.Fetch():
+                self._begin(intent)
+            case intents.Wait():
+                return await self._wait()
+            case intents.Drop(url):
+                del self._obtained[url]
+            case intents.StopFetching():
+                await self.stop()
+            case _:
+                assert_never(intent)
+        return CarriedOut()
+
+    def take(self, url: str) -> Obtained:
+        """Hand over a document that has come: it is to be stored."""
+        return self._obtained.pop(url)
+
+    async def stop(self) -> None:
+        """Cancel what was fetched ahead and is not needed."""
+        tasks = list(self._pending.values())
+        self._pending.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, intent: intents.Fetch) -> None:
+        self._pending[intent.url] = asyncio.create_task(self._fetch(intent))
+
+    async def _fetch(self, intent: intents.Fetch) -> Outcome:
+        validators = None
+        if (row := intent.stored) is not None:
+            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
+        while True:
+            try:
+                return await self._source.obtain(
+                    intent.url,
+                    validators=validators,
+                    on_older=lambda older: self._predict(intent.url, older),
+                    relation=intent.relation,
+                    is_ahead=intent.is_ahead,
+                )
+            except QueueFullError as exc:  # a walk has time
+                await asyncio.sleep(exc.retry_after_seconds or 0.0)
+            except DocumentError as exc:
+                clear_tracebacks(exc)
+                return exc.with_traceback(None)
+
+    def _predict(self, url: str, older: str) -> None:
+        """Begin to fetch what the head of a document that still arrives links to."""
+        for intent in self._predicted(url, older):
+            self._begin(intent)
+
+    async def _wait(self) -> Event:
+        left_seconds = max(0.0, self._deadline - time.monotonic())
+        await asyncio.wait(self._pending.values(), timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+        url = next((url for url, task in self._pending.items() if task.done()), None)
+        if url is None:
+            return TimeOver()
+        outcome = self._pending.pop(url).result()
+        if isinstance(outcome, Obtained):
+            self._obtained[url] = outcome
+            return Arrived(url, fresh_document(url, outcome))
+        if isinstance(outcome, Fetched):
+            return Confirmed(url)
+        return Failed(url, failure_of(outcome))

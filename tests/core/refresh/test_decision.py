@@ -1,0 +1,289 @@
+"""The decision of a refresh, whatever its publisher does and in whatever order it comes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
+from tests.makers import FEED
+from wholefeed.core.notes import DocumentUnavailable, PageGone
+from wholefeed.core.refresh import intents
+from wholefeed.core.refresh.events import Failure
+from wholefeed.core.terms import Family, Role, State
+from wholefeed.core.walk.endings import End
+
+HOUR = 3600.0
+O = "http://o.test"  # noqa: E741
+FAILURES = st.sampled_from(
+    [
+        Failure(slug="timeout"),
+        Failure(slug="publisher-status", publisher_status=404),
+        Failure(slug="publisher-status", publisher_status=503, retry_after_seconds=120.0),
+        Failure(slug="not-a-feed"),
+    ]
+)
+SEEDS = st.integers(0, 2**32)
+
+
+def archive(number: int) -> str:
+    return f"{O}/archive/{number}"
+
+
+def a_chain(archives: int, relation: str = "prev-archive", **changes: object) -> dict[str, Page]:
+    """The subscription document, and archives from the newest, which has the highest number, to 1."""
+    urls = [FEED, *(archive(number) for number in range(archives, 0, -1))]
+    pages = {}
+    for place, url in enumerate(urls):
+        links = {relation: urls[place + 1]} if place + 1 < len(urls) else {}
+        pages[url] = Page(links=links, entries=(f"{url}#1", f"{url}#2"), **changes)  # type: ignore[arg-type]
+    return pages
+
+
+@st.composite
+def publishers(draw: st.DrawFn) -> Publisher:
+    """Chains, legacy chains, paged feeds and complete ones; gaps, loops, and other formats in them."""
+    relation = draw(st.sampled_from(["prev-archive", "prev-archive", "prev", "previous", "next", "first"]))
+    count = draw(st.integers(0, 7))
+    pages = a_chain(count, relation)
+    if relation == "first":  # the others lead from the first page on by `next`
+        pages = a_chain(count, "next")
+        pages[FEED] = replace(pages[FEED], links={**pages[FEED].links, "first": archive(max(count, 1))})
+    for url in list(pages):
+        page, chance = pages[url], draw(st.integers(0, 19))
+        if url != FEED:
+            page = replace(page, is_marked=draw(st.booleans()), is_uncacheable=draw(st.booleans()))
+            if chance == 0:
+                page = replace(page, links={relation: draw(st.sampled_from(sorted(pages)))})
+            elif chance == 1:
+                page = replace(page, family=Family.RSS)
+            elif chance == 2:
+                page = replace(page, entries=draw(st.sampled_from(list(pages.values()))).entries)
+        elif chance == 0:
+            page = replace(page, is_complete=True)
+        elif chance == 1:
+            page = replace(page, links=incremental(page.links))
+        pages[url] = page
+    others = [url for url in pages if url != FEED]
+    failing = draw(st.dictionaries(st.sampled_from(others), FAILURES, max_size=2)) if others else {}
+    return Publisher(pages, failing)
+
+
+@st.composite
+def changed(draw: st.DrawFn, publisher: Publisher) -> Publisher:
+    """The publisher some time later."""
+    pages, failing = dict(publisher.pages), dict(publisher.failing)
+    for _ in range(draw(st.integers(1, 3))):
+        what = draw(st.sampled_from(["entry", "relink", "heal", "fail", "front", "edit", "remove"]))
+        url = draw(st.sampled_from(sorted(pages)))
+        feed = pages[FEED]
+        if what == "entry":
+            pages[FEED] = replace(feed, entries=(f"new-{draw(st.integers(0, 99))}", *feed.entries[:1]))
+        elif what == "relink":
+            target = draw(st.sampled_from(sorted(pages)))
+            relation = next((name for name in pages[url].links if "prev" in name or name == "next"), "")
+            if relation:
+                pages[url] = replace(pages[url], links={**pages[url].links, relation: target})
+        elif what == "heal":
+            failing.clear()
+        elif what == "fail" and url != FEED:
+            failing[url] = draw(FAILURES)
+        elif what == "front" and "prev-archive" in feed.links:
+            new = archive(50 + draw(st.integers(0, 9)))
+            pages[new] = Page(links={"prev-archive": feed.links["prev-archive"]}, entries=(f"{new}#1",))
+            pages[FEED] = replace(feed, links={**feed.links, "prev-archive": new})
+        elif what == "edit":
+            pages[url] = replace(
+                pages[url], entries=(*pages[url].entries, f"edit-{draw(st.integers(0, 99))}")
+            )
+        elif what == "remove" and url != FEED:
+            del pages[url]
+    return Publisher(pages, failing)
+
+
+def outcome(world: World, told: Outcome) -> object:
+    """What a reader gets to see of a refresh, whatever the order in which documents came."""
+    final = told.publication
+    shown = [
+        (attempt.url, attempt.reason, attempt.attempts, attempt.next_at) for attempt in final.missing or ()
+    ]
+    return world.shape, final.state, final.notes, final.ending, shown
+
+
+@settings(max_examples=60)
+@given(publishers(), st.data(), SEEDS, SEEDS)
+def test_any_order_of_arrivals_ends_in_the_same_publication(
+    publisher: Publisher, data: st.DataObject, one: int, other: int
+) -> None:
+    """R2, R6, R14: look-ahead, early links and the network's whims change nothing of what is published."""
+    worlds = [World(publisher), World(publisher, looks_ahead=False)]
+    chances = [random.Random(one), random.Random(other)]
+    later = data.draw(changed(publisher))
+    for is_full in (False, False, data.draw(st.booleans())):
+        results = []
+        for world, chance in zip(worlds, chances, strict=True):
+            told = world.refresh(chance, is_forced=True, is_full=is_full)
+            results.append(outcome(world, told))
+            world.publisher = later
+            world.now += HOUR
+        assert results[0] == results[1]
+
+
+@settings(max_examples=60)
+@given(publishers(), st.data(), SEEDS)
+def test_nothing_is_asked_for_twice_in_one_refresh(
+    publisher: Publisher, data: st.DataObject, seed: int
+) -> None:
+    """R14, R17: neither by a guess and a link, nor along two trails through pages."""
+    world, chance = World(publisher), random.Random(seed)
+    later = data.draw(changed(publisher))
+    for request in ({}, {"is_forced": True}, {"is_full": True}):
+        told = world.refresh(chance, **request)
+        assert asked_twice(told.asked) == []
+        world.publisher = later
+        world.now += HOUR
+
+
+@settings(max_examples=120)
+@given(publishers(), st.data(), SEEDS)
+def test_nothing_leaves_but_by_the_rules_that_say_so(
+    publisher: Publisher, data: st.DataObject, seed: int
+) -> None:
+    """R25: R1 and R5; R15, that is a chain that was walked to its true end; another format (R23)."""
+    world, chance = World(publisher), random.Random(seed)
+    world.refresh(chance)
+    for is_full in (False, data.draw(st.booleans()), False):
+        world.publisher = data.draw(changed(world.publisher))
+        world.now += HOUR
+        before = [each for each in world.attached if each.role in (Role.ARCHIVE, Role.PAGE)]
+        told = world.refresh(chance, is_forced=True, is_full=is_full)
+        left = [each for each in before if world.documents[each.id].rank is None]
+        feed = world.publisher.pages[FEED]
+        if not left or feed.is_complete:
+            continue
+        assert {each.role for each in left} == {Role.ARCHIVE}
+        assert told.publication.state is State.COMPLETE
+        assert "fh:incremental" not in feed.links
+        stored = [each.id for each in before if each.role is Role.ARCHIVE]
+        stayed = [stored.index(each) for each in stored if world.documents[each].rank is not None]
+        assert is_full or max(stored.index(each.id) for each in left) < max(stayed)
+
+
+@settings(max_examples=60)
+@given(publishers(), SEEDS)
+def test_a_publisher_that_did_not_change_is_asked_for_the_subscription_document_alone(
+    publisher: Publisher, seed: int
+) -> None:
+    """R13, R14: and, where pages get newer along `next`, for the last of them (R6)."""
+    world, chance = World(publisher), random.Random(seed)
+    first = world.refresh(chance)
+    world.now += 30.0  # before anything that failed is due
+    shape = world.shape
+
+    again = world.refresh(chance)
+
+    assert again.asked == [FEED]
+    assert world.shape == shape
+    if again.published:
+        assert again.publication.state is first.publication.state
+        assert again.publication.missing == first.publication.missing
+
+
+@given(publishers(), SEEDS)
+def test_a_subscription_document_that_fails_changes_nothing(publisher: Publisher, seed: int) -> None:
+    """R14: what is stored serves as stale, and the failure counts up."""
+    world, chance = World(publisher), random.Random(seed)
+    world.refresh(chance)
+    shape, missing = world.shape, dict(world.missing)
+    world.publisher = Publisher(publisher.pages, {FEED: Failure(slug="timeout")})
+    for times in (1, 2):
+        told = world.refresh(chance, is_forced=True)
+        assert (told.asked, told.published, world.shape, world.missing) == ([FEED], [], shape, missing)
+        assert isinstance(told.named[-1], intents.GiveUp)
+        assert world.failure is not None
+        assert world.failure.attempts == times
+    world.publisher = publisher
+    world.refresh(chance)
+    assert world.failure is None
+
+
+@pytest.mark.parametrize("after", range(1, 60))
+def test_a_refresh_that_is_cut_off_anywhere_is_made_up_for(after: int) -> None:
+    """R14: whatever was carried out of it, the next one asks for what is not stored, and ends the same."""
+    whole = World(Publisher(a_chain(5)))
+    whole.refresh(random.Random(1))
+    world = World(Publisher(a_chain(5)))
+    world.cut_off(random.Random(after), after)
+    kept = {each.url for each in world.attached if each.role is Role.ARCHIVE}
+
+    again = world.refresh(random.Random(after))
+
+    assert kept.isdisjoint(again.asked)
+    assert (world.shape, world.feed.state, world.feed.is_walking) == (whole.shape, State.COMPLETE, False)
+    assert world.missing == {}
+
+
+def test_a_chain_is_walked_to_its_end_and_published_as_complete() -> None:
+    """R2: in order, the newest archive not settled yet (R13)."""
+    world = World(Publisher(a_chain(3)))
+    told = world.refresh(random.Random(0))
+    assert [each.state for each in told.published] == [State.LOADING, State.COMPLETE]
+    assert told.publication.ending is not None
+    assert told.publication.ending.end is End.OLDEST
+    assert told.publication.missing == ()
+    assert [url for _, url in world.shape] == [FEED, archive(3), archive(2), archive(1)]
+    assert [each.is_settled for each in world.attached] == [False, False, True, True]
+
+
+def test_a_gap_is_published_as_missing_and_tried_again_in_its_time() -> None:
+    """R14, R16."""
+    world = World(Publisher(a_chain(3), {archive(2): Failure(slug="timeout")}))
+    told = world.refresh(random.Random(0))
+    assert told.publication.state is State.PARTIAL
+    assert told.publication.notes == (DocumentUnavailable(archive(2), "timeout"),)
+    assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 1)]
+
+    world.now += 30.0
+    assert world.refresh(random.Random(0)).asked == [FEED]
+    world.now += HOUR
+    told = world.refresh(random.Random(0))
+    assert archive(2) in told.asked
+    assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 2)]
+
+    world.publisher.failing.clear()
+    told = world.refresh(random.Random(0), is_forced=True)
+    assert (told.publication.state, told.publication.missing) == (State.COMPLETE, ())
+
+
+def test_a_request_that_may_not_walk_asks_for_the_subscription_document_alone() -> None:
+    """HEAD of a feed that is not known."""
+    world = World(Publisher(a_chain(3)))
+    told = world.refresh(random.Random(0), may_walk=False)
+    assert told.asked == [FEED]
+    assert [each.state for each in told.published] == [State.LOADING]
+    assert told.publication.missing is None
+
+
+def test_a_page_behind_the_last_one_is_the_end() -> None:
+    """R6: 404 where no `last` link says that there should be more."""
+    pages = a_chain(2, "next")
+    pages[archive(1)] = replace(pages[archive(1)], links={"next": archive(0)})
+    told = World(Publisher(pages)).refresh(random.Random(0))
+    assert told.publication.state is State.PAGED
+    assert told.publication.notes == (PageGone(archive(0), "publisher-status"),)
+
+
+def test_what_is_whole_by_its_own_word_stands_alone() -> None:
+    """R1: everything else leaves, nothing is followed."""
+    pages = a_chain(2)
+    world = World(Publisher(pages))
+    world.refresh(random.Random(0))
+    pages[FEED] = replace(pages[FEED], is_complete=True)
+    world.now += HOUR
+    told = world.refresh(random.Random(0))
+    assert (told.asked, told.publication.state) == ([FEED], State.COMPLETE)
+    assert world.shape == [(Role.SUBSCRIPTION, FEED)]
