@@ -139,3 +139,19 @@ async def test_last_modified_moves_when_a_walk_begins_and_when_it_ends(proxy: Pr
     since = {"If-Modified-Since": loading.headers["Last-Modified"]}
     last = await proxy.get(url, headers=since)
     assert (last.status, last.state) == (200, "complete")
+
+
+async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 8.8.2: the answer tells the publisher's address (`via`), so a move makes it another one."""
+    origin.publish("/moved", atom(an_item("a", 1)))
+    origin.redirect("/feed", "/moved", status=301)
+    url = origin.url("/feed")
+    before = await proxy.whole(url)
+    for _ in range(4):
+        proxy.clock.advance(40_000)
+        after = await proxy.whole(url)
+        if before.headers["Link"] != after.headers["Link"]:
+            break
+        assert before.headers["Last-Modified"] == after.headers["Last-Modified"]
+    assert origin.url("/moved") in after.headers["Link"]
+    assert before.headers["Last-Modified"] != after.headers["Last-Modified"]

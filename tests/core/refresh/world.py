@@ -71,7 +71,7 @@ class Page:
                 family=self.family,
                 links=self.links,
                 digest=repr(self).encode(),
-                keys=[(entry_id(name), None) for name in self.entries] or None,
+                keys=[(entry_id(name), None) for name in self.entries],
             ),
             kind=finding.kind,
             older_relation=finding.relation,
@@ -175,7 +175,7 @@ class World:
 
     def put(self, url: str, page: Page, role: Role, rank: int, **changes: Any) -> int:
         same = (each.id for each in self.documents.values() if (each.url, each.role) == (url, role))
-        number = next(same, len(self.documents) + 1)
+        number = next(same, max(self.documents, default=0) + 1)
         arrival = page.fresh(url).arrival
         self.documents[number] = StoredDocument(
             id=number,
