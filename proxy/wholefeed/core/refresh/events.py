@@ -55,7 +55,7 @@ class FreshDocument:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether it broke off (FAULTS row 49)."""
+        """Whether it broke off (docs/faults.md row 49)."""
         return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
 
 

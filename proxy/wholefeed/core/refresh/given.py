@@ -77,7 +77,7 @@ class Given:
         return any(attempt.reason == note.slug for attempt in self.missing.values())
 
     def is_truncated(self, url: str) -> bool:
-        """Whether the stored document broke off when it was fetched last (FAULTS row 49)."""
+        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == DocumentTruncated.slug
 

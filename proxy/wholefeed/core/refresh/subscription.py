@@ -192,7 +192,7 @@ class Subscription:
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
-        """Follow the publisher to another address when it is sure; history and key stay (FAULTS 35)."""
+        """Follow the publisher to another address when it is sure; key and history stay (R25)."""
         feed, now = self._feed, self._given.clock.now
         if reply.url != feed.fetch_url:
             return None, None
@@ -206,7 +206,7 @@ class Subscription:
         """Who asks by the new address gets this feed only where it is of the same site.
 
         Anybody can redirect to a victim's feed, and what is remembered of the one before would be served as
-        its own (FAULTS 23).
+        its own (docs/faults.md row 23).
         """
         if target is None:
             return None

@@ -229,7 +229,7 @@ class TrailSteps:
         return fresh.arrival
 
     def _serves(self, _event: Event) -> bool:
-        """Return whether a stored copy serves; of an archive in any case (FAULTS 53)."""
+        """Return whether a stored copy serves; of an archive in any case (docs/faults.md row 53)."""
         return True
 
     def _confirmed(self, row: StoredDocument) -> Arrival:

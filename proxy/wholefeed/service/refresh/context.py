@@ -29,7 +29,7 @@ class RefreshContext:
 
     @property
     def longest_seconds(self) -> float:
-        """For how long a publisher is left alone at most: more comes from a clock that jumped (FAULTS 73)."""
+        """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
         return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
 
     @property
