@@ -146,7 +146,7 @@ async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: P
     origin.publish("/moved", atom(an_item("a", 1)))
     origin.redirect("/feed", "/moved", status=301)
     url = origin.url("/feed")
-    before = await proxy.whole(url)
+    before = after = await proxy.whole(url)
     for _ in range(4):
         proxy.clock.advance(40_000)
         after = await proxy.whole(url)

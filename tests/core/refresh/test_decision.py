@@ -391,3 +391,12 @@ def test_what_a_doubtful_chain_has_brought_is_not_asked_for_again_among_pages() 
     assert asked_twice(told.asked) == []
     assert told.publication.state is State.PAGED
     assert NewerNotOlder(archive(2)) in told.publication.notes
+
+
+def test_no_archive_is_looked_at_while_the_subscription_document_has_not_changed() -> None:
+    """R13: not the newest one either, and not when a refresh is insisted on."""
+    world = World(Publisher(a_chain(3)))
+    world.refresh(random.Random(0))
+    world.now += 3 * DAY
+    assert world.refresh(random.Random(0), is_forced=True).asked == [FEED]
+    assert len(world.refresh(random.Random(0), is_full=True).asked) == 4

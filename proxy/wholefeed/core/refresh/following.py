@@ -19,7 +19,8 @@ from wholefeed.core.refresh.pages import known_ascent, page_steps
 from wholefeed.core.refresh.progress import Answers, Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
-from wholefeed.core.refresh.trail import TrailStart, TrailSteps
+from wholefeed.core.refresh.trail import TrailSteps
+from wholefeed.core.refresh.trail_start import TrailStart
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
@@ -75,6 +76,10 @@ class Following:
     def predicted(self, url: str, older: str) -> list[Fetch]:
         """Take the older link of a document that still arrives; return what can be begun because of it."""
         return self._walking.predicted(url, older) if self._walking is not None else []
+
+    def is_ahead(self, url: str) -> bool:
+        """Whether the path has to come to a document yet."""
+        return self._walking is None or self._walking.is_ahead(url)
 
     def _chain(self) -> Steps[Walked]:
         stored = self._stored(Role.ARCHIVE)

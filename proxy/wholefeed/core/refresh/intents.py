@@ -176,8 +176,6 @@ class Fetch:
     """Ask whether this has changed; None: have it whole."""
     relation: str
     """Leads to the document behind it; told of early, through `Decision.predicted`."""
-    is_ahead: bool
-    """Whether the path has to come to it yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import Put, ReadKnown, Steps, Touch, carry_out, outcome
 from wholefeed.core.refresh.progress import Answers, Progress
 from wholefeed.core.refresh.stored import StoredDocument
-from wholefeed.core.refresh.trail import TrailStart, TrailSteps
+from wholefeed.core.refresh.trail import TrailSteps
+from wholefeed.core.refresh.trail_start import TrailStart
 from wholefeed.core.terms import Role
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
@@ -107,7 +108,7 @@ class PageTrailSteps(TrailSteps):
 
     def _catch_up(self) -> Steps[None]:
         """Whether a stored page is asked for again depends on what the pages before it brought."""
-        if self._stored_as(self._walk.wanted[0].url) is not None:
+        if self._start.stored_as(self._walk.wanted[0].url) is not None:
             yield from self._keep_joined()
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
@@ -123,7 +124,7 @@ class PageTrailSteps(TrailSteps):
         return DocumentUnavailable(url, failure.slug)
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
-        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
         self._tell(arrival.url, fresh)
         if fresh is not None:
             self._is_past_gap |= row is None or self._is_gap(arrival.url)
@@ -132,7 +133,7 @@ class PageTrailSteps(TrailSteps):
         if row is None and not self._news[arrival.url]:
             yield from self._drop(arrival.url)
             return None
-        rank = self._rank(row, place)
+        rank = self._start.rank(row, place)
         if row is not None and (fresh is None or _is_same(row, fresh)):
             if fresh is not None:
                 yield from self._drop(arrival.url)

@@ -14,8 +14,8 @@ stop; here is decided how it is had, and what becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
@@ -47,6 +47,7 @@ from wholefeed.core.refresh.intents import (
 )
 from wholefeed.core.refresh.progress import Answers, Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.trail_start import TrailStart
 from wholefeed.core.schedule.revalidation import is_due, settles
 from wholefeed.core.terms import Role
 from wholefeed.core.text.urls import document_key
@@ -55,18 +56,6 @@ from wholefeed.core.walk.walk import Walk
 
 _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailStart:
-    """What a walk along a trail starts from, beside what all walks of a refresh do."""
-
-    stored: Mapping[str, StoredDocument]
-    """The documents that may stand on it, attached or not, by `document_key` of their URL."""
-    relation: str
-    first_rank: int
-    """Rank of the first new document; the others follow."""
-    subscription_changed: bool
 
 
 class TrailSteps:
@@ -109,10 +98,14 @@ class TrailSteps:
     def predicted(self, url: str, older: str) -> list[Fetch]:
         """Take the older link of a document that still arrives; return what can be begun because of it."""
         self._walk.predicted(url, older)
-        is_known = self._answers.knows(older) or self._stored_as(older) is not None
+        is_known = self._answers.knows(older) or self._start.stored_as(older) is not None
         if is_known or not any(want.url == older for want in self._walk.wanted):
             return []
         return [self._fetch(older, None)]
+
+    def is_ahead(self, url: str) -> bool:
+        """Whether the path has to come to a document yet."""
+        return any(want.url != url for want in self._walk.wanted[:1])
 
     # What is next
 
@@ -137,7 +130,7 @@ class TrailSteps:
         if not wanted or self._answers.knows(wanted[0]):
             return False
         url = wanted[0]
-        row = self._stored_as(url)
+        row = self._start.stored_as(url)
         if row is not None and (url in self._revalidated or not self._is_gap(url)):
             if url in self._revalidated or not self._is_asked_again(url, row):
                 self._walk.arrived(url, row.as_arrival())
@@ -175,7 +168,7 @@ class TrailSteps:
             self._wanted.add(document_key(want.url))
             if self._answers.knows(want.url):
                 continue
-            row = self._stored_as(want.url)
+            row = self._start.stored_as(want.url)
             if row is None and not self._has_begun:
                 self._has_begun = True
                 yield from carry_out(BeginWalk())
@@ -185,8 +178,7 @@ class TrailSteps:
     def _fetch(self, url: str, row: StoredDocument | None) -> Fetch:
         self._wanted.add(document_key(url))
         self._answers.fetching.add(document_key(url))
-        is_ahead = any(want.url != url for want in self._walk.wanted[:1])
-        return Fetch(url=url, stored=row, relation=self._start.relation, is_ahead=is_ahead)
+        return Fetch(url=url, stored=row, relation=self._start.relation)
 
     # What came
 
@@ -208,7 +200,7 @@ class TrailSteps:
             yield from self._take(event)
 
     def _take(self, event: Arrived | Confirmed | Failed) -> Steps[None]:
-        row = self._stored_as(event.url)
+        row = self._start.stored_as(event.url)
         if isinstance(event, Arrived):
             if row is None or self._may_replace(event.url, event.fresh):
                 self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
@@ -264,8 +256,8 @@ class TrailSteps:
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
-        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        rank = self._rank(row, place)
+        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        rank = self._start.rank(row, place)
         self._tell(arrival.url, fresh)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
@@ -297,16 +289,9 @@ class TrailSteps:
         if row.rank is None:
             yield from carry_out(Attach(row.id, rank))
 
-    def _rank(self, row: StoredDocument | None, place: int) -> int:
-        return row.rank if row is not None and row.rank is not None else self._start.first_rank + place
-
     def _tell(self, url: str, fresh: FreshDocument | None) -> None:
         """Note what is wrong with a document that has joined; that a stored one broke off is remembered."""
         if fresh is not None:
             self._walked.notes += [replace(note, url=url) for note in fresh.reading_notes]
         elif self._given.is_truncated(url):
             self._walked.notes.append(DocumentTruncated(url))
-
-    def _stored_as(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, however it is spelled."""
-        return self._start.stored.get(document_key(url))

@@ -66,7 +66,7 @@ class Refresh:
         self._feed = feed
         self._request = request
         self._found = found
-        self._fetches = WalkFetches(context.source, self._predicted)
+        self._fetches = WalkFetches(context.source, is_ahead=self._is_ahead, predicted=self._predicted)
         self._storage = FeedStorage(context.store, feed.id, now=context.now, take=self._fetches.take)
         self._decision: Decision | None = None
         self._error: DocumentError | None = None
@@ -193,6 +193,9 @@ class Refresh:
     def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
         assert self._decision is not None, "nothing is fetched before"
         return self._decision.predicted(url, older)
+
+    def _is_ahead(self, url: str) -> bool:
+        return self._decision is None or self._decision.is_ahead(url)
 
     # The walk
 

@@ -39,8 +39,10 @@ class Running:
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
         self._may_walk: dict[int, bool] = {}
-        self._next: dict[int, tuple[RefreshRequest, Subscription | None]] = {}
+        self._next: dict[int, RefreshRequest] = {}
         """What is to be done right after the refresh under way."""
+        self._found: dict[int, Subscription] = {}
+        """For the next refresh of a feed; no frame holds its body, which may be large."""
         self._resting_until: dict[int, float] = {}
 
     def __len__(self) -> int:
@@ -76,8 +78,13 @@ class Running:
         if is_new:
             self._may_walk[feed.id] = request.may_walk
         elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
-            self._next[feed.id] = request, found
-        flight = self._flights.join(feed.id, lambda: self._run(feed, request, found))
+            self._next[feed.id] = request
+        else:
+            found = None  # the one under way has fetched its own
+        if found is not None:
+            self._found[feed.id] = found
+            del found
+        flight = self._flights.join(feed.id, lambda: self._run(feed, request))
         if is_new:
             flight.add_done_callback(lambda _: self._on_end())
         return flight
@@ -90,6 +97,7 @@ class Running:
         """End the refresh of a feed that is being forgotten."""
         while (running := self._flights.running(feed_id)) is not None:
             self._next.pop(feed_id, None)
+            self._found.pop(feed_id, None)
             running.cancel()
             await asyncio.wait({running})
         self._may_walk.pop(feed_id, None)
@@ -122,13 +130,13 @@ class Running:
         running = self._running.get(feed_id)
         return None if running is None else running.progress
 
-    async def _run(self, feed: FeedRow, request: RefreshRequest, found: Subscription | None) -> None:
+    async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
         """Refresh, and once more for what was asked for meanwhile."""
         structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
         while True:
             self._may_walk[feed.id] = request.may_walk
             try:
-                await self._run_once(feed, request, found)
+                await self._run_once(feed, request)
             except DocumentError:
                 if feed.id not in self._next:
                     raise
@@ -136,10 +144,10 @@ class Running:
             again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
             if again is None or latest is None:
                 return
-            feed, (request, found) = latest, again
+            feed, request = latest, again
 
-    async def _run_once(self, feed: FeedRow, request: RefreshRequest, found: Subscription | None) -> None:
-        refresh = Refresh(self._context, feed, request, found)
+    async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
+        refresh = Refresh(self._context, feed, request, self._found.pop(feed.id, None))
         self._running[feed.id] = refresh
         try:
             await refresh.run()

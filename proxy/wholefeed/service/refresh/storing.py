@@ -36,7 +36,7 @@ class FeedStorage:
         self._now = now
         self._take = take
         self.found: Subscription | None = None
-        """The subscription document that has come, until it is stored."""
+        """The subscription document that has come, until it is stored or known to be."""
 
     async def change(self, intent: intents.Change) -> Event:
         """Change what the feed is made of, in one transaction."""
@@ -128,6 +128,7 @@ class FeedStorage:
         return identifier
 
     async def _note_reply(self, intent: intents.NoteReply) -> None:
+        self.found = None  # what has not changed is not stored again
         changes: FeedChanges = {
             "is_stale": False,
             "checked_at": intent.checked_at,

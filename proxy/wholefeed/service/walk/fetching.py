@@ -28,12 +28,20 @@ class WalkFetches:
 
     Args:
         source: Where documents come from.
+        is_ahead: Whether the path of the walk has to come to a document yet; asked before each try.
         predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
             what can be begun because of it.
     """
 
-    def __init__(self, source: Source, predicted: Callable[[str, str], Iterable[intents.Fetch]]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        is_ahead: Callable[[str], bool],
+        predicted: Callable[[str, str], Iterable[intents.Fetch]],
+    ) -> None:
         self._source = source
+        self._is_ahead = is_ahead
         self._predicted = predicted
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
@@ -82,7 +90,7 @@ class WalkFetches:
                     validators=validators,
                     on_older=lambda older: self._predict(intent.url, older),
                     relation=intent.relation,
-                    is_ahead=intent.is_ahead,
+                    is_ahead=self._is_ahead(intent.url),
                 )
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)
