@@ -7,8 +7,8 @@ import traceback
 from typing import Any
 
 
-def retrieve_exception(done: asyncio.Future[Any]) -> None:
-    """Take note of a future's failure, as its done callback: nobody waiting is no reason for a warning."""
+def retrieve_failure(done: asyncio.Future[Any]) -> None:
+    """Retrieve a future's failure, as its done callback: nobody waiting is no reason for a warning."""
     if not done.cancelled():
         done.exception()
 

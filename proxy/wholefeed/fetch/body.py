@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterator
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from wholefeed.futures import retrieve_exception
+from wholefeed.futures import retrieve_failure
 
 
 async def chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
@@ -42,8 +42,8 @@ def _ending_with(protocol: ResponseHandler | None, content: aiohttp.StreamReader
         yield
         return
     # A future whose exception nobody asks for is logged; it belongs to the connection, not to this answer.
-    closed.remove_done_callback(retrieve_exception)
-    closed.add_done_callback(retrieve_exception)
+    closed.remove_done_callback(retrieve_failure)
+    closed.add_done_callback(retrieve_failure)
     closed.add_done_callback(end)
     try:
         yield

@@ -1,1 +1,1 @@
-"""One refresh: refetch, walk, settle, publish; at most one a feed."""
+"""One refresh: what is decided of it is carried out here; at most one a feed."""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from wholefeed.futures import clear_tracebacks, retrieve_exception
+from wholefeed.futures import clear_tracebacks, retrieve_failure
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Flights(Generic[Key, T]):
     def _landed(self, key: Key, task: asyncio.Task[T]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
-        retrieve_exception(task)
+        retrieve_failure(task)
 
 
 async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -1,1 +1,1 @@
-"""The drivers that fetch what the pure walk wants."""
+"""The fetches of a walk, and whose walk may use the network."""

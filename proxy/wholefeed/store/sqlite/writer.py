@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import aiosqlite
 
 from wholefeed.errors import OverloadedError
-from wholefeed.futures import retrieve_exception
+from wholefeed.futures import retrieve_failure
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import close
 from wholefeed.store.sqlite.faults import is_busy, translated
@@ -54,7 +54,7 @@ class Writer:
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(retrieve_exception)
+        done.add_done_callback(retrieve_failure)
         self._jobs.put_nowait(_Job(work, done))
         return await asyncio.shield(done)
 
