@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from wholefeed.core.links.classify import Follow, Forward, subscription_hint
-from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument, Note
+from wholefeed.core.notes import Note
 from wholefeed.core.parse.discovery import discover, preferred
-from wholefeed.core.text.urls import same_document
+from wholefeed.core.refresh.search import Found, Seen, search
 from wholefeed.errors import DocumentError, UnreadableError
 from wholefeed.fetch.fetched import Fetched
+from wholefeed.service.documents.facts import failure_of
 from wholefeed.service.documents.source import Obtained, PageError, Source
-
-MAX_FORWARD_STEPS: Final = 100
-"""Archive documents passed on the way to the newest one, where none names its subscription document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,40 +45,31 @@ async def find_subscription(source: Source, url: str) -> Subscription:
 
 
 async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
-    """Apply R3 to a fetched document: `current` is dereferenced once; without one, go forward.
+    """Apply R3 to a fetched document: go where `wholefeed.core.refresh.search` says.
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
     """
-    hint = subscription_hint(url, obtained.fetched.final_url, obtained.navigation)
-    if isinstance(hint, Follow):
-        try:
-            return Subscription(hint.url, await _fetched(source, hint.url))
-        except DocumentError as exc:
-            return Subscription(url, obtained, (CurrentUnavailable(hint.url, exc.slug),))
-    if isinstance(hint, Forward):
-        return await _newest_archive(source, url, obtained)
-    return Subscription(url, obtained)
+    steps = search(url, _seen(obtained))
+    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                newer = await _fetched(source, wanted)
+            except DocumentError as exc:
+                wanted = steps.send(failure_of(exc))
+                continue
+            came = (came[-1], newer)
+            wanted = steps.send(_seen(newer))
+    except StopIteration as end:
+        found: Found = end.value
+        serving = next(each for each in came if each.fetched.url == found.document.url)
+        return Subscription(found.url, serving, found.notes)
 
 
-async def _newest_archive(source: Source, url: str, obtained: Obtained) -> Subscription:
-    newest = obtained
-    seen = [url, obtained.fetched.final_url]
-    for _ in range(MAX_FORWARD_STEPS):
-        newer = newest.navigation.newer_url
-        if not newer or any(same_document(newer, known) for known in seen):
-            break
-        try:
-            found = await _fetched(source, newer)
-        except DocumentError:
-            break
-        if found.document.family is not obtained.document.family:
-            break
-        current = subscription_hint(newer, found.fetched.final_url, found.navigation)
-        if isinstance(current, Follow):
-            return await settle_subscription(source, newer, found)
-        newest = found
-        seen += [newer, found.fetched.final_url]
-    return Subscription(url, newest, (NoSubscriptionDocument(newest.fetched.url),))
+def _seen(obtained: Obtained) -> Seen:
+    fetched = obtained.fetched
+    return Seen(fetched.url, fetched.final_url, obtained.document.family, obtained.navigation)
 
 
 async def _fetched(source: Source, url: str) -> Obtained:
