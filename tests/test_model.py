@@ -204,10 +204,6 @@ async def test_a_change_within_a_day_is_remembered_until_the_newest_archive_is_d
     assert "5" in names(await polled(proxy, origin, after=2 * DAY))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Right, new: R4 asks twice for what a doubtful link leads to when it turns out as a page",
-)
 async def test_what_a_doubtful_link_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
     """R4: the document that showed that it is no archive is the page that is collected then."""
     publish(origin, "/feed", entries("1"), prev="/new")

@@ -10,9 +10,8 @@ from typing import Final
 from benchmarks.support.feeds import Chain
 from wholefeed.config.tables import LimitsConfig
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.validators import Validators
 from wholefeed.service.documents.source import Obtained, Source
 
 BASE: Final = "http://generated.test"

@@ -40,8 +40,8 @@ from tests.patching import set_constant
 from wholefeed.errors import DocumentError, PublisherStatusError, PublisherTimeoutError
 from wholefeed.fetch import exchange
 from wholefeed.fetch.failures import failure_of
+from wholefeed.fetch.fetched import Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.validators import Validators
 
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"
 OK = b"HTTP/1.1 200 OK\r\n"

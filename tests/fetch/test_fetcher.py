@@ -22,8 +22,8 @@ from tests.fetchers import Names, a_fetcher
 from tests.origin import Origin
 from wholefeed.errors import DocumentError, PublisherError, PublisherStatusError
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
+from wholefeed.fetch.fetched import Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.validators import Validators
 
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"
 

@@ -33,13 +33,12 @@ from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open_session
 from wholefeed.fetch.failures import failure_of, is_transient, status_failure
-from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
 from wholefeed.fetch.transfer import Traffic, Transfer
-from wholefeed.fetch.validators import Validators
 from wholefeed.loggers import get_logger
 
 log = get_logger()
@@ -90,9 +89,9 @@ class Fetcher:
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
-        `own_addresses` says of an IP address and a port whether the proxy itself listens there (FAULTS
-        row 19); a gate and a budget that others share may be given; `sleep` and `jitter` (0 to 1) make the
-        pauses between two tries. For the rest see `open_session`.
+        `own_addresses` says of an IP address and a port whether the proxy itself listens there
+        (docs/faults.md row 19); a gate and a budget that others share may be given; `sleep` and `jitter`
+        (0 to 1) make the pauses between two tries. For the rest see `open_session`.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         if gate is None:

@@ -11,6 +11,7 @@ from wholefeed.core.refresh.events import Failure
 from wholefeed.core.refresh.stored import Attempt, StoredFeed
 from wholefeed.core.schedule.backoff import next_attempt_at
 from wholefeed.core.terms import Kind
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
 
 
@@ -20,7 +21,7 @@ class Settings:
 
     minimum_fresh_seconds: float = 300.0
     default_fresh_seconds: float = 900.0
-    maximum_fresh_seconds: float = 86_400.0
+    maximum_fresh_seconds: float = DAY_SECONDS
     retry_missing_seconds: float = 3600.0
     follows_pages: bool = True
     remembers: bool = True

@@ -21,9 +21,8 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.errors import DocumentError, PublisherError, UnreadableError
 from wholefeed.fetch.budget import LargeWork
-from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.validators import Validators
 
 INLINE_BYTES: Final = 256 * 1024
 

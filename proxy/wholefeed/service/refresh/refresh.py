@@ -28,8 +28,7 @@ from wholefeed.core.refresh.events import (
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.errors import DocumentError
-from wholefeed.fetch.fetched import Fetched
-from wholefeed.fetch.validators import Validators
+from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.facts import failure_of, fresh_document, reply_of
 from wholefeed.service.documents.subscription import Subscription, settle_subscription

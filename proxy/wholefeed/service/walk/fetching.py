@@ -14,8 +14,7 @@ from typing import assert_never
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, TimeOver
 from wholefeed.errors import DocumentError, QueueFullError
-from wholefeed.fetch.fetched import Fetched
-from wholefeed.fetch.validators import Validators
+from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.futures import clear_tracebacks
 from wholefeed.service.documents.facts import failure_of, fresh_document
 from wholefeed.service.documents.source import Obtained, Source
