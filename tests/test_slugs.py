@@ -107,13 +107,19 @@ def test_what_is_a_note_alone_answers_nothing(slug: str) -> None:
 
 
 def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:
-    """The status that docs/faults.md gives for a failure of a connection is the one that readers get."""
-    """Of each class the status, and no slug that answers with another one."""
+    """The docstring of errors.py draws what readers get: of each class the status, of each slug too."""
     drawn = re.findall(r"-- (\w+) +(\d{3}) ([a-z-]+(?:, [a-z-]+)*)", errors.__doc__ or "")
     assert len(drawn) > 10
     for name, status, slugs in drawn:
         assert getattr(errors, name).status == int(status)
         assert {SLUGS[slug].status for slug in slugs.split(", ")} == {int(status)}
+
+
+@pytest.mark.parametrize("slug", sorted(slug for slug, facts in SLUGS.items() if facts.answers))
+def test_the_table_alone_says_what_a_slug_answers(slug: str) -> None:
+    """Whatever class bears a slug, the answer has the status of the slug's row."""
+    for error in (WholefeedError("why", slug=slug), DocumentError("why", url="http://o.test/", slug=slug)):
+        assert error.answer_status == SLUGS[slug].status
 
 
 KINDS = [

@@ -42,7 +42,7 @@ class WholefeedError(Exception):
 
     default_slug: ClassVar[str] = "internal"
     status: ClassVar[int] = SLUGS["internal"].status
-    """That of the class's own slug; finer slugs of a class have the same."""
+    """That of the class's own slug; `answer_status` is what is answered."""
 
     def __init_subclass__(cls) -> None:
         cls.status = SLUGS[cls.default_slug].status
@@ -53,8 +53,8 @@ class WholefeedError(Exception):
 
     @property
     def answer_status(self) -> int:
-        """The HTTP status of the answer this becomes."""
-        return self.status
+        """The HTTP status of the answer this becomes: its slug's."""
+        return SLUGS[self.slug].status
 
 
 class ConfigError(WholefeedError):
@@ -224,7 +224,8 @@ class PublisherStatusError(PublisherError):
     def answer_status(self) -> int:
         """404 and 410 are passed on; everything else is a failure of the publisher's."""
         status = self.publisher_status
-        return status if status is not None and status in SLUGS["publisher-status"].answers else self.status
+        is_passed_on = status is not None and status in SLUGS[self.slug].answers
+        return status if status is not None and is_passed_on else super().answer_status
 
 
 class PublisherTimeoutError(PublisherError):

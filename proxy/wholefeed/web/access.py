@@ -41,7 +41,7 @@ PREFIXED: Final = "/{url}"
 UNMATCHED: Final = "unmatched"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events"}
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status"}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 

@@ -117,8 +117,7 @@ def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() 
 
 
 def test_every_slug_is_described_and_nothing_else() -> None:
-    """Each problem that the server can answer with is in the description, under its slug."""
-    """Under each status that it answers with; `tests/test_slugs.py` holds the table against the code."""
+    """Each problem that the server can answer with is described, under its slug and each of its statuses."""
     described = {(status, slug) for status, slugs in problems().items() for slug in slugs}
     assert described == {(status, slug) for slug, facts in SLUGS.items() for status in facts.answers}
 
