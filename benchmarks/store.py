@@ -76,6 +76,8 @@ async def publish(store: Store, feed: int, text: bytes) -> int:
                 )
     publication = Publication(
         segments=segments,
+        family=Family.ATOM,
+        via_url=URL,
         state=State.COMPLETE,
         head=b"<feed>",
         head_prefixes=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.feeds import an_item, atom, publish_chain
+from tests.feeds import an_item, atom, publish_chain, rss
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StoreError
-from wholefeed.store.rows import Snapshot
+from wholefeed.store.rows import FeedRow, Snapshot
 
 
 async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
@@ -155,3 +156,50 @@ async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: P
         assert before.headers["Last-Modified"] == after.headers["Last-Modified"]
     assert origin.url("/moved") in after.headers["Link"]
     assert before.headers["Last-Modified"] != after.headers["Last-Modified"]
+
+
+@asynccontextmanager
+async def unpublished(proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """A refresh has stored what came, and its publication has not been made yet."""
+    publish = proxy.store.publish
+    has_come, may_go = asyncio.Event(), asyncio.Event()
+
+    async def held(*arguments: Any, **named: Any) -> FeedRow | None:
+        has_come.set()
+        await may_go.wait()
+        return await publish(*arguments, **named)
+
+    monkeypatch.setattr(proxy.store, "publish", held)
+    assert (await proxy.ask("POST", "/refresh", params={"url": url})).status == 202
+    await has_come.wait()
+    yield
+    may_go.set()
+    await proxy.settled()
+
+
+async def told(proxy: Proxy, url: str) -> tuple[bytes, dict[str, str]]:
+    """The body of a feed and what its head says of it."""
+    reply = await proxy.get(url, wait="0")
+    names = ("Content-Type", "ETag", "Last-Modified", "Link", "Feed-Reconstruction")
+    return reply.body, {name: reply.headers[name] for name in names}
+
+
+async def test_a_feed_whose_format_changes_is_the_old_one_until_the_new_one_is_published(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16, R23: body and Content-Type are of one publication, however long the next one takes."""
+    publish_chain(origin, archives=2, make=rss)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    before = await told(proxy, url)
+    assert before[1]["Content-Type"].startswith("application/rss+xml")
+    publish_chain(origin, archives=2)
+    proxy.clock.advance(60)
+    async with unpublished(proxy, url, monkeypatch):
+        assert (await told(proxy, url))[0] == before[0]
+        assert (await told(proxy, url))[1]["Content-Type"] == before[1]["Content-Type"]
+        assert (await proxy.status(url))["format"] == "rss"
+    after = await told(proxy, url)
+    assert after[1]["Content-Type"].startswith("application/atom+xml")
+    assert after[1]["Last-Modified"] > before[1]["Last-Modified"]
+    assert (await proxy.status(url))["format"] == "atom"

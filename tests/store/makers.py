@@ -50,6 +50,8 @@ async def a_feed(store: Store, url: str = URL) -> FeedRow:
 def a_publication(segments: Sequence[int | NewSegment], **changes: Any) -> Publication:
     values: dict[str, Any] = {
         "state": State.COMPLETE,
+        "family": Family.ATOM,
+        "via_url": URL,
         "head": b"<feed>",
         "head_prefixes": 1,
         "context": None,

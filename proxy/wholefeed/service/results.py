@@ -29,7 +29,7 @@ class Reconstruction:
     @property
     def via_url(self) -> str:
         """The publisher's URL of the subscription document."""
-        return self.snapshot.feed.fetch_url
+        return self.snapshot.feed.via_url
 
     @property
     def feed(self) -> FeedRow:

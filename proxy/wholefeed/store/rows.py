@@ -21,8 +21,12 @@ NoteDict = Mapping[str, str]
 class FeedRow(StoredFeed):
     """A feed: where it comes from, and what was published of it."""
 
+    published_family: Family
+    """As published; `family` is that of the subscription document as it is stored."""
     version: str
     """Of the format, as published; empty for the family's usual one."""
+    via_url: str
+    """Where the publication came from; `fetch_url` is where it is asked for now."""
     is_stale: bool
     is_private: bool
     documents: int
@@ -182,6 +186,9 @@ class Publication:
     segments: Sequence[int | NewSegment]
     """In output order; a number is a segment that stays."""
     state: State
+    family: Family
+    via_url: str
+    """Where the subscription document is asked for."""
     is_walking: bool = False
     """Whether the walk goes on, and may still add documents."""
     ending: str | None = None
@@ -234,6 +241,7 @@ def feed_row(row: sqlite3.Row) -> FeedRow:
     for name in ("is_walking", "is_stale", "is_private"):
         values[name] = bool(values[name])
     values["family"] = Family(values["family"])
+    values["published_family"] = Family(values["published_family"])
     values["kind"] = Kind(values["kind"])
     values["state"] = State(values["state"])
     return FeedRow(**values)

@@ -87,7 +87,7 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
         if _has_it(request, reconstruction, answer):
             response.set_status(HTTPStatus.NOT_MODIFIED)
         else:
-            response.headers["Content-Type"] = content_type(reconstruction.feed.family)
+            response.headers["Content-Type"] = content_type(reconstruction.feed.published_family)
             response.headers["Content-Length"] = str(answer.length)
             if answer.is_gzip:
                 response.headers["Content-Encoding"] = "gzip"

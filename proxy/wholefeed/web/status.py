@@ -88,7 +88,7 @@ def summary_object(feed: FeedRow) -> dict[str, Any]:
         "kind": feed.kind,
         "state": feed.visible_state,
         "stale": feed.is_stale,
-        "format": feed.family,
+        "format": feed.published_family,
         "documents": feed.documents,
         "entries": feed.entries,
         "since": _time(feed.first_seen_at),

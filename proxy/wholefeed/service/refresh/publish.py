@@ -111,6 +111,8 @@ async def assemble(
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
+        family=style.family,
+        via_url=feed.fetch_url,
         is_walking=is_walking,
         ending=None if ending is None else json.dumps(ending.as_dict()),
         missing=missing,
@@ -153,7 +155,7 @@ class _Style(NamedTuple):
 
     def serves(self, feed: FeedRow) -> bool:
         """Whether what was published of the feed was rendered for the same format (R23)."""
-        return self.namespace == default_namespace(feed.family, feed.version)
+        return self.namespace == default_namespace(feed.published_family, feed.version)
 
 
 def _head(

@@ -25,8 +25,8 @@ _UNFINISHED: Final = """
     WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
 """
 _CREATE: Final = """
-    INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at)
-    VALUES (:url, :fetch_url, :family, :kind, :state, :now, :now)
+    INSERT INTO feed (url, fetch_url, via_url, family, published_family, kind, state, first_seen_at, asked_at)
+    VALUES (:url, :fetch_url, :fetch_url, :family, :family, :kind, :state, :now, :now)
 """
 _ADD_ALIAS: Final = """
     INSERT INTO alias (url, feed) VALUES (:url, :feed)

@@ -64,6 +64,7 @@ _PUBLISH: Final = """
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
         parser_version = :parser_version, version = :version, published_revision = revision,
+        published_family = :family, via_url = :via_url,
         modified_at = CASE
             WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
             WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
@@ -141,6 +142,8 @@ async def publish(
         "text_bytes",
         "notes",
         "version",
+        "family",
+        "via_url",
         "is_walking",
         "ending",
     )

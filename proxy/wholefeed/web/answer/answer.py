@@ -93,8 +93,8 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     room = None
     if view.max_bytes is not None:
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
-        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.family])
-    cut = Cut(view, room=room, joint=len(segment_separator(feed.family)))
+        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
+    cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
     parts = await cut_parts(_segments(reconstruction), feed, cut, store)
     return prepare(reconstruction, wanted, parts if cut.is_cut else None)
 
@@ -109,7 +109,7 @@ def prepare(
         wanted: What is asked for.
         parts: What is left of the segments, where that is not all.
     """
-    family, is_cut = reconstruction.feed.family, parts is not None
+    family, is_cut = reconstruction.feed.published_family, parts is not None
     segments = _segments(reconstruction) if parts is None else parts
     prefixes = reconstruction.feed.head_prefixes
     for segment in segments:
@@ -138,7 +138,7 @@ def _prologue(
     whole_url = wanted.whole_url or wanted.self_url
     warning = _warning(reconstruction) if wanted.warns else b""
     prologue = compose_prologue(
-        feed.family,
+        feed.published_family,
         feed.head or b"",
         prefixes=prefixes,
         address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else ""),
@@ -146,7 +146,7 @@ def _prologue(
         version=feed.version,
         warning=warning,
     )
-    return prologue + segment_separator(feed.family) if warning and has_entries else prologue
+    return prologue + segment_separator(feed.published_family) if warning and has_entries else prologue
 
 
 def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
@@ -222,7 +222,7 @@ def _warning(reconstruction: Reconstruction) -> bytes:
     first_at = min(attempt.first_at for attempt in missing)
     name = f"wholefeed:missing:{reconstruction.feed.url} {missing[0].url}"
     return compose_warning(
-        reconstruction.feed.family,
+        reconstruction.feed.published_family,
         identifier=uuid5(NAMESPACE_URL, name).urn,
         missing=[Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]],
         first_failed=format_rfc3339(first_at),

@@ -81,9 +81,9 @@ async def cut_parts(
 
 def _read(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
     text = inflate(block, segment.length, segment.crc32)
-    return text, entries_of(feed.family, text, feed.version)
+    return text, entries_of(feed.published_family, text, feed.version)
 
 
 def _remnant(segment: SegmentRow, feed: FeedRow, text: bytes, kept: list[Slice]) -> Remnant:
     taken = b"".join(text[each.start : each.end] for each in kept)
-    return Remnant(seal(taken.removesuffix(segment_separator(feed.family))), segment.prefixes)
+    return Remnant(seal(taken.removesuffix(segment_separator(feed.published_family))), segment.prefixes)
