@@ -107,8 +107,10 @@ class Refresh:
                     raise self._error
                 decision.advance(await self._carry_out(intent), now=self._context.now())
         finally:
-            await self._walk.aclose()
-            await self._fetches.stop()
+            try:
+                await self._fetches.stop()
+            finally:  # the turn is held as long as anything is fetched
+                await self._walk.aclose()
 
     async def _begin(self) -> Decision:
         store, context = self._context.store, self._context
