@@ -29,6 +29,7 @@ Events
     feed.published      feed, state, documents, entries, notes
     feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
     feed.unkept         feed, slug: the store could not keep what a refresh brought
+    feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
     feed.forgotten      feed
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone

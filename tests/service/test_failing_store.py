@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
-from tests.feeds import publish_chain
+from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.errors import StorageFullError
+from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError
+from wholefeed.store.rows import FeedRow, Publication
 
 
 @pytest.mark.parametrize("error", [StorageFullError("the volume is full"), ValueError("an error of our own")])
@@ -39,3 +41,39 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
         async with asyncio.timeout(2):  # less than any time-out of theirs
             while origin.running_requests:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("error", [OverloadedError("it is locked"), StorageFullError("the volume is full")])
+async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
+) -> None:
+    """The next publication meanwhile shows what has arrived, and the last one the whole feed."""
+    expected = publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    real = proxy.store.publish
+    is_published = asyncio.Event()
+    failures = 0
+
+    async def publish(feed_id: int, publication: Publication, *, revision: int, now: float) -> FeedRow | None:
+        nonlocal failures
+        if not failures:
+            failures += 1
+            raise error
+        published = await real(feed_id, publication, revision=revision, now=now)
+        is_published.set()
+        return published
+
+    with origin.held("/archive/1") as oldest, capture_logs() as lines:
+        await proxy.begun(url)
+        await oldest.reached()
+        monkeypatch.setattr(proxy.store, "publish", publish)
+        async with asyncio.timeout(20):
+            await is_published.wait()
+        assert (await proxy.get(url, wait="0.1")).reconstruction == "loading;documents=3;entries=6;missing=0"
+        oldest.release()
+        await proxy.settled()
+    reply = await proxy.get(url, wait="0.1")
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    (told,) = [line for line in lines if line["event"] == "feed.unpublished"]
+    assert (told["log_level"], told["slug"]) == ("warning", error.slug)
+    assert "feed.unkept" not in [line["event"] for line in lines]

@@ -10,7 +10,6 @@ is published from time to time, for readers that do not wait for the end.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from contextlib import AsyncExitStack
 from typing import Final, assert_never
@@ -27,8 +26,9 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
-from wholefeed.errors import DocumentError
+from wholefeed.errors import DocumentError, OverloadedError, StoreError
 from wholefeed.fetch.fetched import Fetched, Validators
+from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.facts import failure_of, fresh_document, reply_of
 from wholefeed.service.documents.subscription import Subscription, settle_subscription
@@ -213,6 +213,7 @@ class Refresh:
         await self._context.store.begin_walk(self._feed.id, now=self._context.now())
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
+        task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
         self._walk.push_async_callback(_cancelled, task)
 
     async def _end_walk(self, intent: intents.EndWalk) -> None:
@@ -229,14 +230,21 @@ class Refresh:
         )
 
     async def _publish_meanwhile(self) -> None:
-        """Publish what has arrived from time to time, for readers that do not wait for the end."""
+        """Publish what has arrived from time to time, for readers that do not wait for the end.
+
+        What the store cannot do now it may do at the next time, or at the end.
+        """
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
             await asyncio.sleep(next(pauses, _MEANWHILE_SECONDS[-1]))
             assert self._decision is not None, "it has begun the walk"
             publication = self._decision.meanwhile()
-            if publication is not None:
+            if publication is None:
+                continue
+            try:
                 await self._publish(publication)
+            except (StoreError, OverloadedError) as exc:
+                log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
     async def _publish(self, intent: intents.Publish) -> None:
         said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
@@ -264,6 +272,8 @@ class Refresh:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; raise what it failed with, if it did before."""
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait({task})  # to await the task itself would hide that its owner is cancelled
+    if not task.cancelled():
+        task.result()
