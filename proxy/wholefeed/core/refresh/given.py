@@ -45,6 +45,15 @@ class RefreshRequest:
     is_polled: bool = False
     """Whether no reader waits for it."""
 
+    def merged(self, other: RefreshRequest) -> RefreshRequest:
+        """Return the request that meets both."""
+        return RefreshRequest(
+            is_forced=self.is_forced or other.is_forced,
+            is_full=self.is_full or other.is_full,
+            may_walk=self.may_walk or other.may_walk,
+            is_polled=self.is_polled and other.is_polled,
+        )
+
 
 class Clock:
     """The instant at which a decision was told something last, in epoch seconds: it has no other time."""

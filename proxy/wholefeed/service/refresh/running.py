@@ -78,7 +78,8 @@ class Running:
         if is_new:
             self._may_walk[feed.id] = request.may_walk
         elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
-            self._next[feed.id] = request
+            waiting = self._next.get(feed.id)
+            self._next[feed.id] = request if waiting is None else waiting.merged(request)
         else:
             found = None  # the one under way has fetched its own
         if found is not None:
@@ -133,18 +134,22 @@ class Running:
     async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
         """Refresh, and once more for what was asked for meanwhile."""
         structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
-        while True:
-            self._may_walk[feed.id] = request.may_walk
-            try:
-                await self._run_once(feed, request)
-            except DocumentError:
-                if feed.id not in self._next:
-                    raise
-            latest = await self._context.store.feed(feed.id)
-            again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
-            if again is None or latest is None:
-                return
-            feed, request = latest, again
+        try:
+            while True:
+                self._may_walk[feed.id] = request.may_walk
+                try:
+                    await self._run_once(feed, request)
+                except DocumentError:
+                    if feed.id not in self._next:
+                        raise
+                latest = await self._context.store.feed(feed.id)
+                again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
+                if again is None or latest is None:
+                    return
+                feed, request = latest, again
+        finally:  # what still waits is not for a refresh of hours later
+            self._next.pop(feed.id, None)
+            self._found.pop(feed.id, None)
 
     async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
         refresh = Refresh(self._context, feed, request, self._found.pop(feed.id, None))

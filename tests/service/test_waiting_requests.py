@@ -1,0 +1,76 @@
+"""What is asked of a refresh while another one of the same feed is under way."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.feeds import publish_chain
+from tests.origin import Origin
+from tests.patching import set_constant
+from tests.running import Proxy
+from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.errors import StorageFullError
+
+
+async def test_a_full_refresh_that_waits_is_not_replaced_by_a_lesser_one(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R14: what was accepted with 202 is done, whatever is asked for after it."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    await proxy.settled()
+    origin.forget_requests()
+
+    with origin.held("/feed") as subscription:
+        await proxy.ask("POST", "/refresh", params={"url": url})
+        await subscription.reached()
+        for query in ({"full": "1"}, {}):
+            reply = await proxy.ask("POST", "/refresh", params={"url": url, **query})
+            assert reply.status == 202
+        subscription.release()
+        await proxy.settled()
+
+    assert set(origin.counts()) == {"/feed", "/archive/1", "/archive/2", "/archive/3"}
+    assert origin.counts()["/feed"] == 2
+
+
+@pytest.mark.parametrize("error", [StorageFullError("the volume is full"), ValueError("an error of our own")])
+async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """R14: an ordinary refresh hours later does not ask for every document."""
+    set_constant(monkeypatch, "REST_SECONDS", 0.0)
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    await proxy.settled()
+
+    async def publish(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as broken, origin.held("/feed") as subscription:
+        await proxy.ask("POST", "/refresh", params={"url": url})
+        await subscription.reached()
+        broken.setattr(proxy.store, "publish", publish)
+        await proxy.ask("POST", "/refresh", params={"url": url, "full": "1"})
+        subscription.release()
+        await proxy.settled()
+    origin.forget_requests()
+
+    proxy.clock.advance(12_000)
+    await proxy.get(url)
+    await proxy.settled()
+    assert origin.counts() == {"/feed": 1}
+
+
+def test_requests_that_are_merged_are_both_met() -> None:
+    """Each is forced, full or allowed to walk if one is, and no reader waits only if none does for both."""
+    names = ("is_forced", "is_full", "may_walk", "is_polled")
+    each = [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=4)]
+    for one, other in itertools.product(each, repeat=2):
+        expected = {name: one[name] or other[name] for name in names[:3]}
+        expected["is_polled"] = one["is_polled"] and other["is_polled"]
+        assert RefreshRequest(**one).merged(RefreshRequest(**other)) == RefreshRequest(**expected)
