@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from tests.answers import Status
 from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy
@@ -77,3 +78,37 @@ async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
     (told,) = [line for line in lines if line["event"] == "feed.unpublished"]
     assert (told["log_level"], told["slug"]) == ("warning", error.slug)
     assert "feed.unkept" not in [line["event"] for line in lines]
+
+
+async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feed that is forgotten at the end of its walk is not published once more."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    begun, ending = asyncio.Event(), asyncio.Event()
+    calls = 0
+
+    async def publish(*_: object, **__: object) -> None:
+        nonlocal calls
+        calls += 1
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ending.set()
+            await asyncio.sleep(0.2)
+
+    with origin.held("/archive/1") as oldest:
+        await proxy.begun(url)
+        await oldest.reached()
+        monkeypatch.setattr(proxy.store, "publish", publish)
+        async with asyncio.timeout(8):
+            await begun.wait()
+            origin.answer(
+                "/archive/1", Status(404)
+            )  # so that nothing has to be written, which would wait for it
+            oldest.release()
+            await ending.wait()
+            assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
+    assert calls == 1
