@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from demo.proxy_process import free_port
-from tests.answers import Status
+from tests.answers import Answer, Document, Raw, Reset, Silence, Status, Truncated
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
@@ -231,3 +233,78 @@ async def test_a_store_that_cannot_be_used_is_exit_1_and_one_line(fetch: Fetch, 
     done = await fetch("http://a.example/feed")
     assert (done.code, done.output, done.said.count("\n")) == (1, b"", 1)
     assert "is no SQLite database" in done.said
+
+
+@pytest.fixture
+async def false_proxy() -> AsyncIterator[Origin]:
+    """Answers as a proxy does that knows every feed; what it answers for /feed is the test's."""
+    async with Origin() as origin:
+        origin.publish("/healthz", json.dumps({"status": "ok"}).encode())
+        origin.answer("/status", Document(body=json.dumps({"refreshing": False}).encode()))
+        yield origin
+
+
+def port_of(origin: Origin) -> int:
+    """Where it listens."""
+    return int(origin.url("").rpartition(":")[2].strip("/"))
+
+
+COMPLETE = ("Feed-Reconstruction", "complete;documents=1;entries=1;missing=0")
+UNUSABLE: dict[str, Answer] = {
+    "reset": Reset(),
+    "cut off": Truncated(b"<feed/>" * 9, 7, headers=(COMPLETE,)),
+    "cut off, chunked": Truncated(b"<feed/>" * 9, 7, chunked=True, headers=(COMPLETE,)),
+    "no length": Raw(b"HTTP/1.1 200 OK\r\n%b: %b\r\n\r\n<feed/>" % (*(each.encode() for each in COMPLETE),)),
+    "no state": Document(body=b"<feed/>"),
+}
+
+
+@pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
+async def test_an_answer_that_is_not_whole_is_gone_on_without(
+    fetch: Fetch, origin: Origin, false_proxy: Origin, answer: Answer
+) -> None:
+    """Nothing of it is on standard output; the feed is reconstructed without the proxy."""
+    names = publish_chain(origin, archives=1)
+    false_proxy.answer("/feed", answer)
+    done = await fetch(origin.url("/feed"), port=port_of(false_proxy))
+    assert (done.code, ids(done.output)) == (0, names)
+    assert done.said.startswith("wholefeed: going on without a proxy: ")
+    assert done.said.count("\n") == 1
+
+
+async def test_an_answer_in_chunks_is_taken(fetch: Fetch, origin: Origin, false_proxy: Origin) -> None:
+    """As reverse proxies send it."""
+    false_proxy.answer("/feed", Document(body=b"<feed/>", chunked=True, headers=(COMPLETE,)))
+    done = await fetch(origin.url("/feed"), port=port_of(false_proxy))
+    assert (done.code, done.output, done.said) == (0, b"<feed/>", "")
+
+
+async def test_a_feed_that_the_proxy_cuts_is_exit_3_and_one_line(
+    fetch: Fetch, origin: Origin, tmp_path: Path
+) -> None:
+    """What the proxy gives is written; the line names the setting."""
+    names = publish_chain(origin, archives=3)
+    async with running(a_config(tmp_path, limits={"answer_bytes": 2500})) as proxy:
+        await proxy.get(origin.url("/feed"))
+        await proxy.settled()
+        done = await fetch(origin.url("/feed"), proxy=proxy)
+    assert done.code == 3
+    assert 0 < len(ids(done.output)) < len(names)
+    assert "limits.answer_bytes" in done.said
+    assert done.said.count("\n") == 1
+
+
+async def test_sigterm_ends_it_while_the_proxy_hangs(
+    origin: Origin, false_proxy: Origin, tmp_path: Path
+) -> None:
+    """Exit 143 at once; not when the proxy's answer is given up."""
+    false_proxy.answer("/feed", Silence())
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"),
+        cwd=tmp_path, env={**os.environ, "WHOLEFEED_SERVER_PORT": str(port_of(false_proxy))},
+    )  # fmt: skip
+    async with asyncio.timeout(15):
+        while not false_proxy.requests_for("/feed"):
+            await asyncio.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 143

@@ -12,34 +12,27 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, Protocol
 from urllib.parse import quote
 
-from wholefeed.app import open_service
 from wholefeed.cli.access_token import known_token
-from wholefeed.cli.command import run, server_address
-from wholefeed.cli.once import ShowProgress, fetch_stored
+from wholefeed.cli.command import server_address
+from wholefeed.cli.database import LOOK_SECONDS, Database, JsonObject
+from wholefeed.cli.once import ShowProgress
+from wholefeed.cli.output import tell
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
 from wholefeed.errors import UnknownFeedError, WholefeedError
-from wholefeed.service.service import FeedService
-from wholefeed.web.status import account_object, status_object, summary_object
-
-_T = TypeVar("_T")
 
 _ANSWER_SECONDS: Final = 30
-_LOOK_SECONDS: Final = 0.5
-"""Between two looks at a refresh that is under way."""
 _PIECE_BYTES: Final = 1 << 16
 _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
-JsonObject = dict[str, Any]
-"""A JSON object of the HTTP interface (docs/design.md#the-interface)."""
 
 
 class Feeds(Protocol):
@@ -74,6 +67,10 @@ class StrangerError(WholefeedError):
     """What listens at the configured address is no wholefeed, or one that does not let this command in."""
 
 
+class GoneError(StrangerError):
+    """Nothing listens at the configured address, or what did has ended."""
+
+
 def reach(config: Config) -> Feeds:
     """Return the running proxy, or the database where none listens.
 
@@ -90,6 +87,9 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._host, self._port = server_address(config)
         self._token = known_token(config)
+        self._socket: socket.socket | None = None
+        """That of the last connection."""
+        self._has_hung_up = False
 
     def is_there(self) -> bool:
         """Whether a proxy listens.
@@ -99,7 +99,7 @@ class Server:
         """
         try:
             status, told = self._ask("GET", "/healthz")
-        except OSError:
+        except GoneError:
             return False
         if status != HTTPStatus.OK or told != {"status": "ok"}:
             raise StrangerError(f"what listens on {self._where} is not wholefeed: see server.port")
@@ -118,7 +118,7 @@ class Server:
         while status["refreshing"]:
             if progress is not None:
                 progress(status)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
             status = self._answer("GET", "/status", url)
         return status
 
@@ -132,6 +132,15 @@ class Server:
     async def fetch(
         self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
     ) -> State:
+        try:
+            return await self._fetch(url, output, wait_seconds, progress)
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
+
+    async def _fetch(
+        self, url: str, output: BinaryIO, wait_seconds: float, progress: ShowProgress | None
+    ) -> State:
         deadline = time.monotonic() + wait_seconds
         status: JsonObject = await asyncio.to_thread(self._answer, "GET", "/status", url)
         # Asked as a reader asks, the proxy refreshes what is due; one entry is enough until that has ended.
@@ -142,54 +151,97 @@ class Server:
                 progress(status)
             if not status["refreshing"] or time.monotonic() >= deadline:
                 return await asyncio.to_thread(self._download, url, output)
-            await asyncio.sleep(min(_LOOK_SECONDS, max(deadline - time.monotonic(), 0.0)))
+            await asyncio.sleep(min(LOOK_SECONDS, max(deadline - time.monotonic(), 0.0)))
 
     def _download(self, url: str, output: BinaryIO) -> State:
-        with ExitStack() as stack:
-            try:
-                response = stack.enter_context(self._asked("GET", _with_url("/feed?wait=0", url)))
-            except OSError as exc:
-                raise self._gone(exc) from exc
-            if response.status != HTTPStatus.OK:
-                raise self._refusal(response.status, _json(response.read()))
-            left = int(response.headers["Content-Length"])
-            while left:
-                try:
-                    piece = response.read(min(left, _PIECE_BYTES))
-                except OSError as exc:
-                    raise self._gone(exc) from exc
-                if not piece:
-                    raise self._gone("the answer breaks off")
+        # Not straight to the output: the proxy lets a reader that pauses go, and may break off half-way.
+        with tempfile.TemporaryFile(prefix="wholefeed-") as spool:
+            with self._asked("GET", _with_url("/feed?wait=0", url)) as response:
+                if response.status != HTTPStatus.OK:
+                    raise self._refusal(response.status, _json(self._rest(response)))
+                for piece in self._pieces(response):
+                    spool.write(piece)
+                state = self._state(response)
+            spool.seek(0)
+            while piece := spool.read(_PIECE_BYTES):
                 output.write(piece)
-                left -= len(piece)
-            return State(response.headers["Feed-Reconstruction"].partition(";")[0])
+        return state
+
+    def _state(self, response: http.client.HTTPResponse) -> State:
+        """Return what the answer says that it is; of a feed that is cut, partial."""
+        told, *parameters = response.headers.get("Feed-Reconstruction", "").split(";")
+        try:
+            state = State(told)
+        except ValueError as exc:
+            raise StrangerError(f"the answer of {self._where} has no Feed-Reconstruction") from exc
+        if "cut" not in parameters:
+            return state
+        tell(f"limits.answer_bytes of the proxy on {self._where} cuts the feed: older entries are left out")
+        return State.PARTIAL
+
+    def _pieces(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
+        """Give the body, and fail where it breaks off."""
+        if response.length is None and not response.chunked:
+            raise StrangerError(f"the answer of {self._where} does not say how long it is")
+        while True:
+            with self._heeding():
+                piece = response.read(_PIECE_BYTES)
+            if not piece:
+                break
+            yield piece
+        if response.length:
+            raise self._gone("the answer breaks off")
 
     def _answer(self, method: str, path: str, url: str = "") -> Any:
-        try:
-            status, told = self._ask(method, _with_url(path, url) if url else path)
-        except OSError as exc:
-            raise self._gone(exc) from exc
+        status, told = self._ask(method, _with_url(path, url) if url else path)
         if status < HTTPStatus.BAD_REQUEST:
             return told
         raise self._refusal(status, told)
 
     def _ask(self, method: str, path: str) -> tuple[int, Any]:
         with self._asked(method, path) as response:
-            return response.status, _json(response.read())
+            return response.status, _json(self._rest(response))
+
+    def _rest(self, response: http.client.HTTPResponse) -> bytes:
+        with self._heeding():
+            return response.read()
 
     @contextmanager
     def _asked(self, method: str, path: str) -> Iterator[http.client.HTTPResponse]:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_ANSWER_SECONDS)
         try:
-            connection.request(method, path, headers=headers)
-            yield connection.getresponse()
-        except TimeoutError as exc:
-            raise StrangerError(f"no answer from {self._where} in {_ANSWER_SECONDS} s") from exc
-        except http.client.HTTPException as exc:
-            raise StrangerError(f"what listens on {self._where} does not speak HTTP: {exc!r}") from exc
+            with self._heeding():
+                connection.connect()
+                self._socket = connection.sock
+                if self._has_hung_up:
+                    raise self._gone("it is not asked any more")
+                connection.request(method, path, headers=headers)
+                response = connection.getresponse()
+            yield response
         finally:
             connection.close()
+
+    def _hang_up(self) -> None:
+        """End what a thread waits for: a thread cannot be cancelled."""
+        self._has_hung_up = True
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def _heeding(self) -> Iterator[None]:
+        """Say in the same way whatever a connection fails with."""
+        try:
+            yield
+        except TimeoutError as exc:
+            raise StrangerError(f"no answer from {self._where} in {_ANSWER_SECONDS} s") from exc
+        except (ConnectionError, http.client.IncompleteRead) as exc:
+            raise self._gone(exc) from exc
+        except http.client.HTTPException as exc:
+            raise StrangerError(f"what listens on {self._where} does not speak HTTP: {exc!r}") from exc
+        except OSError as exc:
+            raise self._gone(exc) from exc
 
     def _refusal(self, status: int, told: Any) -> WholefeedError:
         detail = told.get("detail", "") if isinstance(told, dict) else ""
@@ -198,8 +250,8 @@ class Server:
         kind = StrangerError if status in _NO_ENTRY else WholefeedError
         return kind(f"the proxy on {self._where} answered {status}: {detail}")
 
-    def _gone(self, why: object) -> WholefeedError:
-        return WholefeedError(f"the proxy on {self._where} has gone: {why}")
+    def _gone(self, why: object) -> GoneError:
+        return GoneError(f"the proxy on {self._where} has gone: {why}")
 
 
 def _with_url(path: str, url: str) -> str:
@@ -211,57 +263,3 @@ def _json(body: bytes) -> Any:
     with suppress(ValueError):
         return json.loads(body)
     return None
-
-
-class Database:
-    """The database, opened for each question."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._is_there = Path(config.store.path).exists()
-
-    def listed(self) -> list[JsonObject]:
-        async def ask(service: FeedService) -> list[JsonObject]:
-            return [summary_object(feed) for feed in await service.feeds()]
-
-        return self._answer(ask) if self._is_there else []
-
-    def account(self, url: str) -> JsonObject:
-        async def ask(service: FeedService) -> JsonObject:
-            return account_object(*await service.account(url))
-
-        return self._answer(ask)
-
-    def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
-        async def ask(service: FeedService) -> JsonObject:
-            status = await service.refresh(url, is_full=is_full)
-            while status.is_refreshing:
-                if progress is not None:
-                    progress(status_object(status))
-                await asyncio.sleep(_LOOK_SECONDS)
-                status = await service.status(url)
-            return status_object(status)
-
-        return self._answer(ask)
-
-    def forget(self, url: str) -> None:
-        self._answer(lambda service: service.forget(url))
-
-    async def fetch(
-        self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
-    ) -> State:
-        self._require()
-        return await fetch_stored(self._config, url, output, wait_seconds=wait_seconds, progress=progress)
-
-    def _require(self) -> None:
-        if not self._is_there:
-            raise UnknownFeedError(f"nothing is stored: there is no database {self._config.store.path}")
-
-    def _answer(self, ask: Callable[[FeedService], Awaitable[_T]]) -> _T:
-        self._require()
-
-        async def work() -> _T:
-            async with open_service(self._config) as (_, service):
-                return await ask(service)
-
-        return run(work())

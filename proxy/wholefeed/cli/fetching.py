@@ -30,7 +30,8 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import Database, Feeds, Server, StrangerError, reach
+    from wholefeed.cli.backend import Feeds, Server, StrangerError, reach
+    from wholefeed.cli.database import Database
     from wholefeed.cli.once import fetch_once
     from wholefeed.cli.sink import Termination, opened_output, watched
     from wholefeed.core.terms import State
