@@ -75,7 +75,17 @@ async def test_a_worker_loads_no_more_than_the_core() -> None:
     assert {each for each in ours if not each.startswith(("wholefeed.core", "wholefeed.workers"))} == set()
     assert "wholefeed.workers.pool" not in ours
     heavy = {"asyncio", "aiohttp", "aiosqlite", "structlog", "sqlite3", "yarl", "multidict", "ctypes"}
-    heavy |= {"threading", "subprocess", "logging", "multiprocessing", "concurrent.futures"}
+    heavy |= {
+        "http.client",
+        "ssl",
+        "socket",
+        "email",
+        "threading",
+        "subprocess",
+        "logging",
+        "multiprocessing",
+        "concurrent.futures",
+    }
     assert modules & heavy == set()
 
 
