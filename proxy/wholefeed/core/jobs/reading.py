@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from wholefeed.core.compose.remember import CopyDates
@@ -116,13 +116,20 @@ def read_document(
     if composed is not None:
         style = composed.style
     is_rendered = style is not None and style.family is document.family
+    return replace(
+        describe(document, body, sender),
+        composed=composed,
+        rendered=render_parsed(document, style) if style is not None and is_rendered else None,
+    )
+
+
+def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
+    """Say what is to be known of a document that has been parsed, without composing or rendering it."""
     return ReadDocument(
         facts=DocumentFacts.of(document),
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),
-        composed=composed,
-        rendered=render_parsed(document, style) if style is not None and is_rendered else None,
     )
 
 

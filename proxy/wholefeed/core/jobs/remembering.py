@@ -11,7 +11,7 @@ from wholefeed.core.compose.remember import CopyDates, OpenMemory, remember
 from wholefeed.core.formats import MEDIA_TYPE
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.jobs.rendering import Stored
-from wholefeed.core.model import EntryId
+from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.terms import MEMORY_URL, Family
 
 _XML_TYPE: Final = "application/xml; charset=utf-8"
@@ -36,6 +36,8 @@ class WrittenMemory:
     digest: bytes
     """SHA-256 of the body."""
     is_sealed: bool
+    parsed: FeedDocument | None = None
+    """Where that was asked for."""
 
 
 def remember_copies(
@@ -45,6 +47,7 @@ def remember_copies(
     *,
     fetched_at: float,
     next_number: int,
+    keeps_parsed: bool = False,
 ) -> list[WrittenMemory]:
     """Return the memory documents to write so that no entry of `old` is lost.
 
@@ -54,6 +57,7 @@ def remember_copies(
         memory: The newest memory document that is not sealed, if there is one.
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered.
+        keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
 
     Raises:
         ParseError: Only when another parser has stored one of them.
@@ -64,13 +68,15 @@ def remember_copies(
     written = []
     for each in remember(document, present, held, fetched_at=fetched_at, next_number=next_number):
         stored = Stored(each.text, f"{MEMORY_URL}{each.number}", media_type)
+        parsed = stored.parse()
         written.append(
             WrittenMemory(
                 number=each.number,
                 document=stored,
-                facts=DocumentFacts.of(stored.parse(), each.dates),
+                facts=DocumentFacts.of(parsed, each.dates),
                 digest=hashlib.sha256(each.text).digest(),
                 is_sealed=each.is_sealed,
+                parsed=parsed if keeps_parsed else None,
             )
         )
     return written

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
-from wholefeed.core.compose.deflate import Sealed, seal
+from wholefeed.core.compose.deflate import Sealed, inflate, seal
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
 from wholefeed.core.parse.documents import parse
@@ -58,14 +58,6 @@ class Style(NamedTuple):
         return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-class Part(NamedTuple):
-    """One document's share of a segment."""
-
-    document: Stored
-    live: Sequence[int] | None
-    """The ordinals of its live entries, from the top; None: all of them."""
-
-
 class Composed(NamedTuple):
     """What a subscription document gives to the answer, beside its entries."""
 
@@ -87,6 +79,15 @@ class Rendered:
     """`Style.digest` where it leans on the head; None where it is the same under each head."""
 
 
+class Part(NamedTuple):
+    """One document's share of a segment."""
+
+    document: Stored | FeedDocument | Rendered
+    """As it is stored, as it was parsed, or all of it as it was rendered in the same style."""
+    live: Sequence[int] | None
+    """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
+
+
 @dataclass(slots=True)
 class _Text:
     """A segment while it grows."""
@@ -95,7 +96,19 @@ class _Text:
     dates: list[float] = field(default_factory=list)
     prefixes: int = 0
     """Mask of the well-known prefixes that may occur."""
+    entries: int = 0
     needs_context: bool = False
+
+    def add_rendered(self, rendered: Rendered, family: Family) -> None:
+        """Append what was rendered before."""
+        sealed = rendered.sealed
+        text = inflate(sealed.block, sealed.length, sealed.crc32)
+        if text:
+            self.fragments.append(text.removesuffix(segment_end(family)))
+        self.dates += [at for at in (rendered.newest_at, rendered.oldest_at) if at is not None]
+        self.prefixes |= rendered.prefixes
+        self.entries += rendered.entries
+        self.needs_context = self.needs_context or rendered.context is not None
 
     def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
         """Append the live entries of a document in output order (R20)."""
@@ -106,6 +119,7 @@ class _Text:
         self.fragments += [
             fragments.entry(ordinals[place], style.context) for place in newest_first(order_at)
         ]
+        self.entries += len(ordinals)
         self.dates += [at for at in order_at if at is not None]
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
@@ -119,7 +133,7 @@ class _Text:
             prefixes=prefixes_in(text, self.prefixes),
             newest_at=max(self.dates, default=None),
             oldest_at=min(self.dates, default=None),
-            entries=len(self.fragments),
+            entries=self.entries,
             context=style.digest if self.needs_context else None,
         )
 
@@ -131,8 +145,14 @@ def render(parts: Sequence[Part], style: Style) -> Rendered:
         ParseError: Only when another parser has stored one of them.
     """
     text = _Text()
-    for part in parts:
-        text.add(part.document.parse(), part.live, style)
+    for document, live in parts:
+        match document:
+            case Rendered():
+                text.add_rendered(document, style.family)
+            case FeedDocument():
+                text.add(document, live, style)
+            case Stored():
+                text.add(document.parse(), live, style)
     return text.sealed(style)
 
 

@@ -30,9 +30,7 @@ from wholefeed.core.parse.limits import (
     UNLIMITED,
 )
 
-_HANDLERS: Final = tuple(
-    name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand"))
-)
+_HANDLERS: Final = tuple(name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand")))
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
 
