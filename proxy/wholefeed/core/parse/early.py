@@ -19,6 +19,7 @@ from wholefeed.core.parse.xml.frames import Options
 from wholefeed.core.parse.xml.guard import Guard
 
 MAX_HEAD_BYTES: Final = 256 * 1024
+_PIECE_BYTES: Final = 4096
 
 
 class EarlyHead:
@@ -70,7 +71,11 @@ class EarlyHead:
         self._taken_bytes += len(chunk)
         text = self._decoder.decode(chunk).encode() if self._decoder is not None else chunk
         self._text += text
-        self._guard.feed(text)
+        for start in range(0, len(text), _PIECE_BYTES):  # most of a chunk stands behind the first entry
+            self._guard.feed(text[start : start + _PIECE_BYTES])
+            family = self._opening.family
+            if family is not None and family.has_entered:
+                return
 
     def _begin(self) -> bytes:
         """Settle the encoding, and return what has waited for that."""

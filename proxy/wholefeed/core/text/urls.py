@@ -100,6 +100,7 @@ def is_http(url: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=512)  # each request and each step of a walk asks for the few that it is about
 def canonical_url(text: str) -> str:
     """Return the one spelling of an http(s) URL that its document is known by (docs/faults.md row 27).
 
@@ -201,6 +202,7 @@ def _check_characters(text: str) -> None:
         )
 
 
+@lru_cache(maxsize=256)
 def _canonical_host(written: str) -> str:
     if written.startswith("["):
         return _canonical_ipv6(written)

@@ -9,15 +9,19 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import bodies
-from wholefeed.workers.pool import INLINE_BYTES, Workers
+from wholefeed.workers.pool import Workers
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+CODED_BYTES: Final = 1 << 20
+"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
 
 
 class Work:
@@ -46,7 +50,7 @@ async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
     """Return documents with large bodies as they are stored: no transaction lasts for that."""
     return [
         each
-        if len(each.body) <= INLINE_BYTES or each.coded is not None
+        if len(each.body) <= CODED_BYTES or each.coded is not None
         else replace(each, coded=await asyncio.to_thread(bodies.encode, each.body))
         for each in new
     ]
