@@ -21,6 +21,7 @@ def places(rendered: Rendered, *names: str) -> list[int]:
 
 
 NEWER = a_stored(atom(an_item("a", 1), an_item("b", 9), an_item("c", 5)))
+EMPTY = a_stored(atom())
 OLDER = a_stored(atom(an_item("x", 7), an_item("y", 8)))
 
 
@@ -45,6 +46,14 @@ def test_nothing_live_is_an_empty_segment() -> None:
     rendered = render([Part(NEWER, ())], compose(NEWER).style)
     assert (rendered.entries, rendered.newest_at, rendered.oldest_at) == (0, None, None)
     assert rendered.sealed.length == 0
+
+
+def test_what_was_rendered_before_joins_what_was_parsed() -> None:
+    """One segment is the same, whichever shapes its documents are in."""
+    style = compose(NEWER).style
+    shapes = [Part(NEWER, None), Part(OLDER.parse(), (0, 1)), Part(EMPTY, None), Part(NEWER.parse(), None)]
+    one_by_one = [Part(render([part], style), None) for part in shapes]
+    assert render(one_by_one, style) == render(shapes, style)
 
 
 def test_what_leans_on_the_head_says_so() -> None:
