@@ -30,7 +30,7 @@ from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
-from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
+from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.routes import routes
 
 log = get_logger()
@@ -64,7 +64,7 @@ def make_app(
         walks: How many walks use the network at once.
     """
     hide_version()
-    app = web.Application(middlewares=MIDDLEWARES)
+    app = web.Application(middlewares=[attend])
     app[CONFIG] = config
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()

@@ -8,7 +8,6 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 
-import structlog
 from aiohttp import web
 
 from wholefeed.core.formats import content_type
@@ -18,19 +17,10 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.results import Reconstruction
 from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
+from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
-from wholefeed.web.request_target import (
-    Query,
-    feed_url,
-    is_prefix_form,
-    own_url,
-    read_prefix,
-    read_query,
-    read_view,
-    read_wait,
-    view_query,
-)
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
+from wholefeed.web.request_target import feed_url, own_url, read_view, read_wait, view_query
 
 log = get_logger()
 
@@ -44,29 +34,30 @@ _VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
     """GET /feed?url=U: the reconstructed feed."""
-    return await _answer(request, read_query(request.rel_url.raw_query_string))
+    return await _answer(request, request[ASKED])
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
     """GET /https://…: the same, the URL written behind the slash."""
-    if not is_prefix_form(request.raw_path):
+    asked = request[ASKED]
+    if not asked.is_prefixed:
         raise web.HTTPNotFound
-    return await _answer(request, Query(read_prefix(request.raw_path), {}))
+    return await _answer(request, asked)
 
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    query = read_query(request.rel_url.raw_query_string)
-    await request.app[SERVICE].forget(feed_url(query.url))
+    await request.app[SERVICE].forget(feed_url(request[ASKED].query.url))
     return web.Response(status=204)
 
 
-async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
+async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
+    query = asked.query
     url = feed_url(query.url)
     _refuse_loop(request, url)
     config = request.app[CONFIG]
-    whole_url = own_url(base_url(request, config.server), url, request.get(MARK, ""))
-    asked = Representation(
+    whole_url = own_url(base_url(request, asked, config.server), url, asked.mark)
+    wanted = Representation(
         self_url=whole_url + view_query(query.options),
         whole_url=whole_url,
         is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
@@ -76,8 +67,8 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
     is_head = request.method == "HEAD"
     async with request.app[SERVICE].answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
-        answer = await viewed(reconstruction, asked, request.app[STORE])
-        structlog.contextvars.bind_contextvars(
+        answer = await viewed(reconstruction, wanted, request.app[STORE])
+        asked.facts.update(
             feed=reconstruction.feed.id,
             state=str(reconstruction.state),
             documents=reconstruction.feed.documents,
@@ -112,7 +103,7 @@ async def _send(request: web.Request, response: web.StreamResponse, answer: Answ
 
 
 def _abort(request: web.Request) -> None:
-    structlog.contextvars.bind_contextvars(aborted=True)
+    request[ASKED].facts["aborted"] = True
     if request.transport is not None:
         request.transport.abort()
 
