@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
@@ -15,7 +16,14 @@ from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.results import Reconstruction
-from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
+from wholefeed.web.answer.answer import (
+    SLICE_BYTES,
+    Answer,
+    Representation,
+    reconstruction_field,
+    slices,
+    viewed,
+)
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
@@ -74,32 +82,44 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
             documents=reconstruction.feed.documents,
             entries=reconstruction.feed.entries,
         )
-        response = web.StreamResponse(headers=_headers(request, reconstruction, answer))
+        headers = _headers(request, reconstruction, answer)
         if _has_it(request, reconstruction, answer):
-            response.set_status(HTTPStatus.NOT_MODIFIED)
-        else:
-            response.headers["Content-Type"] = content_type(reconstruction.feed.published_family)
-            response.headers["Content-Length"] = str(answer.length)
-            if answer.is_gzip:
-                response.headers["Content-Encoding"] = "gzip"
-        await _send(request, response, None if is_head else answer)
-        return response
+            return await _send(request, web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers))
+        headers["Content-Type"] = content_type(reconstruction.feed.published_family)
+        headers["Content-Length"] = str(answer.length)
+        if answer.is_gzip:
+            headers["Content-Encoding"] = "gzip"
+        if is_head:
+            return await _send(request, web.Response(headers=headers))
+        pieces = slices(answer, request.app[STORE])
+        if answer.length <= SLICE_BYTES:
+            body = b"".join([piece async for piece in pieces])
+            return await _send(request, web.Response(headers=headers, body=body))
+        return await _send(request, web.StreamResponse(headers=headers), pieces)
 
 
-async def _send(request: web.Request, response: web.StreamResponse, answer: Answer | None) -> None:
-    """Send the answer; of a failure the reader sees a broken body, no short feed (docs/faults.md row 66)."""
+async def _send(
+    request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
+) -> web.StreamResponse:
+    """Send the answer, whose body is its own or comes in pieces.
+
+    What has a body of its own is one write. Of a failure in the middle the reader sees a broken body, no
+    short feed (docs/faults.md row 66).
+    """
     try:
         await response.prepare(request)
-        if answer is not None and response.status == HTTPStatus.OK:
-            async for piece in slices(answer, request.app[STORE]):
+        if pieces is not None:
+            async for piece in pieces:
                 async with asyncio.timeout(_STALLED_SECONDS):
                     await response.write(piece)
-        await response.write_eof()
+        async with asyncio.timeout(_STALLED_SECONDS):
+            await response.write_eof()
     except (ConnectionError, TimeoutError):
         _abort(request)
     except BaseException:
         _abort(request)
         raise
+    return response
 
 
 def _abort(request: web.Request) -> None:

@@ -33,7 +33,8 @@ from wholefeed.web.answer.parts import Part, block_of, cut_parts
 
 _WARNED_DOCUMENTS: Final = 20
 """Missing documents that the pseudo-entry names; /status lists them all."""
-_SLICE_BYTES: Final = 1 << 16
+SLICE_BYTES: Final = 1 << 16
+"""What is written at once; an answer that is no longer is sent with its header."""
 _SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
@@ -157,15 +158,15 @@ def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
 
 
 async def slices(answer: Answer, store: Store) -> AsyncIterator[bytes]:
-    """Give the body in pieces of at most 64 KiB, with one segment in memory at a time."""
+    """Give the body in pieces of at most `SLICE_BYTES`, with one segment in memory at a time."""
     async for chunk in _chunks(answer, store):
         for piece in _sliced(chunk):
             yield piece
 
 
 def _sliced(chunk: bytes) -> Iterator[bytes]:
-    for start in range(0, len(chunk), _SLICE_BYTES):
-        yield chunk[start : start + _SLICE_BYTES]
+    for start in range(0, len(chunk), SLICE_BYTES):
+        yield chunk[start : start + SLICE_BYTES]
 
 
 async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
