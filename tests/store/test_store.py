@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.sqlite_faults import Connections, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
-from wholefeed.errors import StorageFullError, StoreUnusableError
+from wholefeed.core.terms import Role
+from wholefeed.errors import StorageFullError, StoreUnusableError, UnknownFeedError
 from wholefeed.store.sqlite import connection, migrate
 from wholefeed.store.sqlite.connection import fetch_value, run, to_the_end
 from wholefeed.store.sqlite.migrate import migrate_file
@@ -223,3 +226,34 @@ async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert is_closed.is_set()
+
+
+async def test_whoever_listens_is_told_of_a_change_before_whoever_asked_for_it(store: Store) -> None:
+    """Each commit that changes a feed names it, also when whoever asked has left; one that fails does not."""
+    told: list[int] = []
+    feed, other = await a_feed(store), await a_feed(store, "http://o.test/other")
+    store.on_change(told.append)
+
+    async def change(work: Coroutine[Any, Any, Any]) -> list[int]:
+        told.clear()
+        await work
+        return list(told)
+
+    put = store.put_documents(
+        feed.id, [a_document(URL, an_entry("a"), role=Role.SUBSCRIPTION, body=b"x")], now=NOW
+    )
+    assert await change(put) == [feed.id]
+    assert await change(publish(store, feed.id)) == [feed.id]
+    assert await change(store.update_feed(feed.id, is_stale=True)) == [feed.id]
+    assert await change(store.note_refetch(feed.id, None, is_stale=False)) == [feed.id]
+    assert await change(store.begin_walk(feed.id, now=NOW)) == [feed.id]
+    assert await change(store.arrange(feed.id, ranks={}, now=NOW)) == [feed.id]
+    assert await change(store.add_alias("http://o.test/alias", feed.id)) == [feed.id]
+    assert await change(store.add_alias("http://o.test/alias", other.id)) == [other.id, feed.id]
+    with pytest.raises(UnknownFeedError):
+        await change(store.update_feed(99, is_stale=True))
+    assert told == []
+    leaving = asyncio.create_task(store.update_feed(feed.id, is_stale=True))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await change(store.forget(feed.id, now=NOW)) == [feed.id, feed.id]

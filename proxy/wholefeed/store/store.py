@@ -17,10 +17,12 @@ stays busy or is being closed, and `UnknownFeedError` when the feed was forgotte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, Self, Unpack
+from typing import Final, Self, TypeVar, Unpack
+
+import aiosqlite
 
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.compose.segmenting import Placed
@@ -52,6 +54,7 @@ from wholefeed.store.tables.live import TEMPORARY_TABLES
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.upkeep import Upkeep
 
+_T = TypeVar("_T")
 READERS: Final = 4
 _PROBE: Final = "REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))"
 
@@ -63,6 +66,7 @@ class Store:
         self._writer = writer
         self._readers = readers
         self._pins = Pins()
+        self._listeners: list[Callable[[int], None]] = []
         self.upkeep = Upkeep(writer, readers, self._pins)
 
     @classmethod
@@ -104,6 +108,26 @@ class Store:
         if self._writer.condition.is_full:
             await self._writer.run(lambda db: run(db, _PROBE))
 
+    def on_change(self, listener: Callable[[int], None]) -> None:
+        """Call a listener with the number of each feed that a commit has changed.
+
+        It is called on the event loop right after the commit, before whoever asked for the change goes on. A
+        URL that leads to another feed than before changes both.
+        """
+        self._listeners.append(listener)
+
+    async def _change(
+        self,
+        work: Callable[[aiosqlite.Connection], Awaitable[_T]],
+        changed: Callable[[_T], Iterable[int]],
+    ) -> _T:
+        def tell(result: _T) -> None:
+            for feed_id in changed(result):
+                for listener in self._listeners:
+                    listener(feed_id)
+
+        return await self._writer.run(work, on_commit=tell)
+
     # Feeds
 
     async def feed_by_url(self, url: str) -> FeedRow | None:
@@ -134,25 +158,29 @@ class Store:
         self, url: str, *, fetch_url: str, family: Family, kind: Kind, now: float
     ) -> FeedRow:
         """Return the feed of that key or alias, made if it was not there."""
-        return await self._writer.run(
-            lambda db: feeds.create(db, url=url, fetch_url=fetch_url, family=family, kind=kind, now=now)
+        return await self._change(
+            lambda db: feeds.create(db, url=url, fetch_url=fetch_url, family=family, kind=kind, now=now),
+            lambda feed: [feed.id],
         )
 
     async def add_alias(self, url: str, feed_id: int) -> None:
         """Let another URL lead to the feed."""
-        await self._writer.run(lambda db: feeds.add_alias(db, url, feed_id))
+        await self._change(
+            lambda db: feeds.add_alias(db, url, feed_id),
+            lambda before: [feed_id] if before is None else [feed_id, before],
+        )
 
     async def update_feed(self, feed_id: int, **changes: Unpack[FeedChanges]) -> FeedRow:
         """Change columns of a feed."""
-        return await self._writer.run(lambda db: feeds.update(db, feed_id, changes))
+        return await self._change(lambda db: feeds.update(db, feed_id, changes), lambda _: [feed_id])
 
     async def begin_walk(self, feed_id: int, *, now: float) -> None:
         """Note that a walk may add documents from now on; the publication at its end notes that it ended."""
-        await self._writer.run(lambda db: feeds.begin_walk(db, feed_id, now))
+        await self._change(lambda db: feeds.begin_walk(db, feed_id, now), lambda _: [feed_id])
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
-        is_gone = await self._writer.run(lambda db: feeds.forget(db, feed_id, now))
+        is_gone = await self._change(lambda db: feeds.forget(db, feed_id, now), lambda _: [feed_id])
         await self.upkeep.sweep()
         return is_gone
 
@@ -162,7 +190,9 @@ class Store:
         self, feed_id: int, failure: Attempt | None, **changes: Unpack[FeedChanges]
     ) -> None:
         """Note what came of asking for the subscription document: a failure or none, and columns."""
-        await self._writer.run(lambda db: failures.note_refetch(db, feed_id, failure, changes))
+        await self._change(
+            lambda db: failures.note_refetch(db, feed_id, failure, changes), lambda _: [feed_id]
+        )
 
     async def failures(self, feed_id: int) -> Failures:
         """Return what could not be had of a feed."""
@@ -217,7 +247,9 @@ class Store:
         as by `arrange`, and columns of the feed changed. Returns the numbers, in order.
         """
         coded = [(document, await bodies.encode(document.body)) for document in new]
-        return await self._writer.run(lambda db: chain.put(db, feed_id, coded, ranks, detached, changes, now))
+        return await self._change(
+            lambda db: chain.put(db, feed_id, coded, ranks, detached, changes, now), lambda _: [feed_id]
+        )
 
     async def touch_document(self, document_id: int, **changes: Unpack[DocumentChanges]) -> None:
         """Change columns of a document that the choice of live entries does not depend on."""
@@ -227,7 +259,7 @@ class Store:
         self, feed_id: int, *, ranks: Mapping[int, int], detached: Collection[int] = (), now: float
     ) -> None:
         """Rank documents, attaching those that were detached, and detach others: all at once (R15)."""
-        await self._writer.run(lambda db: chain.arrange(db, feed_id, ranks, detached, now))
+        await self._change(lambda db: chain.arrange(db, feed_id, ranks, detached, now), lambda _: [feed_id])
 
     async def attach(self, feed_id: int, document_id: int, rank: int, *, now: float) -> None:
         """Make a detached document part of the feed again."""
@@ -264,8 +296,11 @@ class Store:
         Returns:
             The feed as published; None when its documents have changed since `revision`: plan again.
         """
-        return await self._writer.run(
-            lambda db: segments.publish(db, feed_id, publication, revision=revision, pins=self._pins, now=now)
+        return await self._change(
+            lambda db: segments.publish(
+                db, feed_id, publication, revision=revision, pins=self._pins, now=now
+            ),
+            lambda _: [feed_id],
         )
 
     @asynccontextmanager

@@ -30,6 +30,7 @@ _TRIES: Final = 3
 class _Job(NamedTuple):
     work: Callable[[aiosqlite.Connection], Awaitable[Any]]
     done: asyncio.Future[Any]
+    on_commit: Callable[[Any], None]
 
 
 class Writer:
@@ -42,8 +43,15 @@ class Writer:
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
-    async def run(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
+    async def run(
+        self,
+        work: Callable[[aiosqlite.Connection], Awaitable[_T]],
+        *,
+        on_commit: Callable[[_T], None] = lambda _: None,
+    ) -> _T:
         """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
+
+        `on_commit` is called with it right after the commit, also when whoever asked has left.
 
         Raises:
             StorageFullError: The volume is full or read-only.
@@ -55,7 +63,7 @@ class Writer:
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         done.add_done_callback(retrieve_failure)
-        self._jobs.put_nowait(_Job(work, done))
+        self._jobs.put_nowait(_Job(work, done, on_commit))
         return await asyncio.shield(done)
 
     async def close(self) -> None:
@@ -80,6 +88,7 @@ class Writer:
     async def _finish(self, job: _Job) -> None:
         try:
             result = await self._transact(job)
+            job.on_commit(result)
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
             self.condition.judge(exc)
             job.done.set_exception(exc)

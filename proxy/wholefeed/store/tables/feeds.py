@@ -95,10 +95,12 @@ async def create(
     return found
 
 
-async def add_alias(db: aiosqlite.Connection, url: str, feed: int) -> None:
-    """Let the URL lead to the feed, whatever it led to before."""
+async def add_alias(db: aiosqlite.Connection, url: str, feed: int) -> int | None:
+    """Let the URL lead to the feed, and return the one that it led to before."""
     await require(db, feed)
+    before = await find_by_url(db, url)
     await run(db, _ADD_ALIAS, {"url": url, "feed": feed})
+    return None if before is None else before.id
 
 
 async def update(db: aiosqlite.Connection, feed: int, changes: Mapping[str, Any]) -> FeedRow:
