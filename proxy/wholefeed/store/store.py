@@ -174,6 +174,10 @@ class Store:
         """Change columns of a feed."""
         return await self._change(lambda db: feeds.update(db, feed_id, changes), lambda _: [feed_id])
 
+    async def note_asked(self, asked: Mapping[int, float]) -> None:
+        """Note when feeds were asked for, those that are still there."""
+        await self._writer.run(lambda db: feeds.note_asked(db, asked))
+
     async def begin_walk(self, feed_id: int, *, now: float) -> None:
         """Note that a walk may add documents from now on; the publication at its end notes that it ended."""
         await self._change(lambda db: feeds.begin_walk(db, feed_id, now), lambda _: [feed_id])

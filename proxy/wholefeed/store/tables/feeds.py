@@ -37,6 +37,7 @@ _RETIRE_ALL: Final = """
     UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
 """
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
+_NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
 _BEGIN_WALK: Final = """
     UPDATE feed SET
         is_walking = 1,
@@ -109,6 +110,11 @@ async def update(db: aiosqlite.Connection, feed: int, changes: Mapping[str, Any]
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         await run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
     return await require(db, feed)
+
+
+async def note_asked(db: aiosqlite.Connection, asked: Mapping[int, float]) -> None:
+    """Note when feeds were asked for."""
+    await db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
 
 
 async def begin_walk(db: aiosqlite.Connection, feed: int, now: float) -> None:
