@@ -21,7 +21,9 @@ import logging
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -37,16 +39,19 @@ from wholefeed.core.terms import Kind, Role, State
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import documents_to_remember
-from wholefeed.service.documents.shapes import new_document
-from wholefeed.service.documents.source import Source
+from wholefeed.service.documents.shapes import Put, new_document
+from wholefeed.service.documents.source import Obtained, Source
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.refresh import Refresh
+from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
+from wholefeed.store.tables import documents as documents_table
+from wholefeed.store.tables import feeds
 
 TARGET: Final = 0.05
 _WAIT_SECONDS: Final = 600.0
@@ -73,12 +78,20 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
     for place, url in enumerate(urls):
         obtained = await obtain(source, url)
         if feed is None:
-            feed = await store.create_feed(
-                URL, fetch_url=URL, family=obtained.document.family, kind=Kind.ARCHIVED, now=time.time()
+            feed = await store.write(
+                partial(
+                    feeds.create,
+                    url=URL,
+                    fetch_url=URL,
+                    family=obtained.document.family,
+                    kind=Kind.ARCHIVED,
+                    now=time.time(),
+                )
             )
         role = Role.ARCHIVE if place else Role.SUBSCRIPTION
         document = new_document(url, obtained, role=role, rank=place, is_settled=place > 1)
-        await store.put_documents(feed.id, [document], now=time.time())
+        assert feed is not None
+        await put(store, feed, [document])
     assert feed is not None
     put_seconds = time.perf_counter() - began
     published, assemble_seconds = await assembled(store, feed)
@@ -89,21 +102,32 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     """Put the subscription document, which has one more entry, then assemble."""
     began = time.perf_counter()
     obtained = await obtain(source, URL)
-    rows = await store.documents(feed.id)
+    rows = await store.read(partial(documents_table.list_all, feed=feed.id))
     documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
     documents += await documents_to_remember(store, rows, rows[0], obtained.document, time.time())
-    await store.put_documents(feed.id, documents, now=time.time())
+    await put(store, feed, documents)
     put_seconds = time.perf_counter() - began
     published, assemble_seconds = await assembled(store, feed)
     return published, Cost(put_seconds, assemble_seconds)
 
 
+async def put(store: Store, feed: FeedRow, puts: Sequence[Put]) -> None:
+    """Put documents."""
+    new = [each.new for each in puts]
+    await store.write(
+        partial(documents_table.put, feed=feed.id, documents=new, now=time.time()), feed=feed.id
+    )
+
+
+def _nothing(url: str) -> Obtained:
+    raise AssertionError(f"nothing has come under {url}")
+
+
 async def assembled(store: Store, feed: FeedRow) -> tuple[FeedRow, float]:
     """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
-    published = await assemble(
-        store, feed.id, state=State.COMPLETE, notes=[], now=time.time(), large=LargeWork()
-    )
+    storage = FeedStorage(store, feed.id, now=time.time, take=_nothing)
+    published = await assemble(storage, state=State.COMPLETE, notes=[], large=LargeWork())
     took = time.perf_counter() - began
     assert published is not None
     return published, took
@@ -195,7 +219,7 @@ async def first_request(context: RefreshContext, chain: Chain) -> tuple[FeedRow,
 
 async def stored(store: Store, feed: FeedRow) -> FeedRow:
     """Return the feed as it is stored now."""
-    found = await store.feed(feed.id)
+    found = await store.read(partial(feeds.find, feed=feed.id))
     assert found is not None
     return found
 

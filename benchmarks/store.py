@@ -13,7 +13,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from benchmarks.deflate import atom_text
@@ -24,6 +25,9 @@ from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.store.rows import NewDocument, NewEntry, NewSegment, Publication
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
+from wholefeed.store.tables import arrangement, bodies, feeds
+from wholefeed.store.tables import documents as documents_table
+from wholefeed.store.tables import segments as segments_table
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/feed"
@@ -53,7 +57,7 @@ def a_document(url: str, names: list[str], text: bytes, *, rank: int, **changes:
 
 async def publish(store: Store, feed: int, text: bytes) -> int:
     """Plan, seal and publish; return how many segments were built."""
-    revision, placed = await store.placed(feed)
+    revision, placed = await store.read(partial(segments_table.placed, feed=feed))
     sizes = {one.document: one.live_bytes for one in placed}
     segments: list[int | NewSegment] = []
     for step in plan(placed):
@@ -89,8 +93,26 @@ async def publish(store: Store, feed: int, text: bytes) -> int:
         notes="[]",
         parser_version=1,
     )
-    assert await store.publish(feed, publication, revision=revision, now=NOW)
+    published = partial(
+        segments_table.publish,
+        feed=feed,
+        publication=publication,
+        revision=revision,
+        pins=store.pins,
+        now=NOW,
+    )
+    assert await store.write(published, feed=feed)
     return sum(not isinstance(segment, int) for segment in segments)
+
+
+async def put(store: Store, feed: int, document: NewDocument) -> None:
+    """Put a document."""
+    await store.write(partial(documents_table.put, feed=feed, documents=[document], now=NOW), feed=feed)
+
+
+async def reorder(store: Store, feed: int, ranks: Mapping[int, int]) -> None:
+    """Give documents other ranks."""
+    await store.write(partial(arrangement.arrange, feed=feed, ranks=ranks, detached=(), now=NOW), feed=feed)
 
 
 async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int = 1) -> None:
@@ -108,13 +130,14 @@ async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int
 async def measure(store: Store, documents: int, entries: int) -> None:
     """Print the table."""
     text = atom_text(max(2 << 20, 1001 * ENTRY_BYTES))
-    feed = (await store.create_feed(URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)).id
+    created = partial(feeds.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
+    feed = (await store.write(created)).id
     times = []
     for number in range(documents):
         names = [f"{number}-{at}" for at in range(entries)]
         document = a_document(f"{URL}/{number}", names, text, rank=number)
         begun = time.perf_counter()
-        await store.put_documents(feed, [document], now=NOW)
+        await put(store, feed, document)
         times.append(time.perf_counter() - begun)
     print(f"{documents} documents, {documents * entries} entries")
     for name, some in (("first", times[:100]), ("last", times[-100:])):
@@ -126,7 +149,7 @@ async def measure(store: Store, documents: int, entries: int) -> None:
 
     async def put_large(url: str) -> None:
         names = [f"large-{next(fresh)}" for _ in range(1000)]
-        await store.put_documents(feed, [a_document(url, names, text, rank=10**6)], now=NOW)
+        await put(store, feed, a_document(url, names, text, rank=10**6))
 
     await timed(
         "put a new document of 1000 entries", lambda: put_large(f"{URL}/large-{next(fresh)}"), rounds=9
@@ -136,18 +159,20 @@ async def measure(store: Store, documents: int, entries: int) -> None:
     async def refresh() -> int:
         number = next(fresh)
         names = [f"{documents // 2}-{number % entries}", *(f"head-{at}" for at in range(10))]
-        await store.put_documents(
-            feed, [a_document(URL, names, text, rank=-1, updated_at=2000.0 + number)], now=NOW
-        )
+        await put(store, feed, a_document(URL, names, text, rank=-1, updated_at=2000.0 + number))
         return await publish(store, feed, text)
 
     await refresh()
     await timed("refresh that supersedes one entry -> segments built", refresh, rounds=9)
-    await timed("documents()", lambda: store.documents(feed), rounds=5)
-    await timed("placed()", lambda: store.placed(feed), rounds=5)
-    ids = [row.id for row in await store.documents(feed)]
-    await timed("live_ordinals() of one document", lambda: store.live_ordinals(ids[5:6]), rounds=9)
-    await timed("body() of one document", lambda: store.body(ids[5]), rounds=9)
+    await timed("documents()", lambda: store.read(partial(documents_table.list_all, feed=feed)), rounds=5)
+    await timed("placed()", lambda: store.read(partial(segments_table.placed, feed=feed)), rounds=5)
+    ids = [row.id for row in await store.read(partial(documents_table.list_all, feed=feed))]
+    await timed(
+        "live_ordinals() of one document",
+        lambda: store.read(partial(documents_table.live_ordinals, documents=ids[5:6])),
+        rounds=9,
+    )
+    await timed("body() of one document", lambda: store.read(partial(bodies.read, document=ids[5])), rounds=9)
 
     async def read_all() -> int:
         async with store.snapshot(feed) as snapshot:
@@ -156,9 +181,9 @@ async def measure(store: Store, documents: int, entries: int) -> None:
     await timed("snapshot and all blocks -> bytes", read_all, rounds=5)
 
     order = {number: rank for rank, number in enumerate(ids[1:])}
-    await timed("shift all ranks by one", lambda: store.reorder(feed, order, now=NOW))
+    await timed("shift all ranks by one", lambda: reorder(store, feed, order))
     turned = dict(zip(order, reversed(order.values()), strict=True))
-    await timed("turn the whole order around", lambda: store.reorder(feed, turned, now=NOW))
+    await timed("turn the whole order around", lambda: reorder(store, feed, turned))
     await timed("forget the feed", lambda: store.forget(feed, now=NOW))
 
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import aiosqlite
 import pytest
 import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections
+from wholefeed.store.sqlite import connection
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,7 +51,7 @@ def fresh_logging() -> Iterator[None]:
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
     """The connections to a database that is opened after this."""
     made = Connections()
-    monkeypatch.setattr(aiosqlite, "connect", made.connect)
+    monkeypatch.setattr(connection, "connect", made.connect)
     return made
 
 

@@ -14,10 +14,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDictProxy
 
+from tests.named_store import NamedStore
 from wholefeed.app import make_app
 from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
 from wholefeed.service.service import FeedService
-from wholefeed.store.store import Store
 from wholefeed.web.keys import CONFIG, LISTENERS, SERVICE, STORE
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -74,8 +74,8 @@ class Proxy:
         return Path(self.app[CONFIG].store.path)
 
     @property
-    def store(self) -> Store:
-        return self.app[STORE]
+    def store(self) -> NamedStore:
+        return NamedStore(self.app[STORE])
 
     async def ask(self, method: str, target: str, **options: Any) -> Reply:
         async with self.client.request(method, target, auto_decompress=False, **options) as response:

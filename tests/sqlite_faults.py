@@ -1,7 +1,7 @@
 """SQLite that fails when a test says so: each statement of the store's connections is counted.
 
     faults = SqliteFaults()
-    monkeypatch.setattr(aiosqlite, "connect", faults.connect)
+    monkeypatch.setattr(connection, "connect", faults.connect)
     faults.arm(17, "SQLITE_FULL", for_good=True)   # the 17th from now on, and all that follow
     ...
     faults.heal()
@@ -18,14 +18,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
+from wholefeed.store.sqlite import connection
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-_connect = aiosqlite.connect
+_connect = connection.connect
 
 MESSAGES = {
     "SQLITE_FULL": "database or disk is full",
@@ -53,16 +53,16 @@ class Connections:
     """Knows the connections made through `connect`."""
 
     def __init__(self) -> None:
-        self._made: list[aiosqlite.Connection] = []
+        self._made: list[connection.Connection] = []
 
-    def connect(self, *args: Any, **options: Any) -> aiosqlite.Connection:
-        """Stand in for `aiosqlite.connect`."""
-        made = _connect(*args, **options)
+    async def connect(self, database: str, **options: Any) -> connection.Connection:
+        """Stand in for `connection.connect`."""
+        made = await _connect(database, **options)
         self._made.append(made)
         return made
 
     @property
-    def writer(self) -> aiosqlite.Connection:
+    def writer(self) -> connection.Connection:
         """The first that was made, which is the one that a store writes with."""
         return self._made[0]
 
@@ -85,9 +85,9 @@ class SqliteFaults(Connections):
         self._for_good = False
         self._late_commit = False
 
-    def connect(self, *args: Any, **options: Any) -> aiosqlite.Connection:
-        """Stand in for `aiosqlite.connect`."""
-        return super().connect(*args, factory=self._factory, **options)
+    async def connect(self, database: str, **options: Any) -> connection.Connection:
+        """Stand in for `connection.connect`."""
+        return await super().connect(database, factory=self._factory, **options)
 
     def arm(self, at: int, name: str, *, for_good: bool = False, late_commit: bool = False) -> None:
         """Fail the statement with that number, counted from now from 1.
@@ -126,7 +126,7 @@ class SqliteFaults(Connections):
         raise sqlite_error(self._name)
 
 
-def _is_in_transaction(db: aiosqlite.Connection) -> bool:
+def _is_in_transaction(db: connection.Connection) -> bool:
     try:
         return db.in_transaction
     except ValueError:  # closed

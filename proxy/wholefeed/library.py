@@ -14,10 +14,12 @@ caller has configured structlog, and nothing of the process is changed.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -34,6 +36,8 @@ from wholefeed.service.documents.shapes import document_from
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
+from wholefeed.store.tables import bodies
+from wholefeed.store.tables.documents import list_all, live_ordinals
 from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.request_target import feed_url
 
@@ -136,12 +140,11 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     feed = reconstruction.feed
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
     coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
-    rows = [row for row in await store.documents(feed.id) if row.rank is not None]
-    live = await store.live_ordinals([row.id for row in rows])
+    rows, live = await store.read(partial(_attached, feed_id=feed.id))
     title, links = "", tuple[Link, ...]()
     documents: list[Held] = []
     for row in rows:
-        body = await store.body(row.id)
+        body = await store.read(partial(bodies.read, document=row.id))
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
@@ -165,6 +168,12 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
         entries=Entries(documents),
         _coded=b"".join(coded),
     )
+
+
+def _attached(db: sqlite3.Connection, feed_id: int) -> tuple[list[DocumentRow], dict[int, tuple[int, ...]]]:
+    """Return the documents that the feed is made of, and which of their entries are live."""
+    rows = [row for row in list_all(db, feed_id) if row.rank is not None]
+    return rows, live_ordinals(db, [row.id for row in rows])
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:

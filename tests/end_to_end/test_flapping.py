@@ -12,6 +12,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.errors import StorageFullError
+from wholefeed.service.refresh.storing import FeedStorage
 
 
 async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Proxy, origin: Origin) -> None:
@@ -149,7 +150,7 @@ async def test_what_could_not_be_published_is_published_later(
 
     origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
     with monkeypatch.context() as broken, capture_logs() as lines:
-        broken.setattr(proxy.store, "publish", full)
+        broken.setattr(FeedStorage, "publish", full)
         reply = await proxy.refreshed(url)
         assert (reply.status, ids(reply.body)) == (200, ["a"])
     assert "feed.unkept" in [line["event"] for line in lines]
@@ -172,8 +173,9 @@ async def test_what_was_not_published_is_taken_up_at_the_next_start(
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(url)
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
-        monkeypatch.setattr(proxy.store, "publish", full)
-        await proxy.refreshed(url)
+        with monkeypatch.context() as broken:
+            broken.setattr(FeedStorage, "publish", full)
+            await proxy.refreshed(url)
     async with running(a_config(tmp_path)) as proxy:
         await proxy.settled()
         assert ids((await proxy.get(url)).body) == ["b", "a"]

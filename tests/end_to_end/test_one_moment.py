@@ -14,7 +14,9 @@ from tests.feeds import an_item, atom, publish_chain, rss
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StoreError
-from wholefeed.store.rows import FeedRow, Snapshot
+from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.store.rows import FeedRow, Publication, Snapshot
+from wholefeed.web.keys import STORE
 
 
 async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
@@ -88,7 +90,7 @@ async def test_what_is_missing_is_of_the_publication_that_is_sent(
                 await proxy.settled()
             yield snapshot
 
-    monkeypatch.setattr(proxy.store, "snapshot", read_and_let_heal)
+    monkeypatch.setattr(proxy.app[STORE], "snapshot", read_and_let_heal)
 
     async with proxy.service.answer(url, wait_seconds=1.0) as told:
         assert (told.state, len(told.missing)) == ("partial", 1)
@@ -104,14 +106,16 @@ async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
     url = origin.url("/feed")
     before = await proxy.whole(url)
     add_archive(origin, 4)  # 4 links to 3, which is not there
-    publish = proxy.store.publish
+    publish = FeedStorage.publish
 
-    async def fail_at_the_end(feed_id: int, publication: Any, **rest: Any) -> Any:
+    async def fail_at_the_end(
+        storage: FeedStorage, publication: Publication, *, revision: int
+    ) -> FeedRow | None:
         if publication.state != "loading":
             raise StoreError("the disk is on fire")
-        return await publish(feed_id, publication, **rest)
+        return await publish(storage, publication, revision=revision)
 
-    monkeypatch.setattr(proxy.store, "publish", fail_at_the_end)
+    monkeypatch.setattr(FeedStorage, "publish", fail_at_the_end)
     await proxy.refreshed(url)
     status = await proxy.status(url)
     assert (status["state"], status["missing"]) == ("loading", [])
@@ -161,7 +165,7 @@ async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: P
 @asynccontextmanager
 async def unpublished(proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """A refresh has stored what came, and its publication has not been made yet."""
-    publish = proxy.store.publish
+    publish = FeedStorage.publish
     has_come, may_go = asyncio.Event(), asyncio.Event()
 
     async def held(*arguments: Any, **named: Any) -> FeedRow | None:
@@ -169,7 +173,7 @@ async def unpublished(proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch) -
         await may_go.wait()
         return await publish(*arguments, **named)
 
-    monkeypatch.setattr(proxy.store, "publish", held)
+    monkeypatch.setattr(FeedStorage, "publish", held)
     assert (await proxy.ask("POST", "/refresh", params={"url": url})).status == 202
     await has_come.wait()
     yield

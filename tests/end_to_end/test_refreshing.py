@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,7 @@ from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.service.refresh.flights import Flights
-from wholefeed.store.rows import FeedRow
+from wholefeed.web.keys import STORE
 
 
 async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Origin) -> None:
@@ -268,18 +271,21 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     origin.publish("/feed", atom(an_item("a", 1)))
     await proxy.whole(url)
     looks = wished_at = 0
-    real = proxy.store.feed
+    store = proxy.app[STORE]
+    real = store.read
 
-    async def feed(feed_id: int) -> FeedRow | None:
+    async def read(work: Callable[[sqlite3.Connection], Any]) -> Any:
         nonlocal looks
-        found = await real(feed_id)
-        if (await proxy.service.status(url)).is_refreshing:
-            looks += 1
-            if looks == wished_at:
-                await proxy.service.refresh(url)
+        found = await real(work)
+        with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
+            unheard.setattr(store, "read", real)
+            if (await proxy.service.status(url)).is_refreshing:
+                looks += 1
+                if looks == wished_at:
+                    await proxy.service.refresh(url)
         return found
 
-    monkeypatch.setattr(proxy.store, "feed", feed)
+    monkeypatch.setattr(store, "read", read)
     for wished_at in range(1, 20):
         looks = 0
         origin.forget_requests()

@@ -28,7 +28,7 @@ LONGEST_SECONDS = 0.03
 async def read(proxy: Proxy, url: str) -> None:
     async with proxy.service.answer(url, wait_seconds=5) as reconstruction:
         answer = prepare(reconstruction, Representation(self_url=url, is_gzip=True, warns=True))
-        async for _ in slices(answer, proxy.store):
+        async for _ in slices(answer, proxy.store.store):
             pass
 
 

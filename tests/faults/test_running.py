@@ -32,6 +32,7 @@ from wholefeed.errors import StoreError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.gate import HostGate
 from wholefeed.logs import configure_logging
+from wholefeed.web.keys import STORE
 
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
@@ -115,7 +116,7 @@ async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
             raise error
         return await block(segment)
 
-    monkeypatch.setattr(proxy.store, "block", failing)
+    monkeypatch.setattr(proxy.app[STORE], "block", failing)
     with capture_logs(processors=[merge_contextvars]) as lines, pytest.raises(aiohttp.ClientPayloadError):
         await proxy.get(url, headers={"Accept-Encoding": coding})
     assert (await until_logged(lines, "request.answered"))["aborted"] is True

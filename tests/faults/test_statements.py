@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 
 import aiohttp
-import aiosqlite
 import pytest
 from structlog.testing import capture_logs
 
@@ -22,6 +21,7 @@ from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
 from wholefeed.config.tables import Config
+from wholefeed.store.sqlite import connection
 from wholefeed.store.sqlite.migrate import migrate_file
 
 STRIDE, COMMIT_STRIDE = 97, 7
@@ -34,7 +34,7 @@ NEW = ["e8", "e7", *OLD]
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
     made = SqliteFaults()
-    monkeypatch.setattr(aiosqlite, "connect", made.connect)
+    monkeypatch.setattr(connection, "connect", made.connect)
     return made
 
 

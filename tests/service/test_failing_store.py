@@ -12,7 +12,9 @@ from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError
+from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import FeedRow, Publication
+from wholefeed.store.tables import arrangement
 
 
 @pytest.mark.parametrize("error", [StorageFullError("the volume is full"), ValueError("an error of our own")])
@@ -27,16 +29,16 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
         has_failed.set()
         raise error
 
-    async def put_documents(*_: object, **__: object) -> None:
+    def put_documents(*_: object, **__: object) -> None:
         raise StorageFullError("the volume is full")
 
     with origin.held("/archive/7") as seven, origin.held("/archive/6") as six, origin.held("/archive/5"):
         await proxy.begun(origin.url("/feed"))
         async with asyncio.timeout(20):
             await asyncio.gather(seven.reached(), six.reached())
-            monkeypatch.setattr(proxy.store, "publish", publish)
+            monkeypatch.setattr(FeedStorage, "publish", publish)
             await has_failed.wait()
-            monkeypatch.setattr(proxy.store, "put_documents", put_documents)
+            monkeypatch.setattr(arrangement, "put", put_documents)
             seven.release()
             await proxy.settled()
         async with asyncio.timeout(2):  # less than any time-out of theirs
@@ -51,23 +53,23 @@ async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
     """The next publication meanwhile shows what has arrived, and the last one the whole feed."""
     expected = publish_chain(origin, archives=3)
     url = origin.url("/feed")
-    real = proxy.store.publish
+    real = FeedStorage.publish
     is_published = asyncio.Event()
     failures = 0
 
-    async def publish(feed_id: int, publication: Publication, *, revision: int, now: float) -> FeedRow | None:
+    async def publish(storage: FeedStorage, publication: Publication, *, revision: int) -> FeedRow | None:
         nonlocal failures
         if not failures:
             failures += 1
             raise error
-        published = await real(feed_id, publication, revision=revision, now=now)
+        published = await real(storage, publication, revision=revision)
         is_published.set()
         return published
 
     with origin.held("/archive/1") as oldest, capture_logs() as lines:
         await proxy.begun(url)
         await oldest.reached()
-        monkeypatch.setattr(proxy.store, "publish", publish)
+        monkeypatch.setattr(FeedStorage, "publish", publish)
         async with asyncio.timeout(20):
             await is_published.wait()
         assert (await proxy.get(url, wait="0.1")).reconstruction == "loading;documents=3;entries=6;missing=0"
@@ -102,7 +104,7 @@ async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled
     with origin.held("/archive/1") as oldest:
         await proxy.begun(url)
         await oldest.reached()
-        monkeypatch.setattr(proxy.store, "publish", publish)
+        monkeypatch.setattr(FeedStorage, "publish", publish)
         async with asyncio.timeout(8):
             await begun.wait()
             origin.answer(

@@ -18,9 +18,11 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StorageFullError, StoreError
+from wholefeed.service import polling as module
 from wholefeed.service.polling import MAX_POLLS
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.store.tables import arrangement, failures
 
 STALE_SECONDS = 1000.0
 """More than the default freshness, and more than the interval of these tests."""
@@ -329,11 +331,11 @@ async def test_polling_goes_on_when_the_store_could_not_be_read(
         await proxy.whole(origin.url("/feed"))
         origin.forget_requests()
 
-        async def fails(*_: object) -> None:
+        def fails(*_: object) -> None:
             raise StoreError("disk I/O error")
 
         with capture_logs() as lines, monkeypatch.context() as broken:
-            broken.setattr(proxy.store, "outlook", fails)
+            broken.setattr(module, "outlook", fails)
             proxy.clock.advance(STALE_SECONDS)
             await until(lambda: any(line["event"] == "polling.paused" for line in lines))
             assert origin.requests == []
@@ -351,12 +353,12 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
         origin.publish("/feed", atom(an_item("b", 2)))
         origin.forget_requests()
 
-        async def full(*_: object, **__: object) -> None:
+        def full(*_: object, **__: object) -> None:
             raise StorageFullError("the volume is full")
 
         set_constant(monkeypatch, "REST_SECONDS", 1.0)
         with capture_logs() as lines, monkeypatch.context() as broken:
-            broken.setattr(proxy.store, "put_documents", full)
+            broken.setattr(arrangement, "put", full)
             proxy.clock.advance(STALE_SECONDS)
             await until(lambda: any(line["event"] == "feed.polled" for line in lines))
         assert [line["slug"] for line in lines if line["event"] == "feed.polled"] == ["storage-full"]
@@ -376,12 +378,12 @@ async def test_an_error_of_the_proxys_own_does_not_hammer_the_publisher(
         await proxy.whole(origin.url("/a"))
         origin.forget_requests()
 
-        async def fails(*_: object, **__: object) -> None:
+        def fails(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
         with capture_logs() as lines:
             with monkeypatch.context() as broken:
-                broken.setattr(proxy.store, "note_refetch", fails)
+                broken.setattr(failures, "note_refetch", fails)
                 proxy.clock.advance(STALE_SECONDS)
                 await until(lambda: any(line["event"] == "refresh.failed" for line in lines))
             await asyncio.sleep(LOOKS_SECONDS)

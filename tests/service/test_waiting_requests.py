@@ -12,6 +12,7 @@ from tests.patching import set_constant
 from tests.running import Proxy
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import StorageFullError
+from wholefeed.service.refresh.storing import FeedStorage
 
 
 async def test_a_full_refresh_that_waits_is_not_replaced_by_a_lesser_one(
@@ -54,7 +55,7 @@ async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
     with monkeypatch.context() as broken, origin.held("/feed") as subscription:
         await proxy.ask("POST", "/refresh", params={"url": url})
         await subscription.reached()
-        broken.setattr(proxy.store, "publish", publish)
+        broken.setattr(FeedStorage, "publish", publish)
         await proxy.ask("POST", "/refresh", params={"url": url, "full": "1"})
         subscription.release()
         await proxy.settled()

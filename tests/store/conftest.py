@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.named_store import NamedStore
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.store import Store
 
 
 @pytest.fixture
@@ -19,6 +19,6 @@ async def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(database: Path) -> AsyncIterator[Store]:
-    async with Store.open(database) as store:
+async def store(database: Path) -> AsyncIterator[NamedStore]:
+    async with NamedStore.open(database) as store:
         yield store

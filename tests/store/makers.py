@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from tests.named_store import NamedStore
 from wholefeed.core.compose.deflate import Sealed, seal
 from wholefeed.core.compose.segmenting import Build, Keep, plan
 from wholefeed.core.model import entry_id
 from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.store.rows import FeedRow, NewDocument, NewEntry, NewSegment, Publication
-from wholefeed.store.store import Store
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/feed"
@@ -43,7 +43,7 @@ def a_document(
     return NewDocument(url=url, role=role, rank=rank, body=text, entries=entries, **(values | changes))
 
 
-async def a_feed(store: Store, url: str = URL) -> FeedRow:
+async def a_feed(store: NamedStore, url: str = URL) -> FeedRow:
     return await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
 
 
@@ -78,13 +78,13 @@ def a_segment(*documents: int, text: bytes = b"<entry/>") -> NewSegment:
     )
 
 
-async def text_of(store: Store, documents: Sequence[int]) -> bytes:
+async def text_of(store: NamedStore, documents: Sequence[int]) -> bytes:
     """What a segment of these documents holds: each document's number and live ordinals."""
     live = await store.live_ordinals(documents)
     return b"".join(f"{d}:{live[d]};".encode() for d in documents)
 
 
-async def publish(store: Store, feed: int, *, now: float = NOW, **changes: Any) -> FeedRow | None:
+async def publish(store: NamedStore, feed: int, *, now: float = NOW, **changes: Any) -> FeedRow | None:
     """Plan, build and publish as the service does."""
     revision, placed = await store.placed(feed)
     segments: list[int | NewSegment] = []

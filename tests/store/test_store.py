@@ -3,30 +3,28 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.named_store import NamedStore
 from tests.sqlite_faults import Connections, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
-from wholefeed.core.terms import Role
-from wholefeed.errors import StorageFullError, StoreUnusableError, UnknownFeedError
+from wholefeed.errors import StorageFullError, StoreUnusableError
 from wholefeed.store.sqlite import connection, migrate
-from wholefeed.store.sqlite.connection import fetch_value, run, to_the_end
+from wholefeed.store.sqlite.connection import to_the_end
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.store import Store
+from wholefeed.store.sqlite.statements import fetch_value
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]
 WRITES_FOR_EVER = f"""
 import asyncio, sys
-from wholefeed.store.store import Store
+from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_document, a_feed, an_entry, publish
 
 async def main():
-    async with Store.open(sys.argv[1]) as store:
+    async with NamedStore.open(sys.argv[1]) as store:
         feed = (await a_feed(store)).id
         for n in range(100000):
             entries = [an_entry(f"{{n}}-{{at}}") for at in range({ENTRIES})]
@@ -46,12 +44,12 @@ def files(database: Path) -> set[str]:
 async def test_what_was_stored_is_there_after_a_restart(database: Path) -> None:
     """Row 67: feed, body and live entries are there after closing and opening, in one file without a log
     beside it."""
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         feed = (await a_feed(store)).id
         (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"x")], now=NOW)
         before = await publish(store, feed)
 
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         assert await store.feed_by_url(URL) == before
         assert await store.body(number) == b"x"
         assert await store.live_ordinals([number]) == {number: (0,)}
@@ -62,21 +60,21 @@ async def test_what_was_stored_is_there_after_a_restart(database: Path) -> None:
 async def test_a_database_that_is_not_current_is_refused(tmp_path: Path) -> None:
     """Row 70: a missing or empty file is not opened as a store."""
     with pytest.raises(StoreUnusableError, match="no database"):
-        async with Store.open(tmp_path / "store.db"):
+        async with NamedStore.open(tmp_path / "store.db"):
             pass
     (tmp_path / "empty.db").write_bytes(b"")
     with pytest.raises(StoreUnusableError, match="is empty"):
-        async with Store.open(tmp_path / "empty.db"):
+        async with NamedStore.open(tmp_path / "empty.db"):
             pass
 
 
 async def test_a_second_process_is_refused(database: Path) -> None:
     """docs/design.md#the-store: exactly one connection writes and checkpoints."""
-    async with Store.open(database):
+    async with NamedStore.open(database):
         with pytest.raises(StoreUnusableError, match="in use by another process"):
-            async with Store.open(database):
+            async with NamedStore.open(database):
                 pass
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         await store.check()
 
 
@@ -96,7 +94,7 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
     await process.wait()
 
     assert await migrate_file(database) == []
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         found = await store.feed_by_url(URL)
         assert found is not None
         stored = {row.id: row for row in await store.documents(found.id)}
@@ -112,14 +110,14 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
 
 
 @pytest.mark.fault("68")
-async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: Store) -> None:
+async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: NamedStore) -> None:
     """docs/faults.md row 68: readers get what is stored; readiness fails, and recovers by itself."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
     await publish(store, feed)
     await store.check()
-    pages = await fetch_value(connections.writer, "PRAGMA page_count")
-    await run(connections.writer, f"PRAGMA max_page_count = {pages}")
+    pages = await connections.writer.hop(lambda db: fetch_value(db, "PRAGMA page_count"))
+    await connections.writer.execute(f"PRAGMA max_page_count = {pages}")
     large = a_document("http://o.test/large", *[an_entry(f"{n}") for n in range(1000)])
 
     with pytest.raises(StorageFullError):
@@ -129,7 +127,7 @@ async def test_a_full_volume_is_told_until_there_is_room(connections: Connection
     async with store.snapshot(feed) as snapshot:
         await store.block(snapshot.segments[0].id)
 
-    await run(connections.writer, f"PRAGMA max_page_count = {pages + 1000}")
+    await connections.writer.execute(f"PRAGMA max_page_count = {pages + 1000}")
     await store.check()
     await store.put_documents(feed, [large], now=NOW)
     assert len(await store.documents(feed)) == 2
@@ -140,7 +138,7 @@ async def test_a_read_only_volume_serves_what_is_stored(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/faults.md row 69."""
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         feed = (await a_feed(store)).id
         await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
         before = await publish(store, feed)
@@ -148,7 +146,7 @@ async def test_a_read_only_volume_serves_what_is_stored(
     monkeypatch.setattr(connection, "is_writable", lambda _: False)
     names = files(database)
 
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         async with store.snapshot(feed) as snapshot:
             assert snapshot.feed == before
             assert await store.block(snapshot.segments[0].id)
@@ -159,7 +157,7 @@ async def test_a_read_only_volume_serves_what_is_stored(
     assert files(database) == names
 
 
-async def test_random_cancellations_leave_whole_documents(store: Store) -> None:
+async def test_random_cancellations_leave_whole_documents(store: NamedStore) -> None:
     """docs/design.md#the-store."""
     feed = (await a_feed(store)).id
     for n in range(60):
@@ -184,7 +182,7 @@ async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database:
     is_open = asyncio.Event()
 
     async def serve() -> None:
-        async with Store.open(database):
+        async with NamedStore.open(database):
             is_open.set()
             await asyncio.Event().wait()
 
@@ -201,7 +199,7 @@ async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database:
     for worker in workers:
         await asyncio.to_thread(worker.join, 5)
         assert not worker.is_alive()
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         await store.check()
 
 
@@ -226,34 +224,3 @@ async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert is_closed.is_set()
-
-
-async def test_whoever_listens_is_told_of_a_change_before_whoever_asked_for_it(store: Store) -> None:
-    """Each commit that changes a feed names it, also when whoever asked has left; one that fails does not."""
-    told: list[int] = []
-    feed, other = await a_feed(store), await a_feed(store, "http://o.test/other")
-    store.on_change(told.append)
-
-    async def change(work: Coroutine[Any, Any, Any]) -> list[int]:
-        told.clear()
-        await work
-        return list(told)
-
-    put = store.put_documents(
-        feed.id, [a_document(URL, an_entry("a"), role=Role.SUBSCRIPTION, body=b"x")], now=NOW
-    )
-    assert await change(put) == [feed.id]
-    assert await change(publish(store, feed.id)) == [feed.id]
-    assert await change(store.update_feed(feed.id, is_stale=True)) == [feed.id]
-    assert await change(store.note_refetch(feed.id, None, is_stale=False)) == [feed.id]
-    assert await change(store.begin_walk(feed.id, now=NOW)) == [feed.id]
-    assert await change(store.arrange(feed.id, ranks={}, now=NOW)) == [feed.id]
-    assert await change(store.add_alias("http://o.test/alias", feed.id)) == [feed.id]
-    assert await change(store.add_alias("http://o.test/alias", other.id)) == [other.id, feed.id]
-    with pytest.raises(UnknownFeedError):
-        await change(store.update_feed(99, is_stale=True))
-    assert told == []
-    leaving = asyncio.create_task(store.update_feed(feed.id, is_stale=True))
-    await asyncio.sleep(0)
-    leaving.cancel()
-    assert await change(store.forget(feed.id, now=NOW)) == [feed.id, feed.id]

@@ -15,6 +15,7 @@ from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.store.store import Store
+from wholefeed.store.tables import feeds
 
 PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
@@ -59,6 +60,6 @@ class AskedTimes:
         if not noted:
             return
         try:
-            await self._store.note_asked(noted)
+            await self._store.write(lambda db: feeds.note_asked(db, noted))
         except (StoreError, OverloadedError):
             self._pending = {**noted, **self._pending}

@@ -6,6 +6,7 @@ feed_id, flight = await openings.join(url, may_walk=True)     # one opening a UR
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
@@ -17,6 +18,7 @@ from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.unopened import Unopened
 from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
 
 MAX_WAITING_WALKS: Final = 64
 """Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
@@ -55,7 +57,7 @@ class Openings:
 
     async def _open(self, url: str, *, may_walk: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
-        known = await self._store.feed_by_url(url)
+        known = await self._store.read(lambda db: feeds.find_by_url(db, url))
         if known is not None:
             return known.id, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
@@ -68,16 +70,24 @@ class Openings:
             self._unopened.remember(url, exc)
             raise
         key = canonical_url(found.url)
-        feed = await self._store.feed_by_url(key) or await self._create(key, found)
-        if url != key:
-            await self._store.add_alias(url, feed.id)
+        feed = await self._create(url, key, found)
         return feed.id, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
-    async def _create(self, key: str, found: Subscription) -> FeedRow:
-        return await self._store.create_feed(
-            key,
-            fetch_url=key,
-            family=found.obtained.document.family,
-            kind=found.obtained.navigation.kind,
-            now=self._context.now(),
-        )
+    async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
+        """Return the feed of a key, made if it was not there, and let the URL lead to it."""
+        now = self._context.now()
+
+        def work(db: sqlite3.Connection) -> FeedRow:
+            feed = feeds.create(
+                db,
+                url=key,
+                fetch_url=key,
+                family=found.obtained.document.family,
+                kind=found.obtained.navigation.kind,
+                now=now,
+            )
+            if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
+                feeds.add_alias(db, url, feed.id)
+            return feed
+
+        return await self._store.write(work)

@@ -14,6 +14,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,7 +25,8 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import REST_SECONDS, Running
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.outlook import Outlook
+from wholefeed.store.tables import feeds
+from wholefeed.store.tables.outlook import Outlook, outlook
 
 log = get_logger()
 
@@ -90,7 +92,8 @@ class Polling:
         return self._pause_seconds()
 
     async def _look(self) -> None:
-        self._outlook = await self._context.store.outlook(self._times())
+        times = self._times()
+        self._outlook = await self._context.store.read(lambda db: outlook(db, times))
         self._waiting = dict(self._outlook.due)
 
     async def _next(self) -> FeedRow | None:
@@ -100,7 +103,7 @@ class Polling:
             if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
                 continue
             del self._waiting[feed_id]
-            feed = await self._context.store.feed(feed_id)
+            feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
             if feed is not None and self._may_poll(feed):
                 return feed
         return None

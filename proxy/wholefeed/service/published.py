@@ -8,7 +8,8 @@
 
 Whatever changes a feed drops it, after the commit and before whoever asked for the change is told (`drop`).
 So what is held is what the database says, or said when the request came. A read that a drop has overtaken
-fills nothing: it may have seen the feed as it was. Nothing here waits or reads.
+fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
+Nothing here waits or reads.
 """
 
 from __future__ import annotations

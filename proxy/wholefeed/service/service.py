@@ -11,10 +11,11 @@ A request never runs a refresh itself: it joins the flight of its feed and waits
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import OverloadedError, PublisherTimeoutError, UnknownFeedError
@@ -28,9 +29,13 @@ from wholefeed.service.published import Held, Published, Usage
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.store.tables import documents, failures, feeds
 
 log = get_logger()
+
+MAX_LISTED: Final = 1000
+"""Feeds in a list of them."""
 
 
 class FeedService:
@@ -63,7 +68,7 @@ class FeedService:
 
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
-        for feed in await self._store.unfinished_feeds():
+        for feed in await self._store.read(feeds.list_unfinished):
             _ = self._running.join(feed, RefreshRequest())
 
     async def keep_house(self) -> None:
@@ -152,7 +157,7 @@ class FeedService:
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
-        return await self._store.feed_by_url(url) is not None
+        return await self._by_url(url) is not None
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed.
@@ -169,13 +174,16 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         feed = await self._known(url)
-        rows = await self._store.documents(feed.id)
-        superseded = await self._store.superseded(feed.id)
+
+        def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], dict[int, int]]:
+            return documents.list_all(db, feed.id), documents.superseded(db, feed.id)
+
+        rows, superseded = await self._store.read(look)
         status = await self._status(feed.id)
         return status, account_of(feed.kind, rows, status.overview.failures.missing, superseded)
 
     async def _status(self, feed_id: int) -> Status:
-        overview = await self._store.overview(feed_id)
+        overview = await self._store.read(lambda db: failures.overview(db, feed_id))
         progress = self._running.progress(feed_id)
         return Status(
             overview=overview,
@@ -208,13 +216,13 @@ class FeedService:
 
     async def feeds(self) -> list[FeedRow]:
         """Return the known feeds."""
-        return await self._store.feeds()
+        return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
 
     # How it gets there
 
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
-        feed = await self._store.feed_by_url(url)
+        feed = await self._by_url(url)
         if feed is None or not feed.digest:
             return await self._first(url, deadline, may_walk=not is_head), False
         return feed, not is_head and await self._freshen(feed, deadline)
@@ -242,11 +250,11 @@ class FeedService:
         if not opening.done():
             return None
         feed_id, flight = opening.result()
-        feed = await self._store.feed(feed_id)
+        feed = await self._store.read(lambda db: feeds.find(db, feed_id))
         if feed is not None and may_walk and not flight.done():
             _ = self._running.join(feed, RefreshRequest())  # whoever opened it may have wanted the head alone
         await self._wait(flight, deadline)
-        feed = await self._store.feed(feed_id)
+        feed = await self._store.read(lambda db: feeds.find(db, feed_id))
         if feed is None or flight.cancelled():
             raise UnknownFeedError(f"forgotten meanwhile: {url}")
         if not feed.digest and flight.done():
@@ -274,8 +282,11 @@ class FeedService:
     def _is_refreshing(self, feed_id: int) -> bool:
         return self._running.running(feed_id) is not None
 
+    async def _by_url(self, url: str) -> FeedRow | None:
+        return await self._store.read(lambda db: feeds.find_by_url(db, url))
+
     async def _known(self, url: str) -> FeedRow:
-        feed = await self._store.feed_by_url(url)
+        feed = await self._by_url(url)
         if feed is None:
             raise UnknownFeedError(f"nothing is stored for {url}")
         return feed

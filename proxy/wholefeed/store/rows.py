@@ -121,6 +121,8 @@ class NewDocument:
     fetched_at: float
     parser_version: int
     entries: Sequence[NewEntry]
+    coded: bytes | None = None
+    """The body as `wholefeed.store.tables.bodies` encodes it; None: it is small, and encoded as it is put."""
     site_id: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     is_marked: bool = False
@@ -141,7 +143,7 @@ class NewDocument:
 
 
 PUT_COLUMNS: Final = tuple(
-    each.name for each in fields(NewDocument) if each.name not in ("body", "entries", "tombstones")
+    each.name for each in fields(NewDocument) if each.name not in ("body", "coded", "entries", "tombstones")
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
 

@@ -5,12 +5,11 @@ Pages that are freed are used again by what comes next; the file itself does not
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Final
 
-import aiosqlite
-
-from wholefeed.store.sqlite.connection import fetch_all, fetch_value
 from wholefeed.store.sqlite.read_pool import Readers
+from wholefeed.store.sqlite.statements import fetch_all, fetch_value
 from wholefeed.store.sqlite.writer import Writer
 from wholefeed.store.tables import documents, segments
 from wholefeed.store.tables.pins import Pins
@@ -36,12 +35,12 @@ class Upkeep:
         return deleted
 
     async def sweep(self) -> None:
-        """Delete the retired segments that no answer uses."""
-        await self._writer.run(lambda db: segments.sweep(db, self.pins))
+        """Delete the segments that earlier transactions retired and no answer uses."""
+        await self._writer.run(lambda db: segments.sweep(db, self.pins), is_alone=True)
 
     async def used_bytes(self) -> int:
         """Return what the database's pages in use come to, without segments that wait to be deleted."""
-        return await self._readers.transaction(_used_bytes)
+        return await self._readers.run(_used_bytes)
 
     async def least_asked(self) -> list[tuple[int, float]]:
         """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
@@ -53,8 +52,8 @@ class Upkeep:
         return feed_id in self.pins.feeds or feed_id in self.pins.sent
 
 
-async def _used_bytes(db: aiosqlite.Connection) -> int:
-    pages = await fetch_value(db, "PRAGMA page_count")
-    free = await fetch_value(db, "PRAGMA freelist_count")
-    page_bytes = await fetch_value(db, "PRAGMA page_size")
-    return int((pages - free) * page_bytes - await fetch_value(db, _RETIRED_BYTES))
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages = fetch_value(db, "PRAGMA page_count")
+    free = fetch_value(db, "PRAGMA freelist_count")
+    page_bytes = fetch_value(db, "PRAGMA page_size")
+    return int((pages - free) * page_bytes - fetch_value(db, _RETIRED_BYTES))

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiosqlite
 import pytest
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.store.sqlite.condition import Condition
-from wholefeed.store.sqlite.connection import fetch_all, fetch_value, open_reader, open_writer, run
+from wholefeed.store.sqlite.connection import open_reader, open_writer
 from wholefeed.store.sqlite.read_pool import Readers
+from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -27,8 +28,8 @@ async def readers(database: Path) -> AsyncIterator[Readers]:
     await pool.close()
 
 
-async def endless(db: aiosqlite.Connection) -> None:
-    await fetch_all(db, ENDLESS)
+def endless(db: sqlite3.Connection) -> None:
+    fetch_all(db, ENDLESS)
 
 
 async def running(readers: Readers) -> asyncio.Task[None]:
@@ -36,9 +37,9 @@ async def running(readers: Readers) -> asyncio.Task[None]:
     begun = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    async def work(db: aiosqlite.Connection) -> None:
-        await db.create_function("begun", 0, lambda: bool(loop.call_soon_threadsafe(begun.set)))
-        await fetch_all(db, f"SELECT begun(), ({ENDLESS})")
+    def work(db: sqlite3.Connection) -> None:
+        db.create_function("begun", 0, lambda: bool(loop.call_soon_threadsafe(begun.set)))
+        fetch_all(db, f"SELECT begun(), ({ENDLESS})")
 
     task = asyncio.create_task(readers.run(work))
     await begun.wait()
@@ -62,15 +63,15 @@ async def test_a_cancelled_read_stops_and_its_connection_serves_again(readers: R
 
 async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(readers: Readers) -> None:
     """Row 63: readers that leave in the middle of reads cost no connection and leave no transaction open."""
-    met = asyncio.Barrier(2)
+    met = threading.Barrier(2)
 
-    async def both(db: aiosqlite.Connection) -> bool:
-        await met.wait()
-        return db.in_transaction
+    def both(db: sqlite3.Connection) -> int:
+        met.wait(10)
+        return int(fetch_value(db, "SELECT 7"))
 
     chance = random.Random(2)
     for _ in range(100):
-        task = asyncio.create_task(readers.transaction(endless))
+        task = asyncio.create_task(readers.run(endless))
         for _ in range(chance.randrange(8)):
             await asyncio.sleep(0)
         task.cancel()
@@ -81,14 +82,14 @@ async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(reade
             *(readers.run(lambda db: fetch_value(db, "SELECT 7")) for _ in range(4))
         )
         assert values == [7] * 4
-        assert not any(await asyncio.gather(readers.run(both), readers.run(both)))
+        assert list(await asyncio.gather(readers.run(both), readers.run(both))) == [7, 7]
 
 
 async def test_a_failed_read_gives_its_connection_back(readers: Readers) -> None:
     """More failed reads than there are connections do not keep the next one from running."""
     for _ in range(5):
         with pytest.raises(StoreError, match="no such table"):
-            await readers.transaction(lambda db: fetch_all(db, "SELECT * FROM nowhere"))
+            await readers.run(lambda db: fetch_all(db, "SELECT * FROM nowhere"))
 
     assert await readers.run(lambda db: fetch_value(db, "SELECT 7")) == 7
 
@@ -104,13 +105,16 @@ async def test_a_read_transaction_sees_one_moment(readers: Readers, database: Pa
     """Row 66a: what is written during a read transaction shows only after it."""
     writer = await open_writer(database, "")
 
-    async def work(db: aiosqlite.Connection) -> tuple[int, int]:
-        before = await fetch_value(db, "SELECT count(*) FROM probe")
-        await run(writer, "INSERT INTO probe VALUES (1, x'00')")
-        return before, await fetch_value(db, "SELECT count(*) FROM probe")
+    loop = asyncio.get_running_loop()
+
+    def work(db: sqlite3.Connection) -> tuple[int, int]:
+        before = fetch_value(db, "SELECT count(*) FROM probe")
+        write = writer.execute_fetchall("INSERT INTO probe VALUES (1, x'00')")
+        asyncio.run_coroutine_threadsafe(write, loop).result(10)
+        return before, fetch_value(db, "SELECT count(*) FROM probe")
 
     try:
-        assert await readers.transaction(work) == (0, 0)
+        assert await readers.run(work) == (0, 0)
         assert await readers.run(lambda db: fetch_value(db, "SELECT count(*) FROM probe")) == 1
     finally:
         await writer.close()

@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import aiosqlite
@@ -11,31 +13,38 @@ import pytest
 import structlog
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from wholefeed.store.sqlite import connection as module
 from wholefeed.store.sqlite.condition import Condition
-from wholefeed.store.sqlite.connection import fetch_all, fetch_value, open_writer, run
+from wholefeed.store.sqlite.connection import Connection, open_writer
+from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
 from wholefeed.store.sqlite.writer import Writer
 
 CANCELLATIONS = 200
 
 
+class Breakable(sqlite3.Connection):
+    """A connection whose methods can be replaced."""
+
+
 @pytest.fixture
-async def connection(database: Path) -> aiosqlite.Connection:
+async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
     """The one that the writer has."""
+    monkeypatch.setattr(module, "connect", partial(module.connect, factory=Breakable))
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
     return db
 
 
 @pytest.fixture
-async def writer(connection: aiosqlite.Connection) -> AsyncIterator[Writer]:
+async def writer(connection: Connection) -> AsyncIterator[Writer]:
     writer = Writer(connection, Condition())
     yield writer
     await writer.close()
 
 
-async def put_pair(db: aiosqlite.Connection, number: int) -> int:
-    await run(db, "INSERT INTO pair (a) VALUES (:n)", {"n": number})
-    await run(db, "UPDATE pair SET b = :n WHERE a = :n", {"n": number})
+def put_pair(db: sqlite3.Connection, number: int) -> int:
+    run(db, "INSERT INTO pair (a) VALUES (:n)", {"n": number})
+    run(db, "UPDATE pair SET b = :n WHERE a = :n", {"n": number})
     return number
 
 
@@ -48,8 +57,8 @@ async def test_work_runs_in_one_transaction_and_gives_its_result(writer: Writer)
 async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
     """Row 67: a transaction that raises is rolled back whole, and its error reaches the caller."""
 
-    async def fail(db: aiosqlite.Connection) -> None:
-        await put_pair(db, 1)
+    def fail(db: sqlite3.Connection) -> None:
+        put_pair(db, 1)
         raise KeyError("x")
 
     with pytest.raises(KeyError):
@@ -58,32 +67,106 @@ async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
 
 
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
-    writer: Writer, connection: aiosqlite.Connection, monkeypatch: pytest.MonkeyPatch
+    writer: Writer, connection: Connection
 ) -> None:
     """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
+    broken = await connection.hop(lambda db: db)
+    assert isinstance(broken, Breakable)
 
-    async def fail(db: aiosqlite.Connection) -> None:
-        await put_pair(db, 1)
+    def fail(db: sqlite3.Connection) -> None:
+        put_pair(db, 1)
         raise KeyError("x")
 
-    async def no_rollback() -> None:
+    def no_rollback() -> None:
         raise sqlite3.OperationalError("disk I/O error")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(connection, "rollback", no_rollback)
-        with pytest.raises(StoreError, match="disk I/O error"):
-            await writer.run(fail)
+    broken.rollback = no_rollback  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="disk I/O error"):
+        await writer.run(fail)
+    del broken.rollback
     assert connection.in_transaction
 
     assert await writer.run(lambda db: put_pair(db, 2)) == 2
     assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "2"
 
 
+async def test_what_waits_is_committed_together_in_its_order(writer: Writer, connection: Connection) -> None:
+    """Pieces of work that wait while one runs share a commit; each is answered with its own result."""
+    statements: list[str] = []
+    await connection.set_trace_callback(statements.append)
+    numbers = await asyncio.gather(*(writer.run(partial(put_pair, number=n)) for n in range(10)))
+    assert numbers == list(range(10))
+    assert statements.count("COMMIT") == 1
+    written = await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair"))
+    assert written == "0,1,2,3,4,5,6,7,8,9"
+
+
+@pytest.mark.parametrize("statement", [None, "INSERT INTO nowhere VALUES (1)"])
+async def test_work_that_fails_takes_nothing_with_it_that_shares_its_commit(
+    writer: Writer, statement: str | None
+) -> None:
+    """Whether it is its own error or SQLite's: the others are written, the failed one leaves no trace."""
+
+    def fail(db: sqlite3.Connection) -> None:
+        put_pair(db, 2)
+        if statement is not None:
+            run(db, statement)
+        raise KeyError("x")
+
+    results = await asyncio.gather(
+        writer.run(lambda db: put_pair(db, 1)),
+        writer.run(fail),
+        writer.run(lambda db: put_pair(db, 3)),
+        return_exceptions=True,
+    )
+    assert (results[0], results[2]) == (1, 3)
+    assert isinstance(results[1], KeyError if statement is None else StoreError)
+    assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "1,3"
+
+
+async def test_work_that_wants_to_be_alone_shares_no_commit(writer: Writer, connection: Connection) -> None:
+    """What is to be done behind the commit of what came before: segments are removed so."""
+    statements: list[str] = []
+    await connection.set_trace_callback(statements.append)
+    await asyncio.gather(
+        writer.run(lambda db: put_pair(db, 1)),
+        writer.run(lambda db: put_pair(db, 2), is_alone=True),
+        writer.run(lambda db: put_pair(db, 3)),
+    )
+    assert statements.count("COMMIT") == 3
+    assert "SAVEPOINT piece" not in statements
+
+
+async def test_a_changed_feed_is_told_before_whoever_changed_it_goes_on(writer: Writer) -> None:
+    """Each commit names the feeds that it changed; one that failed does, too: it may be done all the same."""
+    told: list[int] = []
+    writer.on_change = told.append
+
+    def fail(_: sqlite3.Connection) -> None:
+        raise KeyError("x")
+
+    await writer.run(lambda db: put_pair(db, 1))
+    assert told == []
+    await writer.run(lambda db: put_pair(db, 2), feed=7)
+    assert told == [7]
+    with pytest.raises(KeyError):
+        await writer.run(fail, feed=8)
+    assert told == [7, 8]
+
+
+async def test_a_stop_iteration_comes_back(connection: Connection) -> None:
+    """Set on a future it would never get to whoever waits; Python makes a RuntimeError of it."""
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        async with asyncio.timeout(5):
+            await connection.hop(lambda _: next(iter(())))
+    await connection.close()
+
+
 async def test_random_cancellations_leave_no_half_transaction(writer: Writer) -> None:
     """docs/design.md#the-store: the transaction goes on when whoever asked for it leaves."""
     chance = random.Random(1)
     for number in range(CANCELLATIONS):
-        task = asyncio.create_task(writer.run(lambda db, n=number: put_pair(db, n)))  # type: ignore[misc]
+        task = asyncio.create_task(writer.run(partial(put_pair, number=number)))
         for _ in range(chance.randrange(12)):
             await asyncio.sleep(0)
         task.cancel()
@@ -100,7 +183,7 @@ async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
     db = await open_writer(database, "")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
     writer = Writer(db, Condition())
-    tasks = [asyncio.create_task(writer.run(lambda db, n=n: put_pair(db, n))) for n in range(20)]  # type: ignore[misc]
+    tasks = [asyncio.create_task(writer.run(partial(put_pair, number=n))) for n in range(20)]
     await asyncio.sleep(0)
 
     await writer.close()
@@ -114,11 +197,13 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
     """When the writing task ends early, nobody waits for ever: all get OverloadedError."""
     db = await open_writer(database, "")
     writer = Writer(db, Condition())
-    started = asyncio.Event()
+    started, may_end = asyncio.Event(), threading.Event()
 
-    async def hang(_: aiosqlite.Connection) -> None:
-        started.set()
-        await asyncio.Event().wait()
+    loop = asyncio.get_running_loop()
+
+    def hang(_: sqlite3.Connection) -> None:
+        loop.call_soon_threadsafe(started.set)
+        may_end.wait(10)
 
     tasks = [asyncio.create_task(writer.run(hang)) for _ in range(2)]
     await started.wait()
@@ -126,6 +211,7 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
     task.cancel()
 
     results = await asyncio.gather(*tasks, return_exceptions=True)
+    may_end.set()
 
     assert [type(result) for result in results] == [OverloadedError, OverloadedError]
     with pytest.raises(OverloadedError):
@@ -134,9 +220,7 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
 
 @pytest.mark.fault("71")
-async def test_a_busy_database_is_waited_for(
-    writer: Writer, connection: aiosqlite.Connection, database: Path
-) -> None:
+async def test_a_busy_database_is_waited_for(writer: Writer, connection: Connection, database: Path) -> None:
     """docs/faults.md row 71: BUSY is retried."""
     await writer.run(lambda db: put_pair(db, 1))
     await connection.execute("PRAGMA busy_timeout = 0")
@@ -149,16 +233,14 @@ async def test_a_busy_database_is_waited_for(
 
         tries = 0
 
-        async def work(db: aiosqlite.Connection) -> None:
+        def work(db: sqlite3.Connection) -> None:
             nonlocal tries
             tries += 1
             if tries == 1:
-                await other.execute("COMMIT")
                 raise _busy()
-            await put_pair(db, 3)
+            put_pair(db, 3)
 
         await other.execute("COMMIT")
-        await other.execute("BEGIN")
         await writer.run(work)
         assert tries == 2
 
@@ -169,17 +251,15 @@ def _busy() -> sqlite3.OperationalError:
     return error
 
 
-async def test_a_full_volume_is_told_and_recovered_from(
-    writer: Writer, connection: aiosqlite.Connection
-) -> None:
+async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connection: Connection) -> None:
     """docs/faults.md row 68: goes on by itself when there is room."""
 
-    async def fill(db: aiosqlite.Connection) -> None:
-        await run(db, "CREATE TABLE large (x BLOB) STRICT")
-        await run(db, "INSERT INTO large VALUES (randomblob(100000))")
+    def fill(db: sqlite3.Connection) -> None:
+        run(db, "CREATE TABLE large (x BLOB) STRICT")
+        run(db, "INSERT INTO large VALUES (randomblob(100000))")
 
-    pages = await fetch_value(connection, "PRAGMA page_count")
-    await fetch_value(connection, f"PRAGMA max_page_count = {pages}")
+    pages = await connection.hop(lambda db: fetch_value(db, "PRAGMA page_count"))
+    await connection.execute(f"PRAGMA max_page_count = {pages}")
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(StorageFullError):
@@ -187,7 +267,7 @@ async def test_a_full_volume_is_told_and_recovered_from(
         assert writer.condition.is_full
         await writer.run(lambda db: run(db, "DELETE FROM pair"))
         assert writer.condition.is_full  # nothing was written: that is no sign of room
-        await fetch_value(connection, f"PRAGMA max_page_count = {pages + 1000}")
+        await connection.execute(f"PRAGMA max_page_count = {pages + 1000}")
         await writer.run(fill)
 
     assert not writer.condition.is_full

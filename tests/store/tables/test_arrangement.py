@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.errors import StoreError
-from wholefeed.store.store import Store
 from wholefeed.store.tables.arrangement import moved_documents
 
 
-async def ranks(store: Store, feed: int) -> dict[int, int | None]:
+async def ranks(store: NamedStore, feed: int) -> dict[int, int | None]:
     return {row.id: row.rank for row in await store.documents(feed)}
 
 
-async def three(store: Store, feed: int) -> list[int]:
+async def three(store: NamedStore, feed: int) -> list[int]:
     new = [a_document(f"{URL}/{n}", an_entry(f"{n}"), rank=n) for n in range(3)]
     return await store.put_documents(feed, new, now=NOW)
 
 
-async def test_a_chain_is_arranged_in_one_step(store: Store) -> None:
+async def test_a_chain_is_arranged_in_one_step(store: NamedStore) -> None:
     """R15: rank the path, keep documents behind it, detach what was replaced in front of the joint."""
     feed = (await a_feed(store)).id
     first, second, third = await three(store, feed)
@@ -35,7 +35,7 @@ async def test_a_chain_is_arranged_in_one_step(store: Store) -> None:
     assert await store.live_ordinals([first, second, third]) == {first: (0,), second: (), third: (0,)}
 
 
-async def test_what_changes_nothing_counts_as_no_change(store: Store) -> None:
+async def test_what_changes_nothing_counts_as_no_change(store: NamedStore) -> None:
     """An arrangement equal to the stored one keeps the revision, so that no segment is built again."""
     feed = (await a_feed(store)).id
     first, second, _ = await three(store, feed)
@@ -47,7 +47,7 @@ async def test_what_changes_nothing_counts_as_no_change(store: Store) -> None:
     assert (await store.placed(feed))[0] == revision
 
 
-async def test_documents_of_another_feed_are_refused(store: Store) -> None:
+async def test_documents_of_another_feed_are_refused(store: NamedStore) -> None:
     """A document can be detached or ranked by its own feed alone, and not both at once."""
     feed, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
     first, *_ = await three(store, feed)

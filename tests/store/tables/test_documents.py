@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.terms import Family, Role
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import DocumentRow, NewDocument
-from wholefeed.store.store import Store
 
 DAY = 86400.0
 
 
-async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
+async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
     """Every column of a document, non-ASCII text included, reads back as it was written."""
     feed = (await a_feed(store)).id
     document = a_document(
@@ -41,7 +41,7 @@ async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
     (number,) = await store.put_documents(feed, [document], now=NOW)
 
     (row,) = await store.documents(feed)
-    names = [name for name in document.__slots__ if name not in ("body", "entries", "tombstones")]
+    names = [name for name in document.__slots__ if name not in ("body", "coded", "entries", "tombstones")]
     assert {name: getattr(row, name) for name in names} == {name: getattr(document, name) for name in names}
     assert (row.id, row.feed, row.entries, row.body_bytes, row.live_bytes) == (number, feed, 2, 15, 200)
     assert (row.checked_at, row.detached_at, row.segment) == (NOW, None, None)
@@ -57,14 +57,14 @@ async def test_a_document_comes_back_as_it_was_put(store: Store) -> None:
 def test_every_column_that_a_document_brings_is_one_that_comes_back() -> None:
     """A new column is named in the two rows; putting it and carrying it over follow from them."""
     came_back = {each.name for each in fields(DocumentRow)}
-    brought = {each.name for each in fields(NewDocument)} - {"body", "entries", "tombstones"}
+    brought = {each.name for each in fields(NewDocument)} - {"body", "coded", "entries", "tombstones"}
     assert brought <= came_back
     own = {"id", "feed", "detached_at", "checked_at", "body_bytes", "entries", "segment", "live_bytes"}
     assert came_back - brought == own
 
 
 @pytest.mark.parametrize("length", [0, 10, 64 * 1024, 3_000_000])
-async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
+async def test_bodies_of_any_size_come_back(store: NamedStore, length: int) -> None:
     """R22: an empty body, and one of several megabytes, come back byte for byte."""
     feed = (await a_feed(store)).id
     body = (b"0123456789abcdef" * (length // 16 + 1))[:length]
@@ -73,7 +73,7 @@ async def test_bodies_of_any_size_come_back(store: Store, length: int) -> None:
     assert await store.body(number) == body
 
 
-async def test_a_damaged_body_is_told(store: Store, database: Path) -> None:
+async def test_a_damaged_body_is_told(store: NamedStore, database: Path) -> None:
     """Row 70: a stored body that is cut, or not of its length, is an error instead of a shorter document."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(body=b"x" * 1000)], now=NOW)
@@ -86,7 +86,7 @@ async def test_a_damaged_body_is_told(store: Store, database: Path) -> None:
         await store.body(number + 1)
 
 
-async def test_a_replaced_document_keeps_its_number(store: Store) -> None:
+async def test_a_replaced_document_keeps_its_number(store: NamedStore) -> None:
     """docs/faults.md row 52: the new body replaces the old one."""
     feed = (await a_feed(store)).id
     (first,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"old")], now=NOW)
@@ -101,7 +101,7 @@ async def test_a_replaced_document_keeps_its_number(store: Store) -> None:
     assert (row.rank, row.entries, row.live_bytes) == (5, 2, 200)
 
 
-async def test_one_url_can_have_several_roles(store: Store) -> None:
+async def test_one_url_can_have_several_roles(store: NamedStore) -> None:
     """R3: the URL asked for may be an archive, and the subscription document too."""
     feed = (await a_feed(store)).id
     archive, subscription = await store.put_documents(
@@ -115,7 +115,7 @@ async def test_one_url_can_have_several_roles(store: Store) -> None:
     ]
 
 
-async def test_all_documents_are_put_or_none(store: Store) -> None:
+async def test_all_documents_are_put_or_none(store: NamedStore) -> None:
     """Row 67: when one of several documents cannot be stored, none of them is."""
     feed = (await a_feed(store)).id
     bad = a_document("http://o.test/bad", rank=0)
@@ -128,7 +128,7 @@ async def test_all_documents_are_put_or_none(store: Store) -> None:
     assert (await store.placed(feed)) == (0, [])
 
 
-async def test_touching_leaves_the_live_entries_alone(store: Store) -> None:
+async def test_touching_leaves_the_live_entries_alone(store: NamedStore) -> None:
     """R13: a 304 updates validators and times of a document without rebuilding anything."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -143,7 +143,7 @@ async def test_touching_leaves_the_live_entries_alone(store: Store) -> None:
         await store.touch_document(number + 1, etag=None)
 
 
-async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None:
+async def test_detached_documents_are_kept_for_ninety_days(store: NamedStore) -> None:
     """docs/design.md#the-store; R25: removing means detaching."""
     feed = (await a_feed(store)).id
     numbers = await store.put_documents(
@@ -166,7 +166,7 @@ async def test_detached_documents_are_kept_for_ninety_days(store: Store) -> None
         await store.body(numbers[0])
 
 
-async def test_a_document_detached_twice_keeps_its_first_date(store: Store) -> None:
+async def test_a_document_detached_twice_keeps_its_first_date(store: NamedStore) -> None:
     """R25: the 90 days for which a detached document is kept begin when it was first detached."""
     feed = (await a_feed(store)).id
     (number,) = await store.put_documents(feed, [a_document(rank=None)], now=NOW)

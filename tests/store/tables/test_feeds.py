@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.store import Store
 
 ALIAS = "http://o.test/alias"
 
@@ -27,7 +27,7 @@ def an_attempt(url: str, *, first_at: float = NOW, attempts: int = 1) -> Attempt
     )
 
 
-async def test_a_feed_is_made_once(store: Store) -> None:
+async def test_a_feed_is_made_once(store: NamedStore) -> None:
     """Row 27: making a feed that is there gives the stored one, unchanged; unknown ones are None."""
     feed = await a_feed(store)
 
@@ -42,7 +42,7 @@ async def test_a_feed_is_made_once(store: Store) -> None:
     assert await store.feed_by_url("http://o.test/none") is None
 
 
-async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: Store) -> None:
+async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: NamedStore) -> None:
     """Rule R3; a permanent move keeps the history and the old key."""
     feed = await a_feed(store)
     other = await a_feed(store, "http://o.test/other")
@@ -55,7 +55,7 @@ async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: Store) -> None
     assert await store.feed_by_url(other.url) == other
 
 
-async def test_columns_of_a_feed_are_changed(store: Store) -> None:
+async def test_columns_of_a_feed_are_changed(store: NamedStore) -> None:
     """R14: only the columns named are changed, and a feed whose walk is under way is listed for the next
     start."""
     feed = await a_feed(store)
@@ -67,7 +67,7 @@ async def test_columns_of_a_feed_are_changed(store: Store) -> None:
     assert await store.update_feed(feed.id) == changed
 
 
-async def test_a_walk_is_unfinished_until_its_last_publication(store: Store) -> None:
+async def test_a_walk_is_unfinished_until_its_last_publication(store: NamedStore) -> None:
     """R16: the state is `loading` from its beginning to the publication at its end, whatever stops it."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -94,7 +94,7 @@ async def test_a_walk_is_unfinished_until_its_last_publication(store: Store) -> 
     assert await store.unfinished_feeds() == []
 
 
-async def test_feeds_are_listed_by_url(store: Store) -> None:
+async def test_feeds_are_listed_by_url(store: NamedStore) -> None:
     """/feeds lists by URL, and can be read in parts."""
     for name in "cab":
         await a_feed(store, f"http://o.test/{name}")
@@ -103,7 +103,7 @@ async def test_feeds_are_listed_by_url(store: Store) -> None:
     assert [row.url[-1] for row in await store.feeds(limit=1, offset=1)] == ["b"]
 
 
-async def test_a_forgotten_feed_leaves_nothing_behind(store: Store, database: Path) -> None:
+async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, database: Path) -> None:
     """R25: forgetting a feed deletes its rows in every table, aliases, bodies and attempts included."""
     feed = (await a_feed(store)).id
     await store.add_alias(ALIAS, feed)
@@ -120,7 +120,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(store: Store, database: Pa
         assert rows(database, f"SELECT * FROM {table}") == [], table
 
 
-async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
+async def test_a_walk_that_outlives_its_feed_is_told(store: NamedStore) -> None:
     """R25: a walk that goes on after DELETE gets UnknownFeedError and writes nothing into a new feed."""
     feed = (await a_feed(store)).id
     await store.forget(feed, now=NOW)
@@ -140,7 +140,7 @@ async def test_a_walk_that_outlives_its_feed_is_told(store: Store) -> None:
         await store.detach(feed, [1], now=NOW)
 
 
-async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(store: Store) -> None:
+async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(store: NamedStore) -> None:
     """R14, R16: a gap is published with the rest, oldest first; None leaves it as it was."""
     feed = (await a_feed(store)).id
     other = (await a_feed(store, "http://o.test/other")).id
@@ -162,7 +162,7 @@ async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(stor
     assert (await store.failures(other)).missing == (late,)
 
 
-async def test_a_publication_that_does_not_fit_leaves_what_was_missing(store: Store) -> None:
+async def test_a_publication_that_does_not_fit_leaves_what_was_missing(store: NamedStore) -> None:
     """R16: all of it, or nothing."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -173,7 +173,7 @@ async def test_a_publication_that_does_not_fit_leaves_what_was_missing(store: St
         assert (len(snapshot.missing), snapshot.feed.is_walking) == (1, False)
 
 
-async def test_the_failure_of_the_subscription_document_is_no_missing_document(store: Store) -> None:
+async def test_the_failure_of_the_subscription_document_is_no_missing_document(store: NamedStore) -> None:
     """R14: the feed is stale; publications have nothing to do with it."""
     feed = (await a_feed(store)).id
     await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)

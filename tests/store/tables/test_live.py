@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.merge.merge import Copy, choose
@@ -16,7 +17,6 @@ from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
 from wholefeed.core.model import Tombstone, entry_id
 from wholefeed.core.terms import Role
 from wholefeed.store.rows import NewDocument, NewEntry
-from wholefeed.store.store import Store
 
 ARCHIVE = "http://o.test/1"
 OLDER = "http://o.test/2"
@@ -25,14 +25,14 @@ MEMORY = "memory:1"
 _numbers = count()
 
 
-async def live(store: Store, feed: int) -> set[tuple[str, str, int]]:
+async def live(store: NamedStore, feed: int) -> set[tuple[str, str, int]]:
     """(role, URL, ordinal) of each live copy."""
     rows = await store.documents(feed)
     ordinals = await store.live_ordinals([row.id for row in rows])
     return {(row.role, row.url, at) for row in rows for at in ordinals[row.id]}
 
 
-async def put(store: Store, feed: int, *documents: NewDocument) -> list[int]:
+async def put(store: NamedStore, feed: int, *documents: NewDocument) -> list[int]:
     return await store.put_documents(feed, documents, now=NOW)
 
 
@@ -48,7 +48,7 @@ def memory(*entries: NewEntry) -> NewDocument:
     return a_document(MEMORY, *entries, role=Role.MEMORY)
 
 
-async def test_an_entry_that_stands_once_is_live(store: Store) -> None:
+async def test_an_entry_that_stands_once_is_live(store: NamedStore) -> None:
     """R10: entries without duplicates are all served."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
@@ -56,7 +56,7 @@ async def test_an_entry_that_stands_once_is_live(store: Store) -> None:
     assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", ARCHIVE, 1)}
 
 
-async def test_of_duplicates_the_latest_instant_stays(store: Store) -> None:
+async def test_of_duplicates_the_latest_instant_stays(store: NamedStore) -> None:
     """R10; RFC 5005 §4.2: whatever the order of arrival."""
     for first, second in ((1.0, 2.0), (2.0, 1.0), (None, 1.0), (1.0, None)):
         feed = (await a_feed(store, f"{URL}{next(_numbers)}")).id
@@ -67,7 +67,7 @@ async def test_of_duplicates_the_latest_instant_stays(store: Store) -> None:
         assert await live(store, feed) == {("archive", winner, 0)}
 
 
-async def test_duplicates_within_one_document_leave_one(store: Store) -> None:
+async def test_duplicates_within_one_document_leave_one(store: NamedStore) -> None:
     """R10; row 57: of three copies in one document the one updated last is served."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("a", 5.0), an_entry("a")))
@@ -75,7 +75,7 @@ async def test_duplicates_within_one_document_leave_one(store: Store) -> None:
     assert await live(store, feed) == {("archive", ARCHIVE, 1)}
 
 
-async def test_a_superseded_copy_returns_when_the_better_one_is_detached(store: Store) -> None:
+async def test_a_superseded_copy_returns_when_the_better_one_is_detached(store: NamedStore) -> None:
     """R15: what only a detached document held leaves; what another holds too stays."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription())
@@ -94,7 +94,7 @@ async def test_a_superseded_copy_returns_when_the_better_one_is_detached(store: 
     assert (await store.live_ordinals([older])) == {older: ()}
 
 
-async def test_a_remembered_copy_corrects_what_the_archive_holds(store: Store) -> None:
+async def test_a_remembered_copy_corrects_what_the_archive_holds(store: NamedStore) -> None:
     """R8; RFC 5005 §4.1: publishers may correct an entry in the subscription document instead."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(), memory(an_entry("a", 9.0, document_updated_at=9.0)))
@@ -103,7 +103,7 @@ async def test_a_remembered_copy_corrects_what_the_archive_holds(store: Store) -
     assert await live(store, feed) == {("memory", MEMORY, 0)}
 
 
-async def test_remembered_copies_leave_with_the_last_archive_that_held_them(store: Store) -> None:
+async def test_remembered_copies_leave_with_the_last_archive_that_held_them(store: NamedStore) -> None:
     """R8: an identity once seen in an archive document is settled; one never settled stays."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(), memory(an_entry("a", 9.0), an_entry("never")))
@@ -117,7 +117,7 @@ async def test_remembered_copies_leave_with_the_last_archive_that_held_them(stor
     assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
 
 
-async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Store) -> None:
+async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: NamedStore) -> None:
     """R8, R25: also when the archive's body was replaced, and when it was purged."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a"), an_entry("b")))
@@ -133,7 +133,7 @@ async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Store
     assert await live(store, feed) == {("memory", MEMORY, 2)}
 
 
-async def test_a_document_fetched_ahead_settles_but_is_not_live(store: Store) -> None:
+async def test_a_document_fetched_ahead_settles_but_is_not_live(store: NamedStore) -> None:
     """R8: an archive that is stored but not linked yet settles its identities, and none of its copies is
     served."""
     feed = (await a_feed(store)).id
@@ -145,7 +145,7 @@ async def test_a_document_fetched_ahead_settles_but_is_not_live(store: Store) ->
 
 @pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
 async def test_an_archives_or_pages_date_counts_as_at_most_the_subscription_documents(
-    store: Store, role: Role
+    store: NamedStore, role: Role
 ) -> None:
     """R10: some generators date every document "now"; a later subscription document is judged again."""
     feed = (await a_feed(store)).id
@@ -163,7 +163,7 @@ async def test_an_archives_or_pages_date_counts_as_at_most_the_subscription_docu
         assert await live(store, feed) == {(role, winner, 0)}
 
 
-async def test_documents_that_trade_places_are_judged_again(store: Store) -> None:
+async def test_documents_that_trade_places_are_judged_again(store: NamedStore) -> None:
     """R10: still equal, the copy nearer the subscription document stays."""
     feed = (await a_feed(store)).id
     first, second = await put(
@@ -177,7 +177,7 @@ async def test_documents_that_trade_places_are_judged_again(store: Store) -> Non
     assert await live(store, feed) == {("archive", OLDER, 0)}
 
 
-async def test_documents_that_trade_places_while_another_comes_are_judged_again(store: Store) -> None:
+async def test_documents_that_trade_places_while_another_comes_are_judged_again(store: NamedStore) -> None:
     """R10: after a reordering the copy of the document that is now newest is served."""
     feed = (await a_feed(store)).id
     documents = [a_document(f"{URL}/{n}", an_entry("a"), rank=n) for n in (1, 2)]
@@ -188,7 +188,7 @@ async def test_documents_that_trade_places_while_another_comes_are_judged_again(
     assert await live(store, feed) == {("archive", f"{URL}/2", 0)}
 
 
-async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: Store) -> None:
+async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: NamedStore) -> None:
     """R10; row 52: when an archive is replaced and its copy grows older, the copy of another document is
     served."""
     feed = (await a_feed(store)).id
@@ -200,7 +200,9 @@ async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: Store) ->
     assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", OLDER, 0)}
 
 
-async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_archive(store: Store) -> None:
+async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_archive(
+    store: NamedStore,
+) -> None:
     """R19; RFC 6721, 3: copies that were updated later live."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("b", 9.0), an_entry("c")))
@@ -210,7 +212,7 @@ async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_arc
     assert await live(store, feed) == {("archive", ARCHIVE, 1)}
 
 
-async def test_a_tombstone_that_has_fallen_out_still_counts(store: Store) -> None:
+async def test_a_tombstone_that_has_fallen_out_still_counts(store: NamedStore) -> None:
     """R19: stored for good, and passed on; an undated copy in a newer document lives."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("u")))
@@ -223,7 +225,7 @@ async def test_a_tombstone_that_has_fallen_out_still_counts(store: Store) -> Non
     assert await live(store, feed) == {("subscription", URL, 0)}
 
 
-async def test_a_tombstone_of_a_detached_archive_does_not_count(store: Store) -> None:
+async def test_a_tombstone_of_a_detached_archive_does_not_count(store: NamedStore) -> None:
     """R19: any attached document; R15."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(an_entry("a", 5.0)))
@@ -238,7 +240,7 @@ async def test_a_tombstone_of_a_detached_archive_does_not_count(store: Store) ->
     assert await live(store, feed) == set()
 
 
-async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store: Store) -> None:
+async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store: NamedStore) -> None:
     """R19: in its own and older documents; when documents trade places, it is judged again."""
     feed = (await a_feed(store)).id
     bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
@@ -251,7 +253,7 @@ async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store
     assert await live(store, feed) == set()
 
 
-async def test_tombstones_of_an_earlier_subscription_document_still_count(store: Store) -> None:
+async def test_tombstones_of_an_earlier_subscription_document_still_count(store: NamedStore) -> None:
     """R19: stored for good, also when the feed has moved to another URL."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
@@ -262,7 +264,7 @@ async def test_tombstones_of_an_earlier_subscription_document_still_count(store:
     assert [each.ref for each in await store.tombstones(feed)] == ["a"]
 
 
-async def test_no_deletion_lies_in_the_future(store: Store) -> None:
+async def test_no_deletion_lies_in_the_future(store: NamedStore) -> None:
     """R19 with R10's caution: a publisher's broken clock buries no later entry."""
     feed = (await a_feed(store)).id
     await put(store, feed, replace(subscription(), tombstones=[deleted("a", NOW + 1e9)]))
@@ -270,7 +272,7 @@ async def test_no_deletion_lies_in_the_future(store: Store) -> None:
     assert await live(store, feed) == {("archive", ARCHIVE, 0)}
 
 
-async def test_feeds_do_not_share_identities(store: Store) -> None:
+async def test_feeds_do_not_share_identities(store: NamedStore) -> None:
     """docs/faults.md row 23: identity is scoped to the feed."""
     mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id
     await put(store, mine, a_document(ARCHIVE, an_entry("a", 1.0)))
@@ -279,7 +281,7 @@ async def test_feeds_do_not_share_identities(store: Store) -> None:
     assert await live(store, mine) == {("archive", ARCHIVE, 0)}
 
 
-async def test_only_documents_whose_live_entries_changed_are_dirty(store: Store) -> None:
+async def test_only_documents_whose_live_entries_changed_are_dirty(store: NamedStore) -> None:
     """An update makes only the documents that won or lost an entry be built again."""
     feed = (await a_feed(store)).id
     await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0), an_entry("b")))
@@ -297,7 +299,7 @@ async def test_only_documents_whose_live_entries_changed_are_dirty(store: Store)
     }
 
 
-async def test_many_copies_of_one_identity_are_decided_in_chunks(store: Store) -> None:
+async def test_many_copies_of_one_identity_are_decided_in_chunks(store: NamedStore) -> None:
     """docs/faults.md row 57: duplicate ids in one document and across documents, more than a chunk holds."""
     feed = (await a_feed(store)).id
     same = [an_entry("same", float(at % 997)) for at in range(1500)]
@@ -441,7 +443,7 @@ class Expected:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_choosing_step_by_step_equals_choosing_from_nothing(
-    store: Store, steps: Sequence[tuple[object, ...]]
+    store: NamedStore, steps: Sequence[tuple[object, ...]]
 ) -> None:
     """R8, R10, R19: the result depends on what the copies are, not on how they came; so do segments."""
     feed = (await a_feed(store, f"{URL}/{next(_numbers)}")).id
@@ -454,7 +456,7 @@ async def test_choosing_step_by_step_equals_choosing_from_nothing(
         assert live_bytes == {number: 100 * len(at) for number, at in expected.live().items()}
 
 
-async def _take(store: Store, feed: int, expected: Expected, step: Sequence[object]) -> None:
+async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence[object]) -> None:
     match step:
         case ("put", (role, slot), entries, date, rank, fetched_at, tombstones):
             assert isinstance(role, Role)
@@ -490,11 +492,11 @@ async def _take(store: Store, feed: int, expected: Expected, step: Sequence[obje
             expected.purge()
 
 
-async def in_output_order(store: Store, feed: int) -> list[int]:
+async def in_output_order(store: NamedStore, feed: int) -> list[int]:
     return [row.id for row in await store.documents(feed) if row.rank is not None and row.live_bytes]
 
 
-async def published_text(store: Store, feed: int) -> bytes:
+async def published_text(store: NamedStore, feed: int) -> bytes:
     async with store.snapshot(feed) as snapshot:
         return b"".join([inflate(await store.block(s.id), s.length, s.crc32) for s in snapshot.segments])
 
@@ -505,7 +507,7 @@ def test_identities_are_sixteen_bytes() -> None:
 
 
 @pytest.mark.parametrize("ordinal", [0, 511, 512, 513, 1023, 1024])
-async def test_a_chunks_edge_hides_no_winner(store: Store, ordinal: int) -> None:
+async def test_a_chunks_edge_hides_no_winner(store: NamedStore, ordinal: int) -> None:
     """R10: the latest copy wins wherever it stands among a thousand, also at the edge of a batch."""
     feed = (await a_feed(store)).id
     entries = [an_entry("same", 9.0 if at == ordinal else 1.0) for at in range(1100)]

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from itertools import product
 
+from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_feed
 from wholefeed.core.schedule.polling import Times, poll_due_at
-from wholefeed.store.store import Store
 
 DAY = 86_400.0
 OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 3600.0, 2 * DAY)
 TIMES = Times(NOW, 3600.0, DAY)
 
 
-async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: Store) -> None:
+async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: NamedStore) -> None:
     """`wholefeed.core.schedule.polling.poll_due_at`, for every order of the instants."""
     due: list[tuple[float, int]] = []
     later: list[float] = []
@@ -31,7 +31,7 @@ async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: Store
     assert NOW < outlook.next_at <= min(later)
 
 
-async def test_the_time_of_the_next_one_is_told(store: Store) -> None:
+async def test_the_time_of_the_next_one_is_told(store: NamedStore) -> None:
     """R7: polling sleeps until the earliest feed is due, by its freshness and by its last check."""
     assert (await store.outlook(TIMES)).next_at is None
     for name, checked, fresh in (("a", -3000, -2100), ("b", -100, 800), ("c", -4000, 700)):
@@ -43,7 +43,7 @@ async def test_the_time_of_the_next_one_is_told(store: Store) -> None:
     assert (outlook.due, outlook.next_at) == ((), NOW + 600)
 
 
-async def test_a_feed_that_was_never_heard_of_is_its_readers_business(store: Store) -> None:
+async def test_a_feed_that_was_never_heard_of_is_its_readers_business(store: NamedStore) -> None:
     """R7: a feed whose first fetch has not ended is not polled."""
     await a_feed(store)
     outlook = await store.outlook(TIMES)

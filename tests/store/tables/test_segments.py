@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
-from wholefeed.store.store import Store
 from wholefeed.store.tables.segments import spread
 
 OTHER = "http://o.test/other"
@@ -25,7 +25,7 @@ def stored_segments(database: Path) -> int:
     return int(count)
 
 
-async def a_published_feed(store: Store, documents: int = 3) -> int:
+async def a_published_feed(store: NamedStore, documents: int = 3) -> int:
     """A feed of unsettled archives, each in a segment of its own."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n) for n in range(documents)]
@@ -34,12 +34,12 @@ async def a_published_feed(store: Store, documents: int = 3) -> int:
     return feed
 
 
-async def segment_ids(store: Store, feed: int) -> list[int]:
+async def segment_ids(store: NamedStore, feed: int) -> list[int]:
     async with store.snapshot(feed) as snapshot:
         return [segment.id for segment in snapshot.segments]
 
 
-async def test_what_was_published_is_read_back(store: Store) -> None:
+async def test_what_was_published_is_read_back(store: NamedStore) -> None:
     """Segments, head, state and notes of a publication come back in one snapshot, and the block decodes."""
     feed = (await a_feed(store)).id
     (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
@@ -72,7 +72,7 @@ async def test_what_was_published_is_read_back(store: Store) -> None:
     assert (await store.placed(feed))[1] == [Placed(document, stored.id, True, False, 100)]
 
 
-async def test_a_refresh_keeps_the_segments_that_did_not_change(store: Store) -> None:
+async def test_a_refresh_keeps_the_segments_that_did_not_change(store: NamedStore) -> None:
     """docs/design.md#segments: a superseded entry makes only its own segment be rebuilt."""
     feed = await a_published_feed(store)
     before = await segment_ids(store, feed)
@@ -88,7 +88,7 @@ async def test_a_refresh_keeps_the_segments_that_did_not_change(store: Store) ->
     assert not set(after) & {before[1]}
 
 
-async def test_a_plan_made_before_a_change_is_refused(store: Store) -> None:
+async def test_a_plan_made_before_a_change_is_refused(store: NamedStore) -> None:
     """A publication planned before another document came is not written, or its entries would be missing."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
@@ -99,7 +99,7 @@ async def test_a_plan_made_before_a_change_is_refused(store: Store) -> None:
     assert await segment_ids(store, feed) == before
 
 
-async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: Store) -> None:
+async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: NamedStore) -> None:
     """A segment that was replaced meanwhile cannot come back into the answer with its old entries."""
     feed = await a_published_feed(store)
     revision, placed = await store.placed(feed)
@@ -110,7 +110,7 @@ async def test_a_plan_that_keeps_a_retired_segment_is_refused(store: Store) -> N
     assert await store.publish(feed, a_publication(old), revision=revision, now=NOW) is None
 
 
-async def test_a_publication_that_leaves_entries_out_is_an_error(store: Store) -> None:
+async def test_a_publication_that_leaves_entries_out_is_an_error(store: NamedStore) -> None:
     """No feed is published without all documents that have live entries, or with one that is not its own."""
     feed = await a_published_feed(store)
     revision, _ = await store.placed(feed)
@@ -123,7 +123,7 @@ async def test_a_publication_that_leaves_entries_out_is_an_error(store: Store) -
     assert await segment_ids(store, feed) == before
 
 
-async def test_last_modified_moves_forward_only_with_the_digest(store: Store) -> None:
+async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStore) -> None:
     """docs/design.md#segments: and by a whole second, which is what HTTP can tell (RFC 9110, section
     8.8.2)."""
     feed = (await a_feed(store)).id
@@ -138,7 +138,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: Store) ->
 
 
 @pytest.mark.fault("66a")
-async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store, database: Path) -> None:
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedStore, database: Path) -> None:
     """docs/faults.md row 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:
@@ -158,7 +158,7 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: Store, d
 
 
 async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
-    store: Store, database: Path
+    store: NamedStore, database: Path
 ) -> None:
     """Row 66a: an answer that is being sent ends whole though its feed is deleted; then the segments go."""
     feed = await a_published_feed(store, 2)
@@ -175,7 +175,9 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
     assert stored_segments(database) == 0
 
 
-async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Store, database: Path) -> None:
+async def test_segments_are_held_from_the_moment_they_are_looked_for(
+    store: NamedStore, database: Path
+) -> None:
     """Whoever is reading a feed's segments is not overtaken by their removal."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
@@ -191,7 +193,9 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(store: Stor
     assert stored_segments(database) == 0
 
 
-async def test_retired_segments_are_removed_by_the_next_publication(store: Store, database: Path) -> None:
+async def test_retired_segments_are_removed_by_the_next_publication(
+    store: NamedStore, database: Path
+) -> None:
     """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
     feed = await a_published_feed(store, 1)
     for n in range(4):
@@ -203,17 +207,17 @@ async def test_retired_segments_are_removed_by_the_next_publication(store: Store
 
 async def test_retired_segments_are_removed_at_start(database: Path) -> None:
     """What an earlier run had replaced but not removed goes at the next start."""
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         feed = await a_published_feed(store, 1)
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
         await publish(store, feed)
         assert stored_segments(database) == 2
 
-    async with Store.open(database) as store:
+    async with NamedStore.open(database) as store:
         assert stored_segments(database) == 1
 
 
-async def test_readers_see_only_whole_publications(store: Store) -> None:
+async def test_readers_see_only_whole_publications(store: NamedStore) -> None:
     """Each publication holds as many segments as its `documents` says, all of one generation."""
     feed = (await a_feed(store)).id
     is_done = asyncio.Event()
@@ -247,7 +251,7 @@ async def test_readers_see_only_whole_publications(store: Store) -> None:
     assert len(seen) > 5
 
 
-async def test_kept_segments_follow_their_documents(store: Store) -> None:
+async def test_kept_segments_follow_their_documents(store: NamedStore) -> None:
     """R20: what trades places is not sealed again."""
     feed = await a_published_feed(store, 3)
     first, second, third = await segment_ids(store, feed)
@@ -259,7 +263,7 @@ async def test_kept_segments_follow_their_documents(store: Store) -> None:
     assert await segment_ids(store, feed) == [second, third, first]
 
 
-async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: Store) -> None:
+async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: NamedStore) -> None:
     """A document that won no entry does not cause a rebuild with each refresh."""
     feed = await a_published_feed(store, 2)
     new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
@@ -271,7 +275,9 @@ async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store:
 
 
 @pytest.mark.parametrize("by_putting", [True, False])
-async def test_a_document_that_leaves_taints_who_shared_its_segment(store: Store, by_putting: bool) -> None:
+async def test_a_document_that_leaves_taints_who_shared_its_segment(
+    store: NamedStore, by_putting: bool
+) -> None:
     """When a document leaves, those that share its segment are built anew, without its entries."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
@@ -290,7 +296,7 @@ async def test_a_document_that_leaves_taints_who_shared_its_segment(store: Store
     ]
 
 
-async def test_documents_that_trade_places_within_a_segment_taint_it(store: Store) -> None:
+async def test_documents_that_trade_places_within_a_segment_taint_it(store: NamedStore) -> None:
     """R20: documents in a new order make their segment be built anew; the same order does not."""
     feed = (await a_feed(store)).id
     new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
@@ -304,7 +310,7 @@ async def test_documents_that_trade_places_within_a_segment_taint_it(store: Stor
     assert not any(one.is_clean for one in (await store.placed(feed))[1])
 
 
-async def test_placed_documents_come_in_output_order(store: Store) -> None:
+async def test_placed_documents_come_in_output_order(store: NamedStore) -> None:
     """R20."""
     feed = (await a_feed(store)).id
     roles = [Role.ARCHIVE, Role.MEMORY, Role.SUBSCRIPTION]

@@ -13,6 +13,7 @@ from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.core.parse.documents import parse
+from wholefeed.web.keys import STORE
 
 
 async def seen(proxy: Proxy, url: str, query: dict[str, str], **headers: str) -> Reply:
@@ -183,7 +184,7 @@ async def test_what_is_left_out_whole_is_not_touched(
         read.append(segment)
         return await block(segment)
 
-    monkeypatch.setattr(proxy.store, "block", counted)
+    monkeypatch.setattr(proxy.app[STORE], "block", counted)
     await proxy.get(url)
     whole = set(read)
     read.clear()

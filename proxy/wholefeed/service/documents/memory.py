@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import sqlite3
 import sys
-from typing import Final
+from typing import Final, NamedTuple
 
-from wholefeed.core.compose.remember import MemoryDocument, OpenMemory, remember
+from wholefeed.core.compose.remember import CopyDates, MemoryDocument, OpenMemory, remember
 from wholefeed.core.formats import MEDIA_TYPE
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import MEMORY_URL, Family, Role
-from wholefeed.service.documents.shapes import document_from, new_entries
+from wholefeed.service.documents.shapes import Put, document_from, new_entries
+from wholefeed.service.documents.work import worked
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
+from wholefeed.store.tables import bodies, documents
 
 _XML_TYPE: Final = "application/xml; charset=utf-8"
 
@@ -28,7 +30,7 @@ async def documents_to_remember(
     now: float,
     *,
     is_page: bool = False,
-) -> list[NewDocument]:
+) -> list[Put]:
     """Return the memory documents to store together with a new subscription document or page.
 
     They are detached where the new one is of another family: then every entry has left, and waits for the
@@ -43,28 +45,45 @@ async def documents_to_remember(
         is_page: What leaves a page has mostly moved to another one: remember what no other document holds.
     """
     is_attached = new.family is old.family
-    body = await store.body(old.id)
     memories = [row for row in rows if row.role is Role.MEMORY]
     usable = [row for row in memories if row.family is old.family and row.rank is not None]
     memory_row = max((row for row in usable if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
-    memory_body = await store.body(memory_row.id) if memory_row else b""
-    dates = await store.copy_dates(memory_row.id) if memory_row else ()
-    outgoing = await asyncio.to_thread(document_from, old, body)
     present = {entry.identity for entry in new.entries} if is_attached else set()
-    if is_page and is_attached:
-        left = [entry.identity for entry in outgoing.entries if entry.identity not in present]
-        present |= (await store.known(old.feed, left, but=old.id)).keys()
 
-    def work() -> list[NewDocument]:
+    def look(db: sqlite3.Connection) -> _Left | None:
+        left = documents.identities_but(db, old.id, present)
+        if is_page and is_attached:
+            present.update(documents.known(db, old.feed, left, but=old.id))
+        if not any(identity not in present for identity in left):
+            return None
+        body = bodies.read(db, old.id)
+        if memory_row is None:
+            return _Left(body)
+        return _Left(body, bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id))
+
+    left = await store.read(look)
+    if left is None:
+        return []
+
+    def work() -> list[Put]:
         memory = None
         if memory_row is not None:
-            document = document_from(memory_row, memory_body)
-            memory = OpenMemory(_number(memory_row), document, dates)
+            document = document_from(memory_row, left.memory_body)
+            memory = OpenMemory(_number(memory_row), document, left.dates)
+        outgoing = document_from(old, left.body)
         written = remember(outgoing, present, memory, fetched_at=old.fetched_at, next_number=next_number)
         return [_stored(each, outgoing, now, is_attached=is_attached) for each in written]
 
-    return await asyncio.to_thread(work)
+    return await worked(len(left.body) + len(left.memory_body), work)
+
+
+class _Left(NamedTuple):
+    """What is needed of the documents that entries leave and come into."""
+
+    body: bytes
+    memory_body: bytes = b""
+    dates: tuple[CopyDates, ...] = ()
 
 
 def _number(row: DocumentRow) -> int:
@@ -81,11 +100,11 @@ def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
     return {row.id: -_number(row) for row in gone if row.detached_at == last}
 
 
-def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> NewDocument:
+def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> Put:
     url = f"{MEMORY_URL}{memory.number}"
     media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
     document = parse(memory.text, url, media_type, max_depth=sys.maxsize)
-    return NewDocument(
+    new = NewDocument(
         url=url,
         final_url=url,
         role=Role.MEMORY,
@@ -100,3 +119,4 @@ def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attach
         parser_version=PARSER_VERSION,
         entries=new_entries(document, memory.dates),
     )
+    return Put(new, document)

@@ -5,8 +5,9 @@ No second fetch: the body is the source of truth. The old segments serve until t
 
 from __future__ import annotations
 
-import asyncio
+import sqlite3
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from wholefeed.core.compose.remember import CopyDates
@@ -16,8 +17,11 @@ from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Role
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.shapes import document_from, new_entries
+from wholefeed.service.documents.work import coded, worked
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
+from wholefeed.store.tables import bodies
+from wholefeed.store.tables.documents import copy_dates, put
 
 log = get_logger()
 
@@ -33,15 +37,18 @@ async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: f
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, row) for row in outdated[start : start + _BATCH]]
-        await store.put_documents(feed_id, [each for each in documents if each is not None], now=now)
+        new = await coded([each for each in documents if each is not None])
+        await store.write(partial(put, feed=feed_id, documents=new, now=now), feed=feed_id)
     return bool(outdated)
 
 
 async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
-    body = await store.body(row.id)
-    dates = await store.copy_dates(row.id) if row.role is Role.MEMORY else ()
+    def look(db: sqlite3.Connection) -> tuple[bytes, tuple[CopyDates, ...]]:
+        return bodies.read(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
+
+    body, dates = await store.read(look)
     try:
-        return await asyncio.to_thread(_document, row, body, dates)
+        return await worked(len(body), _document, row, body, dates)
     except ParseError as exc:
         log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.merge.merge import counted_instant
@@ -17,6 +18,13 @@ from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.trails import Span
 from wholefeed.service.documents.source import Obtained
 from wholefeed.store.rows import DocumentRow, NewDocument, NewEntry
+
+
+class Put(NamedTuple):
+    """A document that is put, as the store takes it and as it was parsed."""
+
+    new: NewDocument
+    document: FeedDocument
 
 
 def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
@@ -67,10 +75,10 @@ def new_document(
     rank: int | None,
     is_settled: bool = False,
     brought_news: bool = True,
-) -> NewDocument:
+) -> Put:
     """Describe a fetched document to the store."""
     fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
-    return NewDocument(
+    new = NewDocument(
         url=url,
         final_url=fetched.final_url,
         role=role,
@@ -94,6 +102,7 @@ def new_document(
         tombstones=document.head.tombstones,
         notes=[replace(note, url=url).as_dict() for note in (*document.notes, *navigation.notes)],
     )
+    return Put(new, document)
 
 
 def new_entries(document: FeedDocument, dates: Sequence[CopyDates] = ()) -> list[NewEntry]:

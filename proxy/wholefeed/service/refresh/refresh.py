@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final, assert_never
 
 from wholefeed.core.reading_notes import ReadingNote
@@ -37,6 +38,7 @@ from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.service.walk.fetching import WalkFetches
 from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
 
 log = get_logger()
 
@@ -100,6 +102,8 @@ class Refresh:
         try:
             while True:
                 intent = decision.intent
+                if isinstance(intent, intents.Done | intents.GiveUp):
+                    await self._storage.flush()
                 if isinstance(intent, intents.Done):
                     return
                 if isinstance(intent, intents.GiveUp):
@@ -113,9 +117,8 @@ class Refresh:
                 await self._walk.aclose()
 
     async def _begin(self) -> Decision:
-        store, context = self._context.store, self._context
-        documents = await store.documents(self._feed.id)
-        missing, failure = await store.failures(self._feed.id)
+        context = self._context
+        rows, (missing, failure) = await self._storage.begin()
         given = Given(
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
@@ -125,7 +128,7 @@ class Refresh:
             site_of=context.site_of,
             clock=Clock(context.now()),
         )
-        return Decision(given, documents)
+        return Decision(given, rows)
 
     async def _carry_out(self, intent: intents.Task) -> Event:
         match intent:
@@ -142,7 +145,7 @@ class Refresh:
                 async with self._writing:
                     return await self._storage.change(intent)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
-                return await self._storage.remark(intent)
+                return self._storage.remark(intent)
             case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
                 return await self._storage.look(intent)
             case (
@@ -152,6 +155,7 @@ class Refresh:
                 | intents.Drop()
                 | intents.StopFetching()
             ):
+                await self._storage.flush()  # others see what the publisher said while this one waits
                 return await self._fetches.carry_out(intent)
             case intents.BeginWalk():
                 await self._begin_walk()
@@ -205,12 +209,13 @@ class Refresh:
         if self._walk_began:
             return
         self.is_waiting = not self._request.is_polled
+        await self._storage.flush()
         try:
             await self._walk.enter_async_context(self._context.walks.turn(self.site))
         finally:
             self.is_waiting = False
         self._walk_began = time.monotonic()
-        await self._context.store.begin_walk(self._feed.id, now=self._context.now())
+        await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -250,14 +255,12 @@ class Refresh:
         said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
         async with self._writing:
             feed = await assemble(
-                self._context.store,
-                self._feed.id,
+                self._storage,
                 state=intent.state,
                 is_walking=intent.is_walking,
                 ending=intent.ending,
                 missing=intent.missing,
                 notes=said,
-                now=self._context.now(),
                 large=self._context.source.large,
             )
         if feed is not None:

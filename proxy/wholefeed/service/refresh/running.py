@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import structlog
@@ -23,6 +24,7 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.refresh import Refresh
 from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
 
 log = get_logger()
 
@@ -142,7 +144,9 @@ class Running:
                 except DocumentError:
                     if feed.id not in self._next:
                         raise
-                latest = await self._context.store.feed(feed.id)
+                if feed.id not in self._next:
+                    return
+                latest = await self._context.store.read(partial(feeds.find, feed=feed.id))
                 again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
                 if again is None or latest is None:
                     return

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import assert_never
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar, assert_never
 
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, Event, KnownRead, ReadAgain, Stored
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
+from wholefeed.service.documents.fresh import FreshDocuments
 from wholefeed.service.documents.memory import documents_to_remember, returning
 from wholefeed.service.documents.reparse import reparse
-from wholefeed.service.documents.shapes import new_document
+from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
-from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges
+from wholefeed.service.documents.work import coded
+from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
+from wholefeed.store.tables import arrangement, documents, failures, feeds, segments
+
+_T = TypeVar("_T")
 
 
 class FeedStorage:
     """What is stored of one feed, for one refresh. All of it raises `StoreError`.
+
+    Remarks are written together with the next change, in the order in which they were made, and with `flush`.
 
     Args:
         store: The store.
@@ -32,11 +42,25 @@ class FeedStorage:
         self, store: Store, feed_id: int, *, now: Callable[[], float], take: Callable[[str], Obtained]
     ) -> None:
         self._store = store
-        self._feed_id = feed_id
+        self.feed_id = feed_id
         self._now = now
         self._take = take
+        self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
+        self._rows: list[DocumentRow] | None = None
+        self.fresh = FreshDocuments()
+        """What was put in this refresh."""
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
+
+    async def begin(self) -> tuple[list[DocumentRow], Failures]:
+        """Return what a decision starts from."""
+
+        def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], Failures]:
+            return documents.list_all(db, self.feed_id), failures.read(db, self.feed_id)
+
+        rows, missing = await self._store.read(look)
+        self._rows = rows
+        return rows, missing
 
     async def change(self, intent: intents.Change) -> Event:
         """Change what the feed is made of, in one transaction."""
@@ -46,31 +70,35 @@ class FeedStorage:
             case intents.Put():
                 return Stored(await self._put(intent))
             case intents.Attach(document, rank):
-                await self._store.attach(self._feed_id, document, rank, now=self._now())
-            case intents.Detach(documents):
-                await self._store.detach(self._feed_id, documents, now=self._now())
+                await self._arrange({document: rank})
+            case intents.Detach(leaving):
+                await self._arrange({}, leaving)
             case intents.Reorder(ranks):
-                await self._store.reorder(self._feed_id, ranks, now=self._now())
+                await self._arrange(ranks)
             case intents.SetKind(kind):
-                await self._store.update_feed(self._feed_id, kind=kind)
+                await self.write(partial(feeds.update, feed=self.feed_id, changes={"kind": kind}))
             case _:
                 assert_never(intent)
         return CarriedOut()
 
-    async def remark(self, intent: intents.Remark) -> Event:
+    def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
         match intent:
             case intents.NoteReply():
-                await self._note_reply(intent)
-            case intents.NoteFailure(failure=None, fresh_until=fresh_until):
-                await self._store.update_feed(self._feed_id, is_stale=True, fresh_until=fresh_until)
+                self._note_reply(intent)
             case intents.NoteFailure(failure=failure, fresh_until=fresh_until):
-                await self._store.note_refetch(self._feed_id, failure, is_stale=True, fresh_until=fresh_until)
+                changes: FeedChanges = {"is_stale": True, "fresh_until": fresh_until}
+                if failure is None:
+                    self._remarks.append(partial(feeds.update, feed=self.feed_id, changes=changes))
+                else:
+                    self._remarks.append(
+                        partial(failures.note_refetch, feed=self.feed_id, failure=failure, changes=changes)
+                    )
             case intents.Touch(document=document):
-                changes: DocumentChanges = {"checked_at": self._now()}
+                touched: DocumentChanges = {"checked_at": self._now()}
                 if intent.is_settled is not None:
-                    changes["is_settled"] = intent.is_settled
-                await self._store.touch_document(document, **changes)
+                    touched["is_settled"] = intent.is_settled
+                self._remarks.append(partial(documents.touch, document=document, changes=touched))
             case _:
                 assert_never(intent)
         return CarriedOut()
@@ -79,33 +107,79 @@ class FeedStorage:
         """Look for what a decision wants to know."""
         match intent:
             case intents.ReadBodiesAgain():
-                rows = await self._store.documents(self._feed_id)
-                return ReadAgain(await reparse(self._store, self._feed_id, rows, now=self._now()))
+                rows = await self._documents()
+                has_changed = await reparse(self._store, self.feed_id, rows, now=self._now())
+                self._rows = None if has_changed else rows
+                return ReadAgain(has_changed)
             case intents.ReadDocuments():
-                return DocumentsRead(tuple(await self._store.documents(self._feed_id)))
+                return DocumentsRead(tuple(await self._documents()))
             case intents.ReadKnown(identities):
-                return KnownRead(await self._store.known(self._feed_id, identities))
+                return KnownRead(
+                    await self._store.read(
+                        partial(documents.known, feed=self.feed_id, identities=identities, but=None)
+                    )
+                )
             case _:
                 assert_never(intent)
+
+    async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
+        """Replace what is sent of the feed; None when its documents have changed since `revision`."""
+        return await self.write(
+            partial(
+                segments.publish,
+                feed=self.feed_id,
+                publication=publication,
+                revision=revision,
+                pins=self._store.pins,
+                now=self._now(),
+            )
+        )
+
+    async def flush(self) -> None:
+        """Write the remarks that were made."""
+        if self._remarks:
+            await self.write(lambda _: None)
+
+    async def write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Change what is stored of the feed, and write the remarks made before, in one transaction."""
+        remarks, self._remarks = self._remarks, []
+        self._rows = None
+
+        def both(db: sqlite3.Connection) -> _T:
+            for remark in remarks:
+                remark(db)
+            return work(db)
+
+        return await self._store.write(both, feed=self.feed_id)
+
+    async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Look at what is stored of the feed, the remarks among it: they are written on the way."""
+        return await (self.write(work) if self._remarks else self._store.read(work))
+
+    async def _documents(self) -> list[DocumentRow]:
+        """Return the documents; nobody else changes them meanwhile."""
+        if self._rows is None:
+            self._rows = await self._store.read(partial(documents.list_all, feed=self.feed_id))
+        return self._rows
+
+    async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
+        now = self._now()
+        await self.write(
+            partial(arrangement.arrange, feed=self.feed_id, ranks=ranks, detached=detached, now=now)
+        )
 
     async def _put_subscription(self, intent: intents.StoreSubscription) -> None:
         found, now = self.found, self._now()
         assert found is not None, "it has come"
         self.found = None
-        rows = await self._store.documents(self._feed_id)
+        rows = await self._documents()
         document, old = found.obtained.document, _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         if old is not None:
             new += await documents_to_remember(self._store, rows, old, document, now)
-        await self._store.put_documents(
-            self._feed_id,
-            new,
-            now=now,
-            ranks=returning(rows, intent.family) if intent.brings_back_memory else None,
-            detached=intent.detached,
-            kind=intent.kind,
-            family=intent.family,
-        )
+        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
+        ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
+        await self._put_all(new, now, ranks, intent.detached, changes)
 
     async def _put(self, intent: intents.Put) -> int:
         obtained, now = self._take(intent.url), self._now()
@@ -120,14 +194,39 @@ class FeedStorage:
             )
         ]
         if intent.remembers is not None:
-            rows = await self._store.documents(self._feed_id)
+            rows = await self._documents()
             old = _row_of(intent.remembers, rows)
             assert old is not None, "nothing else changes the documents of a feed meanwhile"
             new += await documents_to_remember(self._store, rows, old, obtained.document, now, is_page=True)
-        identifier, *_ = await self._store.put_documents(self._feed_id, new, now=now)
+        identifier, *_ = await self._put_all(new, now)
         return identifier
 
-    async def _note_reply(self, intent: intents.NoteReply) -> None:
+    async def _put_all(
+        self,
+        puts: Sequence[Put],
+        now: float,
+        ranks: Mapping[int, int] = MappingProxyType({}),
+        detached: tuple[int, ...] = (),
+        changes: FeedChanges | None = None,
+    ) -> list[int]:
+        """Put documents, and with them what changes of the chain and of the feed."""
+        new = await coded([each.new for each in puts])
+        numbers = await self.write(
+            partial(
+                arrangement.put,
+                feed=self.feed_id,
+                new=new,
+                ranks=ranks,
+                detached=detached,
+                changes=changes or {},
+                now=now,
+            )
+        )
+        for number, put in zip(numbers, puts, strict=True):
+            self.fresh.keep(number, put.new.digest, put.document)
+        return numbers
+
+    def _note_reply(self, intent: intents.NoteReply) -> None:
         self.found = None  # what has not changed is not stored again
         changes: FeedChanges = {
             "is_stale": False,
@@ -141,11 +240,15 @@ class FeedStorage:
             changes["moved_to"] = intent.move.target
             changes["moved_since"] = intent.move.since
             changes["moved_times"] = intent.move.times
-        await self._store.note_refetch(self._feed_id, None, **changes)
-        if intent.unchanged is not None:
-            await self._store.touch_document(intent.unchanged, checked_at=intent.checked_at)
-        if intent.alias is not None and await self._store.feed_by_url(intent.alias) is None:
-            await self._store.add_alias(intent.alias, self._feed_id)
+
+        def note(db: sqlite3.Connection) -> None:
+            failures.note_refetch(db, self.feed_id, None, changes)
+            if intent.unchanged is not None:
+                documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
+            if intent.alias is not None and feeds.find_by_url(db, intent.alias) is None:
+                feeds.add_alias(db, intent.alias, self.feed_id)
+
+        self._remarks.append(note)
 
 
 def _row_of(document: StoredDocument | None, rows: list[DocumentRow]) -> DocumentRow | None:

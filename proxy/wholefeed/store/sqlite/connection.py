@@ -7,22 +7,25 @@ exactly one does either. A connection that is not closed hangs the process at it
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import aiosqlite
 
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.sqlite.faults import is_interrupt, translated
 from wholefeed.store.sqlite.migrate import database_uri, is_writable, readonly_uri
+from wholefeed.store.sqlite.statements import fetch_value, run
 
 _T = TypeVar("_T")
 
 _BUSY_SECONDS: Final = 2.0
 _INTERRUPT_SECONDS: Final = 0.005
+_ROWS_AT_ONCE: Final = 64
+_CACHED_STATEMENTS: Final = 512
+"""More than the program has, those it builds included."""
 
 _WRITER_PRAGMAS: Final = (
     "PRAGMA synchronous = FULL",
@@ -34,10 +37,41 @@ _WRITER_PRAGMAS: Final = (
 )
 _READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint = 0")
 
-Parameters = Mapping[str, Any]
+
+class Connection(aiosqlite.Connection):
+    """A connection in a thread of its own, which runs whole functions there."""
+
+    async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` on the connection, in its thread: once there and once back, however much it does.
+
+        Whoever waits may be cancelled; what has been handed over runs to its end.
+        """
+        outcomes: list[_T] = []
+        error: BaseException | None = await self._execute(  # type: ignore[no-untyped-call]
+            lambda: _failure(lambda: outcomes.append(work(self._conn)))
+        )
+        if error is not None:
+            raise error
+        return outcomes[0]
 
 
-async def open_writer(path: Path, script: str) -> aiosqlite.Connection:
+def _failure(work: Callable[[], None]) -> BaseException | None:
+    """Return what a function raises: a future would never take a StopIteration."""
+    try:
+        work()
+    except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
+        return exc
+    return None
+
+
+async def connect(database: str, **options: Any) -> Connection:
+    """Open a connection that is made with these options of `sqlite3.connect`."""
+    db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
+    _ = await db
+    return db
+
+
+async def open_writer(path: Path, script: str) -> Connection:
     """Open the connection that writes and checkpoints. On a volume that is read-only every write fails.
 
     Args:
@@ -51,35 +85,36 @@ async def open_writer(path: Path, script: str) -> aiosqlite.Connection:
     can_write = await asyncio.to_thread(is_writable, path)
     uri = await asyncio.to_thread(database_uri if can_write else readonly_uri, path)
 
-    async def prepare(db: aiosqlite.Connection) -> None:
-        if can_write and (mode := await fetch_value(db, "PRAGMA journal_mode = WAL")) != "wal":
+    def prepare(db: sqlite3.Connection) -> None:
+        if can_write and (mode := fetch_value(db, "PRAGMA journal_mode = WAL")) != "wal":
             raise StoreUnusableError(f"expected journal mode wal for {path}, got {mode}")
         for pragma in _WRITER_PRAGMAS:
-            await run(db, pragma)
-        await db.executescript(script)
+            run(db, pragma)
+        db.executescript(script)
 
     return await _open(uri, prepare)
 
 
-async def open_reader(path: Path) -> aiosqlite.Connection:
+async def open_reader(path: Path) -> Connection:
     """Open a connection that reads, and neither writes nor checkpoints.
 
     Raises:
         StoreError: SQLite failed.
     """
 
-    async def prepare(db: aiosqlite.Connection) -> None:
+    def prepare(db: sqlite3.Connection) -> None:
         for pragma in _READER_PRAGMAS:
-            await run(db, pragma)
+            run(db, pragma)
 
     return await _open(await asyncio.to_thread(readonly_uri, path), prepare)
 
 
-async def settle(db: aiosqlite.Connection) -> None:
+async def settle(db: Connection) -> None:
     """Stop what the connection is doing and leave its transaction (docs/design.md#the-store).
 
-    Cancelling the task that waits for a statement does not stop the statement; an interrupt does, but
-    only one that has begun. So it is repeated until everything that was queued has come to its end.
+    Cancelling the task that waits for a function does not stop the function; an interrupt ends a statement
+    of it, but only one that has begun. So it is repeated until everything that was queued has come to its
+    end.
     """
     while True:
         barrier = asyncio.ensure_future(db.rollback())
@@ -93,7 +128,7 @@ async def settle(db: aiosqlite.Connection) -> None:
             raise error
 
 
-async def close(db: aiosqlite.Connection) -> None:
+async def close(db: Connection) -> None:
     """Close the connection, whatever it is doing.
 
     An interrupt that hit nothing stays pending until the next statement, and would keep the last
@@ -106,59 +141,24 @@ async def close(db: aiosqlite.Connection) -> None:
         await db.close()
 
 
-async def fetch_all(
-    db: aiosqlite.Connection, sql: str, parameters: Parameters | None = None
-) -> list[sqlite3.Row]:
-    """Return all rows of a query."""
-    return list(await db.execute_fetchall(sql, parameters or {}))
-
-
-async def fetch_made(
-    db: aiosqlite.Connection, sql: str, parameters: Parameters, make: Callable[[sqlite3.Row], _T]
-) -> list[_T]:
-    """Return all rows of a query, made into something else in the connection's thread: for long lists."""
-    async with db.execute(sql, parameters) as cursor:
-        cursor.row_factory = cast("type", lambda at, values: make(sqlite3.Row(at, values)))
-        return cast("list[_T]", list(await cursor.fetchall()))
-
-
-async def fetch_one(
-    db: aiosqlite.Connection, sql: str, parameters: Parameters | None = None
-) -> sqlite3.Row | None:
-    """Return the first row of a query, or None."""
-    rows = await fetch_all(db, sql, parameters)
-    return rows[0] if rows else None
-
-
-async def fetch_value(db: aiosqlite.Connection, sql: str, parameters: Parameters | None = None) -> Any:
-    """Return the first column of a query's first row, or None."""
-    row = await fetch_one(db, sql, parameters)
-    return None if row is None else row[0]
-
-
-async def run(db: aiosqlite.Connection, sql: str, parameters: Parameters | None = None) -> int:
-    """Execute a statement that gives no rows. Returns how many rows it changed."""
-    cursor = await db.execute(sql, parameters or {})
-    return cursor.rowcount
-
-
-async def _open(uri: str, prepare: Callable[[aiosqlite.Connection], Awaitable[None]]) -> aiosqlite.Connection:
+async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
     try:
-        db = await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
+        db = await connect(
+            uri,
+            uri=True,
+            isolation_level=None,
+            timeout=_BUSY_SECONDS,
+            cached_statements=_CACHED_STATEMENTS,
+        )
         try:
             db.row_factory = sqlite3.Row
-            await prepare(db)
+            await db.hop(prepare)
         except BaseException:
             await close(db)
             raise
     except sqlite3.Error as exc:
         raise translated(exc) from exc
     return db
-
-
-def json_ids(ids: Iterable[int]) -> str:
-    """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
-    return json.dumps(list(ids))
 
 
 async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:

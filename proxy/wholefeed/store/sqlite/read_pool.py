@@ -2,22 +2,22 @@
 
     row = await readers.run(lambda db: fetch_one(db, sql))
 
-A read that is cancelled is interrupted, so the next one does not wait for it.
+Work is a function that runs in the connection's thread, within one read transaction: what it sees is of one
+moment. A read that is cancelled is interrupted, so the next one does not wait for it: an interrupt ends a
+statement, so work must not compute for long between two of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TypeVar
-
-import aiosqlite
 
 from wholefeed.errors import OverloadedError
 from wholefeed.loggers import get_logger
 from wholefeed.store.sqlite.condition import Condition
-from wholefeed.store.sqlite.connection import close, settle
+from wholefeed.store.sqlite.connection import Connection, close, settle
 from wholefeed.store.sqlite.faults import translated
 
 _T = TypeVar("_T")
@@ -30,18 +30,18 @@ class Readers:
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
-        self._connections: list[aiosqlite.Connection] = []
-        self._idle: asyncio.LifoQueue[aiosqlite.Connection] = asyncio.LifoQueue()
+        self._connections: list[Connection] = []
+        self._idle: asyncio.LifoQueue[Connection] = asyncio.LifoQueue()
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
-    def add(self, connection: aiosqlite.Connection) -> None:
+    def add(self, connection: Connection) -> None:
         """Take over a connection."""
         self._connections.append(connection)
         self._idle.put_nowait(connection)
 
-    async def run(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
-        """Run `work` on a connection of its own for as long as it takes, and return its result.
+    async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` on a connection that nobody else uses meanwhile, and return its result.
 
         Raises:
             OverloadedError: The database is busy, or the store is being closed.
@@ -54,7 +54,7 @@ class Readers:
             self._idle.put_nowait(connection)
             raise _closed()
         try:
-            result = await work(connection)
+            result = await connection.hop(lambda db: _of_one_moment(db, work))
         except BaseException as exc:
             self._reclaim(connection)
             if self._is_closing and isinstance(exc, (sqlite3.Error, ValueError)):
@@ -67,22 +67,6 @@ class Readers:
         self._idle.put_nowait(connection)
         return result
 
-    async def transaction(self, work: Callable[[aiosqlite.Connection], Awaitable[_T]]) -> _T:
-        """The same, within one read transaction: what `work` sees is of one moment.
-
-        Raises:
-            OverloadedError: The database is busy, or the store is being closed.
-            StoreError: SQLite failed otherwise.
-        """
-
-        async def within(db: aiosqlite.Connection) -> _T:
-            await db.execute("BEGIN")
-            result = await work(db)
-            await db.execute("COMMIT")
-            return result
-
-        return await self.run(within)
-
     async def close(self) -> None:
         """Stop the reads that run and close the connections."""
         self._is_closing = True
@@ -93,7 +77,7 @@ class Readers:
             if isinstance(error, BaseException):
                 raise error
 
-    def _reclaim(self, connection: aiosqlite.Connection) -> None:
+    def _reclaim(self, connection: Connection) -> None:
         """Take the connection back when what was queued on it has ended, and its transaction too."""
         if self._is_closing:
             self._idle.put_nowait(connection)
@@ -108,6 +92,13 @@ class Readers:
                 _log.error("store.failed", error=str(error))
 
         task.add_done_callback(give_back)
+
+
+def _of_one_moment(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    db.execute("BEGIN")
+    result = work(db)
+    db.execute("COMMIT")
+    return result
 
 
 def _closed() -> OverloadedError:

@@ -1,57 +1,92 @@
 """The one task that writes (docs/design.md#the-store).
 
-Work is an async function over the connection. It runs in a transaction of its own, and whoever asked
-for it may leave: that ends the waiting, never the transaction.
+Work is a function over the connection, which runs in the connection's thread. It is a transaction of its
+own, and whoever asked for it may leave: that ends the waiting, never the transaction.
 
-    row = await writer.run(lambda db: feeds.create_feed(db, ...))
+    row = await writer.run(lambda db: feeds.create_feed(db, ...), feed=None)
 
-Work may run twice (after SQLITE_BUSY), so it must do nothing but SQL.
+What waits while a transaction runs is committed together, in the order in which it came, each piece of work
+with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the COMMIT.
+
+Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing but
+SQL.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
-
-import aiosqlite
 
 from wholefeed.errors import OverloadedError
 from wholefeed.futures import retrieve_failure
 from wholefeed.store.sqlite.condition import Condition
-from wholefeed.store.sqlite.connection import close
+from wholefeed.store.sqlite.connection import Connection, close
 from wholefeed.store.sqlite.faults import is_busy, translated
 
 _T = TypeVar("_T")
 _TRIES: Final = 3
+_TOGETHER: Final = 32
+"""Pieces of work that share a commit, at most."""
+
+_Work = Callable[[sqlite3.Connection], Any]
 
 
 class _Job(NamedTuple):
-    work: Callable[[aiosqlite.Connection], Awaitable[Any]]
+    work: _Work
+    feed: int | None
+    is_alone: bool
     done: asyncio.Future[Any]
-    on_commit: Callable[[Any], None]
+
+
+class _Outcome(NamedTuple):
+    """What one piece of work came to."""
+
+    result: Any = None
+    error: Exception | None = None
+
+
+class _Written(NamedTuple):
+    """What a transaction came to."""
+
+    outcomes: list[_Outcome]
+    has_changed: bool
+    """Whether anything was written: a full or read-only volume bears it when nothing is."""
 
 
 class Writer:
-    """Owns the connection that writes; `close` it."""
+    """Owns the connection that writes; `close` it.
 
-    def __init__(self, db: aiosqlite.Connection, condition: Condition) -> None:
+    Args:
+        db: The connection.
+        condition: Told how the writes fare.
+    """
+
+    def __init__(self, db: Connection, condition: Condition) -> None:
         self._db = db
         self.condition = condition
-        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self.on_change: Callable[[int], None] = lambda _: None
+        """Told the number of each feed that a commit has changed, before whoever asked for it is answered."""
+        self._jobs: deque[_Job] = deque()
+        self._has_come = asyncio.Event()
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
     async def run(
         self,
-        work: Callable[[aiosqlite.Connection], Awaitable[_T]],
+        work: Callable[[sqlite3.Connection], _T],
         *,
-        on_commit: Callable[[_T], None] = lambda _: None,
+        feed: int | None = None,
+        is_alone: bool = False,
     ) -> _T:
         """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
 
-        `on_commit` is called with it right after the commit, also when whoever asked has left.
+        Args:
+            work: The function.
+            feed: The feed that it changes; None where it changes none that is known yet.
+            is_alone: Whether its transaction is not to be shared.
 
         Raises:
             StorageFullError: The volume is full or read-only.
@@ -63,13 +98,14 @@ class Writer:
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         done.add_done_callback(retrieve_failure)
-        self._jobs.put_nowait(_Job(work, done, on_commit))
+        self._jobs.append(_Job(work, feed, is_alone, done))
+        self._has_come.set()
         return await asyncio.shield(done)
 
     async def close(self) -> None:
         """Finish what was asked for, then close the connection, which checkpoints."""
         self._is_closing = True
-        self._jobs.put_nowait(None)
+        self._has_come.set()
         try:
             await asyncio.wait({self._task})
         finally:
@@ -77,54 +113,94 @@ class Writer:
 
     async def _run(self) -> None:
         try:
-            while job := await self._jobs.get():
-                await self._finish(job)
+            while self._jobs or not self._is_closing:
+                if self._jobs:
+                    await self._finish(self._next())
+                else:
+                    self._has_come.clear()
+                    await self._has_come.wait()
         finally:
             self._is_closing = True
-            while not self._jobs.empty():
-                if job := self._jobs.get_nowait():
-                    job.done.set_exception(_closed())
+            while self._jobs:
+                self._jobs.popleft().done.set_exception(_closed())
 
-    async def _finish(self, job: _Job) -> None:
+    def _next(self) -> list[_Job]:
+        """Take what is to be done next, in one transaction."""
+        jobs = [self._jobs.popleft()]
+        while self._jobs and len(jobs) < _TOGETHER and not (jobs[0].is_alone or self._jobs[0].is_alone):
+            jobs.append(self._jobs.popleft())
+        return jobs
+
+    async def _finish(self, jobs: Sequence[_Job]) -> None:
+        """Do what waits; apart where it cannot be committed together."""
         try:
-            result = await self._transact(job)
-            job.on_commit(result)
-        except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
-            self.condition.judge(exc)
-            job.done.set_exception(exc)
+            outcomes = await self._transact(jobs)
+            if len(jobs) > 1 and all(outcome.error is not None for outcome in outcomes):
+                outcomes = [outcome for job in jobs for outcome in await self._transact([job])]
         except BaseException:
-            job.done.set_exception(_closed())
+            for job in jobs:
+                job.done.set_exception(_closed())
             raise
-        else:
-            job.done.set_result(result)
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if job.feed is not None:  # also of a failure: a COMMIT that is said to have failed may be done
+                self.on_change(job.feed)
+            if outcome.error is None:
+                job.done.set_result(outcome.result)
+            else:
+                self.condition.judge(outcome.error)
+                job.done.set_exception(outcome.error)
 
-    async def _transact(self, job: _Job) -> Any:
-        self.condition.require_sound()
+    async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+        """Write in one transaction. Where that fails as a whole, every outcome is the error."""
+        works = [job.work for job in jobs]
+        try:
+            self.condition.require_sound()
+            written = await self._tried(lambda db: _written(db, works))
+        except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
+            return [_Outcome(error=exc)] * len(jobs)
+        if written.has_changed:
+            self.condition.has_written()
+        return written.outcomes
+
+    async def _tried(self, work: Callable[[sqlite3.Connection], _Written]) -> _Written:
         for tries_left in reversed(range(_TRIES)):
             try:
-                return await self._once(job)
+                return await self._db.hop(work)
             except sqlite3.Error as exc:
                 if not (tries_left and is_busy(exc)):
                     raise translated(exc) from exc
         raise AssertionError
 
-    async def _once(self, job: _Job) -> Any:
-        try:
-            if self._db.in_transaction:  # an earlier one could not be rolled back when it failed
-                await self._db.rollback()
-            changes = self._db.total_changes
-            await self._db.execute("BEGIN IMMEDIATE")
-            result = await job.work(self._db)
-            await self._db.execute("COMMIT")
-            if (
-                self._db.total_changes > changes
-            ):  # a full or read-only volume bears it when nothing is written
-                self.condition.has_written()
-        except BaseException:
-            # Cancelling does not take back what was queued in the thread: this waits behind it.
-            await self._db.rollback()
-            raise
-        return result
+
+def _written(db: sqlite3.Connection, works: Sequence[_Work]) -> _Written:
+    """Run pieces of work in one transaction, in the connection's thread.
+
+    What a piece raises of its own undoes that piece, and it is the outcome; what SQLite raises undoes all.
+    """
+    try:
+        if db.in_transaction:  # an earlier one could not be rolled back when it failed
+            db.rollback()
+        changes = db.total_changes
+        db.execute("BEGIN IMMEDIATE")
+        outcomes = [_Outcome(works[0](db))] if len(works) == 1 else [_saved(db, work) for work in works]
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
+    return _Written(outcomes, db.total_changes > changes)
+
+
+def _saved(db: sqlite3.Connection, work: _Work) -> _Outcome:
+    db.execute("SAVEPOINT piece")
+    try:
+        outcome = _Outcome(work(db))
+    except sqlite3.Error:
+        raise
+    except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
+        db.execute("ROLLBACK TO piece")
+        outcome = _Outcome(error=exc)
+    db.execute("RELEASE piece")
+    return outcome
 
 
 def _closed() -> OverloadedError:

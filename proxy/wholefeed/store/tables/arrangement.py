@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-
-import aiosqlite
 
 from wholefeed.core.terms import Role
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.sqlite.connection import fetch_all, run
+from wholefeed.store.sqlite.statements import fetch_all, run
 from wholefeed.store.tables import documents, feeds, tombstones
 from wholefeed.store.tables.documents import unlink
 from wholefeed.store.tables.feeds import require
@@ -35,12 +34,12 @@ class _Place(NamedTuple):
     segment: int | None
 
 
-async def arrange(
-    db: aiosqlite.Connection, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float
+def arrange(
+    db: sqlite3.Connection, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float
 ) -> None:
     """Give documents their ranks, attaching those that were detached, and detach others."""
-    await require(db, feed)
-    before = await _places(db, feed)
+    require(db, feed)
+    before = _places(db, feed)
     _check(feed, before, ranks, detached)
     leaving = [document for document in detached if before[document].rank is not None]
     coming = [document for document in ranks if before[document].rank is None]
@@ -51,21 +50,21 @@ async def arrange(
     ]
     if not (leaving or coming or moving):
         return
-    change = await Change.begin(db, feed)
+    change = Change.begin(db, feed)
     for document in leaving:
-        await _detach(db, change, document, before[document].segment, now)
+        _detach(db, change, document, before[document].segment, now)
         if before[document].role is Role.SUBSCRIPTION:
-            await tombstones.release(db, feed, document)
+            tombstones.release(db, feed, document)
     for document in coming:
-        await _attach(db, change, document, ranks[document])
-    await db.executemany(_RANK, moving)
+        _attach(db, change, document, ranks[document])
+    db.executemany(_RANK, moving)
     if moving:
-        await _move(db, change, before, ranks, set(leaving))
-    await change.finish()
+        _move(db, change, before, ranks, set(leaving))
+    change.finish()
 
 
-async def _places(db: aiosqlite.Connection, feed: int) -> dict[int, _Place]:
-    rows = await fetch_all(db, _PLACES, {"feed": feed})
+def _places(db: sqlite3.Connection, feed: int) -> dict[int, _Place]:
+    rows = fetch_all(db, _PLACES, {"feed": feed})
     return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
 
 
@@ -78,24 +77,22 @@ def _check(
         raise StoreError(f"expected documents to be ranked or detached, got both for {sorted(both)}")
 
 
-async def _detach(
-    db: aiosqlite.Connection, change: Change, document: int, segment: int | None, now: float
-) -> None:
-    await change.concern(document)
-    await unlink(db, document, segment)
-    await run(db, _DETACH, {"document": document, "now": now})
-    await run(db, _SET_ENTRIES, {"document": document, "is_live": None})
+def _detach(db: sqlite3.Connection, change: Change, document: int, segment: int | None, now: float) -> None:
+    change.concern(document)
+    unlink(db, document, segment)
+    run(db, _DETACH, {"document": document, "now": now})
+    run(db, _SET_ENTRIES, {"document": document, "is_live": None})
 
 
-async def _attach(db: aiosqlite.Connection, change: Change, document: int, rank: int) -> None:
-    await run(db, _ATTACH, {"document": document, "rank": rank})
-    await run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
-    await change.concern(document)
-    await change.mark(document)
+def _attach(db: sqlite3.Connection, change: Change, document: int, rank: int) -> None:
+    run(db, _ATTACH, {"document": document, "rank": rank})
+    run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
+    change.concern(document)
+    change.mark(document)
 
 
-async def _move(
-    db: aiosqlite.Connection,
+def _move(
+    db: sqlite3.Connection,
     change: Change,
     places: Mapping[int, _Place],
     ranks: Mapping[int, int],
@@ -110,7 +107,7 @@ async def _move(
     moved = moved_documents(before, after)
     if not moved:
         return
-    await change.concern_moved(moved)
+    change.concern_moved(moved)
     segments = {places[d].segment for d in moved} - {None}
     order_before = [d for d in _ordered(before) if places[d].segment in segments]
     order_after = [d for d in _ordered(after) if places[d].segment in segments]
@@ -120,7 +117,7 @@ async def _move(
         if [d for d in order_before if places[d].segment == segment]
         != [d for d in order_after if places[d].segment == segment]
     ]
-    await db.executemany(_SHARERS_DIRTY, turned)
+    db.executemany(_SHARERS_DIRTY, turned)
 
 
 def moved_documents(
@@ -156,19 +153,19 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
     return sorted(places, key=lambda document: (places[document], document))
 
 
-async def put(
-    db: aiosqlite.Connection,
+def put(
+    db: sqlite3.Connection,
     feed: int,
-    new: Sequence[tuple[NewDocument, bytes]],
-    ranks: Mapping[int, int] | None,
+    new: Sequence[NewDocument],
+    ranks: Mapping[int, int],
     detached: Collection[int],
     changes: Mapping[str, Any],
     now: float,
 ) -> list[int]:
     """Put documents, and with them what changes of the chain and of the feed."""
     if ranks or detached:
-        await arrange(db, feed, ranks or {}, detached, now)
-    numbers = await documents.put(db, feed, new, now)
+        arrange(db, feed, ranks, detached, now)
+    numbers = documents.put(db, feed, new, now)
     if changes:
-        await feeds.update(db, feed, changes)
+        feeds.update(db, feed, changes)
     return numbers

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
-
-import aiosqlite
 
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.model import EntryId
@@ -14,8 +13,8 @@ from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
-from wholefeed.store.sqlite.connection import fetch_all, fetch_made, fetch_one, json_ids, run
-from wholefeed.store.tables import tombstones
+from wholefeed.store.sqlite.statements import fetch_all, fetch_made, fetch_one, json_ids, run
+from wholefeed.store.tables import bodies, tombstones
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.live import Change
 
@@ -39,6 +38,7 @@ _SUPERSEDED: Final = """
     CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
     WHERE document.feed = :feed GROUP BY document.id
 """
+_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDER BY ordinal"
 _ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
@@ -81,115 +81,121 @@ _EXPIRED: Final = "SELECT id, role FROM document WHERE detached_at < :before"
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 
-async def list_all(db: aiosqlite.Connection, feed: int) -> list[DocumentRow]:
+def list_all(db: sqlite3.Connection, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
-    return await fetch_made(db, _LIST, {"feed": feed}, document_row)
+    return fetch_made(db, _LIST, {"feed": feed}, document_row)
 
 
-async def live_ordinals(db: aiosqlite.Connection, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
+def live_ordinals(db: sqlite3.Connection, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """Return which entries of each document are live, from the top."""
     wanted = list(documents)
     found: dict[int, list[int]] = {document: [] for document in wanted}
-    for document, ordinal in await fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
+    for document, ordinal in fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
         found[document].append(ordinal)
     return {document: tuple(ordinals) for document, ordinals in found.items()}
 
 
-async def superseded(db: aiosqlite.Connection, feed: int) -> dict[int, int]:
+def superseded(db: sqlite3.Connection, feed: int) -> dict[int, int]:
     """Return how many entries of each attached document are not live, where there are any."""
-    return {row[0]: row[1] for row in await fetch_all(db, _SUPERSEDED, {"feed": feed})}
+    return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
-async def copy_dates(db: aiosqlite.Connection, document: int) -> tuple[CopyDates, ...]:
+def copy_dates(db: sqlite3.Connection, document: int) -> tuple[CopyDates, ...]:
     """Return the dates of a document's copies, from the top."""
-    return tuple(CopyDates(*row) for row in await fetch_all(db, _COPY_DATES, {"document": document}))
+    return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
 
 
-async def known(
-    db: aiosqlite.Connection, feed: int, identities: Sequence[EntryId], but: int | None
+def identities_but(db: sqlite3.Connection, document: int, but: Collection[EntryId]) -> list[EntryId]:
+    """Return the identities that stand in a document, from the top, but these."""
+    rows = fetch_all(db, _IDENTITIES, {"document": document})
+    return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
+
+
+def known(
+    db: sqlite3.Connection, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
     """Return the latest update instant of each identity that stands in an attached document."""
     found: dict[EntryId, float | None] = {}
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
-        rows = await db.execute_fetchall(_KNOWN, (feed, but, *asked, *padding))
+        rows = db.execute(_KNOWN, (feed, but, *asked, *padding))
         found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
     return found
 
 
-async def put(
-    db: aiosqlite.Connection, feed: int, documents: Sequence[tuple[NewDocument, bytes]], now: float
-) -> list[int]:
-    """Insert or replace documents, each with its coded body, and choose the live copies again."""
-    await require(db, feed)
-    change = await Change.begin(db, feed)
-    ids = [await _put_one(db, change, feed, document, coded, now) for document, coded in documents]
-    await change.finish()
+def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
+    """Insert or replace documents by (URL, role), and choose the live copies of their entries.
+
+    A replaced document keeps its number. Returns the numbers, in order.
+    """
+    require(db, feed)
+    change = Change.begin(db, feed)
+    ids = [_put_one(db, change, feed, document, now) for document in documents]
+    change.finish()
     return ids
 
 
-async def touch(db: aiosqlite.Connection, document: int, changes: Mapping[str, Any]) -> None:
+def touch(db: sqlite3.Connection, document: int, changes: Mapping[str, Any]) -> None:
     """Set columns of a document. The names are the program's own, never input."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
-        if not await run(db, sql, {**changes, "document": document}):
+        if not run(db, sql, {**changes, "document": document}):
             raise StoreError(f"no document is stored under the number {document}")
 
 
-async def unlink(db: aiosqlite.Connection, document: int, segment: int | None) -> None:
+def unlink(db: sqlite3.Connection, document: int, segment: int | None) -> None:
     """Take a document out of its segment; whoever shares it has to be sealed anew."""
     if segment is not None:
-        await run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
-        await run(db, _UNLINK, {"document": document})
+        run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
+        run(db, _UNLINK, {"document": document})
 
 
-async def purge(db: aiosqlite.Connection, before: float) -> int:
+def purge(db: sqlite3.Connection, before: float) -> int:
     """Delete the documents detached before that instant. Returns how many."""
-    rows = await fetch_all(db, _EXPIRED, {"before": before})
+    rows = fetch_all(db, _EXPIRED, {"before": before})
     for document, role in rows:
         if role == Role.ARCHIVE:
-            await run(db, _SETTLE, {"document": document})
-        await run(db, _DELETE, {"document": document})
+            run(db, _SETTLE, {"document": document})
+        run(db, _DELETE, {"document": document})
     return len(rows)
 
 
-async def _put_one(
-    db: aiosqlite.Connection, change: Change, feed: int, document: NewDocument, coded: bytes, now: float
-) -> int:
-    place = await fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
+def _put_one(db: sqlite3.Connection, change: Change, feed: int, document: NewDocument, now: float) -> int:
+    place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
     if place is not None:
-        await _take_out(db, change, document, place["id"], place["segment"])
-    row = await fetch_one(db, _PUT, _columns(feed, document, now))
+        _take_out(db, change, document, place["id"], place["segment"])
+    row = fetch_one(db, _PUT, _columns(feed, document, now))
     assert row is not None
     number = int(row["id"])
-    await run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
+    coded = bodies.encode(document.body) if document.coded is None else document.coded
+    run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
     is_live = None if document.rank is None else 1
-    rows = (  # read in the connection's thread: a document may hold very many
+    rows = (
         (number, ordinal, feed, e.identity, e.updated_at, e.order_at, e.size, e.document_updated_at, is_live)
         for ordinal, e in enumerate(document.entries)
     )
-    await db.executemany(_PUT_ENTRY, rows)
-    await tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
-    await change.concern(number)
+    db.executemany(_PUT_ENTRY, rows)
+    tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
+    change.concern(number)
     if document.rank is not None:
-        await change.mark(number)
+        change.mark(number)
     if place is not None and document.role is Role.ARCHIVE:
-        await run(db, _UNSETTLE, {"feed": feed, "document": number})
+        run(db, _UNSETTLE, {"feed": feed, "document": number})
     return number
 
 
-async def _take_out(
-    db: aiosqlite.Connection, change: Change, document: NewDocument, number: int, segment: int | None
+def _take_out(
+    db: sqlite3.Connection, change: Change, document: NewDocument, number: int, segment: int | None
 ) -> None:
     """Take the old entries of a document out, before its new ones come."""
-    await change.concern(number)
+    change.concern(number)
     if document.role is Role.ARCHIVE:
-        await run(db, _SETTLE, {"document": number})
-    await run(db, _DELETE_ENTRIES, {"document": number})
+        run(db, _SETTLE, {"document": number})
+    run(db, _DELETE_ENTRIES, {"document": number})
     if document.rank is None:
-        await unlink(db, number, segment)
+        unlink(db, number, segment)
 
 
 def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-import aiosqlite
-
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.sqlite.connection import fetch_all, run
+from wholefeed.store.sqlite.statements import fetch_all, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
@@ -25,35 +24,35 @@ _PUT: Final = """
 """
 
 
-async def read(db: aiosqlite.Connection, feed: int) -> Failures:
+def read(db: sqlite3.Connection, feed: int) -> Failures:
     """Return what could not be had of a feed."""
-    attempts = [Attempt(**dict(row)) for row in await fetch_all(db, _READ, {"feed": feed})]
+    attempts = [Attempt(**dict(row)) for row in fetch_all(db, _READ, {"feed": feed})]
     return Failures(
         missing=tuple(each for each in attempts if not each.is_subscription),
         subscription=next((each for each in attempts if each.is_subscription), None),
     )
 
 
-async def replace_missing(db: aiosqlite.Connection, feed: int, missing: Iterable[Attempt]) -> None:
+def replace_missing(db: sqlite3.Connection, feed: int, missing: Iterable[Attempt]) -> None:
     """Let these be all that is missing of a feed."""
-    await run(db, _CLEAR_MISSING, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    run(db, _CLEAR_MISSING, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     for attempt in missing:
         assert not attempt.is_subscription, "that is no part of a publication"
-        await run(db, _PUT, {"feed": feed, **asdict(attempt)})
+        run(db, _PUT, {"feed": feed, **asdict(attempt)})
 
 
-async def note_refetch(
-    db: aiosqlite.Connection, feed: int, failure: Attempt | None, changes: Mapping[str, Any]
+def note_refetch(
+    db: sqlite3.Connection, feed: int, failure: Attempt | None, changes: Mapping[str, Any]
 ) -> None:
     """Note that the subscription document could not be had, None: that it could; and set columns."""
-    await feeds.require(db, feed)
-    await run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    feeds.require(db, feed)
+    run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"
-        await run(db, _PUT, {"feed": feed, **asdict(failure)})
-    await feeds.update(db, feed, changes)
+        run(db, _PUT, {"feed": feed, **asdict(failure)})
+    feeds.update(db, feed, changes)
 
 
-async def overview(db: aiosqlite.Connection, feed: int) -> Overview:
+def overview(db: sqlite3.Connection, feed: int) -> Overview:
     """Return what is known of a feed beside its documents."""
-    return Overview(await feeds.require(db, feed), await read(db, feed), await feeds.body_bytes(db, feed))
+    return Overview(feeds.require(db, feed), read(db, feed), feeds.body_bytes(db, feed))

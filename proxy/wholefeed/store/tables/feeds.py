@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from typing import Any, Final
-
-import aiosqlite
 
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.rows import FeedRow, feed_row
-from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, run
 
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
 _BY_URL: Final = """
@@ -49,86 +48,84 @@ _BEGIN_WALK: Final = """
 """
 
 
-async def find_by_url(db: aiosqlite.Connection, url: str) -> FeedRow | None:
+def find_by_url(db: sqlite3.Connection, url: str) -> FeedRow | None:
     """Return the feed of this key or alias; the key wins."""
-    row = await fetch_one(db, _BY_URL, {"url": url})
+    row = fetch_one(db, _BY_URL, {"url": url})
     return None if row is None else feed_row(row)
 
 
-async def find(db: aiosqlite.Connection, feed: int) -> FeedRow | None:
+def find(db: sqlite3.Connection, feed: int) -> FeedRow | None:
     """Return the feed, or None when it was forgotten."""
-    row = await fetch_one(db, _BY_ID, {"feed": feed})
+    row = fetch_one(db, _BY_ID, {"feed": feed})
     return None if row is None else feed_row(row)
 
 
-async def require(db: aiosqlite.Connection, feed: int) -> FeedRow:
+def require(db: sqlite3.Connection, feed: int) -> FeedRow:
     """Return the feed.
 
     Raises:
         UnknownFeedError: It was forgotten.
     """
-    found = await find(db, feed)
+    found = find(db, feed)
     if found is None:
         raise UnknownFeedError(f"no feed is stored under the number {feed}")
     return found
 
 
-async def list_feeds(db: aiosqlite.Connection, limit: int, offset: int) -> list[FeedRow]:
+def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:
     """Return feeds by URL."""
-    return [feed_row(row) for row in await fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+    return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-async def list_unfinished(db: aiosqlite.Connection) -> list[FeedRow]:
+def list_unfinished(db: sqlite3.Connection) -> list[FeedRow]:
     """Return the feeds whose walk has not ended, oldest first."""
-    return [feed_row(row) for row in await fetch_all(db, _UNFINISHED)]
+    return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
-async def create(
-    db: aiosqlite.Connection, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float
+def create(
+    db: sqlite3.Connection, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float
 ) -> FeedRow:
     """Return the feed of that key or alias, made if it was not there."""
-    found = await find_by_url(db, url)
+    found = find_by_url(db, url)
     if found is None:
         values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
-        await run(db, _CREATE, {**values, "state": State.LOADING, "now": now})
-        found = await find_by_url(db, url)
+        run(db, _CREATE, {**values, "state": State.LOADING, "now": now})
+        found = find_by_url(db, url)
     assert found is not None
     return found
 
 
-async def add_alias(db: aiosqlite.Connection, url: str, feed: int) -> int | None:
-    """Let the URL lead to the feed, and return the one that it led to before."""
-    await require(db, feed)
-    before = await find_by_url(db, url)
-    await run(db, _ADD_ALIAS, {"url": url, "feed": feed})
-    return None if before is None else before.id
+def add_alias(db: sqlite3.Connection, url: str, feed: int) -> None:
+    """Let the URL lead to the feed, whatever it led to before."""
+    require(db, feed)
+    run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
-async def update(db: aiosqlite.Connection, feed: int, changes: Mapping[str, Any]) -> FeedRow:
+def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> FeedRow:
     """Set columns of a feed. The names are the program's own, never input."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
-        await run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
-    return await require(db, feed)
+        run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
+    return require(db, feed)
 
 
-async def note_asked(db: aiosqlite.Connection, asked: Mapping[int, float]) -> None:
-    """Note when feeds were asked for."""
-    await db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
+def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
+    """Note when feeds were asked for, those that are still there."""
+    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
 
 
-async def begin_walk(db: aiosqlite.Connection, feed: int, now: float) -> None:
+def begin_walk(db: sqlite3.Connection, feed: int, now: float) -> None:
     """Note that a walk may add documents from now on."""
-    await require(db, feed)
-    await run(db, _BEGIN_WALK, {"feed": feed, "now": now})
+    require(db, feed)
+    run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
 
-async def body_bytes(db: aiosqlite.Connection, feed: int) -> int:
+def body_bytes(db: sqlite3.Connection, feed: int) -> int:
     """Return what the bodies of a feed's documents come to, decoded."""
-    return int(await fetch_value(db, _BYTES, {"feed": feed}))
+    return int(fetch_value(db, _BYTES, {"feed": feed}))
 
 
-async def forget(db: aiosqlite.Connection, feed: int, now: float) -> bool:
+def forget(db: sqlite3.Connection, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
-    await run(db, _RETIRE_ALL, {"feed": feed, "now": now})
-    return await run(db, _FORGET, {"feed": feed}) > 0
+    run(db, _RETIRE_ALL, {"feed": feed, "now": now})
+    return run(db, _FORGET, {"feed": feed}) > 0

@@ -3,10 +3,10 @@
 `wholefeed.core.merge.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be
 asked. A change to the documents of a feed is made between `begin` and `finish`:
 
-    change = await Change.begin(db, feed)
-    await change.concern(document)      # before its entries go, and after new ones came
-    await change.mark(document)         # its entries are new to the feed: live until `finish`
-    await change.finish()
+    change = Change.begin(db, feed)
+    change.concern(document)      # before its entries go, and after new ones came
+    change.mark(document)         # its entries are new to the feed: live until `finish`
+    change.finish()
 
 **Cost.** The choice is a maximum, so a copy that lost to one that still stands need not be looked at
 again. Of the identities concerned only the contested ones are loaded, and of those only the copy that
@@ -22,12 +22,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Self
 
-import aiosqlite
-
 from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.connection import fetch_value, json_ids, run
+from wholefeed.store.sqlite.statements import fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
 
 TEMPORARY_TABLES: Final = """
@@ -148,51 +146,51 @@ _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: aiosqlite.Connection, feed: int, subscription_updated_at: float | None) -> None:
+    def __init__(self, db: sqlite3.Connection, feed: int, subscription_updated_at: float | None) -> None:
         self._db = db
         self._feed = feed
         self._before = subscription_updated_at
 
     @classmethod
-    async def begin(cls, db: aiosqlite.Connection, feed: int) -> Self:
+    def begin(cls, db: sqlite3.Connection, feed: int) -> Self:
         """Call it before anything is changed."""
         for table in ("concerned", "changed", "contested", "decided"):
-            await run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
-        return cls(db, feed, await fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed}))
+            run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
+        return cls(db, feed, fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed}))
 
-    async def concern(self, document: int) -> None:
+    def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
-        await run(self._db, _CONCERN, {"document": document})
-        await run(self._db, _CONCERN_BURIED, {"document": document})
+        run(self._db, _CONCERN, {"document": document})
+        run(self._db, _CONCERN_BURIED, {"document": document})
 
-    async def concern_moved(self, documents: Iterable[int]) -> None:
+    def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""
-        await run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
-        await run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
+        run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
+        run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
-    async def mark(self, document: int) -> None:
+    def mark(self, document: int) -> None:
         """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
-        await run(self._db, "INSERT INTO changed VALUES (:id) ON CONFLICT DO NOTHING", {"id": document})
+        run(self._db, "INSERT INTO changed VALUES (:id) ON CONFLICT DO NOTHING", {"id": document})
 
-    async def finish(self) -> None:
+    def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
         parameters = {"feed": self._feed}
-        after = await fetch_value(self._db, _SUBSCRIPTION_UPDATED_AT, parameters)
+        after = fetch_value(self._db, _SUBSCRIPTION_UPDATED_AT, parameters)
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)
-            await run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
-        await run(self._db, _CONTEST, parameters)
-        await self._decide(after)
-        await run(self._db, _SET_LIVE)
-        await run(self._db, _SET_DIRTY)
-        await run(self._db, _COUNT, parameters)
+            run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
+        run(self._db, _CONTEST, parameters)
+        self._decide(after)
+        run(self._db, _SET_LIVE)
+        run(self._db, _SET_DIRTY)
+        run(self._db, _COUNT, parameters)
 
-    async def _decide(self, subscription_updated_at: float | None) -> None:
-        contest = _Contest(subscription_updated_at, await tombstones.burials(self._db, self._feed))
-        async with self._db.execute(_COPIES, {"feed": self._feed}) as cursor:
-            while rows := list(await cursor.fetchmany(_CHUNK)):
-                await self._db.executemany(_DECIDE, list(contest.take(rows)))
-        await self._db.executemany(_DECIDE, list(contest.end()))
+    def _decide(self, subscription_updated_at: float | None) -> None:
+        contest = _Contest(subscription_updated_at, tombstones.burials(self._db, self._feed))
+        cursor = self._db.execute(_COPIES, {"feed": self._feed})
+        while rows := cursor.fetchmany(_CHUNK):
+            self._db.executemany(_DECIDE, list(contest.take(rows)))
+        self._db.executemany(_DECIDE, list(contest.end()))
 
 
 @dataclass(slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
-import aiosqlite
-
 from wholefeed.core.schedule.polling import Times
-from wholefeed.store.sqlite.connection import fetch_all, fetch_value
+from wholefeed.store.sqlite.statements import fetch_all, fetch_value
 
 _DUE: Final = """
     SELECT id, fetch_url, checked_at FROM feed
@@ -40,13 +39,13 @@ class Outlook:
     """When another one may be at the earliest, epoch seconds; None when there is none."""
 
 
-async def outlook(db: aiosqlite.Connection, times: Times) -> Outlook:
+def outlook(db: sqlite3.Connection, times: Times) -> Outlook:
     """Look for what `core.schedule.polling.poll_due_at` lets be polled; feeds never heard of are left out."""
     now, before = times.now, times.now - times.interval_seconds
-    due = await fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})
+    due = fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})
     instants = {"now": now, "before": before, "interval": times.interval_seconds}
     return Outlook(
-        feeds=int(await fetch_value(db, _COUNT)),
+        feeds=int(fetch_value(db, _COUNT)),
         due=tuple((row["id"], row["fetch_url"]) for row in due),
-        next_at=await fetch_value(db, _NEXT_AT, instants),
+        next_at=fetch_value(db, _NEXT_AT, instants),
     )

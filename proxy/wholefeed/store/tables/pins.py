@@ -3,6 +3,9 @@
 A segment is removed only when it was retired by an earlier transaction and nobody uses it. Whoever is
 about to read a feed's segments says so first (`reading`), so there is no moment in which a segment that
 was seen live could be removed before it is pinned.
+
+The event loop alone counts. The sets are asked for in the writer's thread, within the transaction that
+removes: list() of a dict is one step of the interpreter, so nothing is counted in the middle of it.
 """
 
 from __future__ import annotations
@@ -23,17 +26,17 @@ class Pins:
     @property
     def segments(self) -> frozenset[int]:
         """Segments in use."""
-        return frozenset(self._segments)
+        return frozenset(list(self._segments))
 
     @property
     def feeds(self) -> frozenset[int]:
         """Feeds of which any segment may be about to be pinned."""
-        return frozenset(self._feeds)
+        return frozenset(list(self._feeds))
 
     @property
     def sent(self) -> frozenset[int]:
         """Feeds that answers under way are made of."""
-        return frozenset(self._sent)
+        return frozenset(list(self._sent))
 
     @contextmanager
     def reading(self, feed: int) -> Iterator[None]:

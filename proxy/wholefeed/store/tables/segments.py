@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-import aiosqlite
-
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.sqlite.connection import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
@@ -82,54 +81,54 @@ _SWEEP: Final = """
 """
 
 
-async def placed(db: aiosqlite.Connection, feed: int) -> tuple[int, list[Placed]]:
+def placed(db: sqlite3.Connection, feed: int) -> tuple[int, list[Placed]]:
     """Return the revision of a feed and its attached documents in output order, for a plan."""
-    revision = (await require(db, feed)).revision
-    rows = await fetch_all(db, _PLACED, {"feed": feed})
+    revision = (require(db, feed)).revision
+    rows = fetch_all(db, _PLACED, {"feed": feed})
     return revision, [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
 
 
-async def snapshot(db: aiosqlite.Connection, feed: int) -> Snapshot:
+def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
     """Return a feed with its segments and with what is missing of it."""
-    row = await require(db, feed)
-    rows = await fetch_all(db, _OF_FEED, {"feed": feed})
-    missing = (await failures.read(db, feed)).missing
+    row = require(db, feed)
+    rows = fetch_all(db, _OF_FEED, {"feed": feed})
+    missing = (failures.read(db, feed)).missing
     return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
 
 
-async def block(db: aiosqlite.Connection, segment: int) -> bytes:
+def block(db: sqlite3.Connection, segment: int) -> bytes:
     """Return the deflated text of a segment.
 
     Raises:
         StoreError: There is no such segment.
     """
-    row = await fetch_one(db, _BLOCK, {"segment": segment})
+    row = fetch_one(db, _BLOCK, {"segment": segment})
     if row is None:
         raise StoreError(f"no segment is stored under the number {segment}")
     return bytes(row["deflated"])
 
 
-async def publish(
-    db: aiosqlite.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
+def publish(
+    db: sqlite3.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
     """Make the publication what the feed is, or return None when it was made from what is no longer so."""
-    before = await require(db, feed)
-    current = {row["id"]: row["position"] for row in await fetch_all(db, _POSITIONS, {"feed": feed})}
+    before = require(db, feed)
+    current = {row["id"]: row["position"] for row in fetch_all(db, _POSITIONS, {"feed": feed})}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
     if before.revision != revision or not current.keys() >= set(kept):
         return None
-    await sweep(db, pins, feed)
-    await run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
+    sweep(db, pins, feed)
+    run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
     moves = []
     for segment, position in zip(publication.segments, positions, strict=True):
         if isinstance(segment, NewSegment):
-            await _insert(db, feed, segment, position)
+            _insert(db, feed, segment, position)
         elif current[segment] != position:
             moves.append((position, segment))
-    await db.executemany(_MOVE, moves)
-    await run(db, _UNLINK, {"feed": feed})
-    if misplaced := await fetch_value(db, _MISPLACED, {"feed": feed}):
+    db.executemany(_MOVE, moves)
+    run(db, _UNLINK, {"feed": feed})
+    if misplaced := fetch_value(db, _MISPLACED, {"feed": feed}):
         raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
     names = (
         "state",
@@ -149,12 +148,12 @@ async def publish(
     )
     values = {name: getattr(publication, name) for name in (*names, "parser_version")}
     if publication.missing is not None:
-        await failures.replace_missing(db, feed, publication.missing)
-    await run(db, _PUBLISH, {**values, "feed": feed, "now": now})
-    return await require(db, feed)
+        failures.replace_missing(db, feed, publication.missing)
+    run(db, _PUBLISH, {**values, "feed": feed, "now": now})
+    return require(db, feed)
 
 
-async def sweep(db: aiosqlite.Connection, pins: Pins, feed: int | None = None) -> int:
+def sweep(db: sqlite3.Connection, pins: Pins, feed: int | None = None) -> int:
     """Remove the segments that earlier transactions retired and no answer uses. Returns how many."""
     parameters = {
         "feed": feed,
@@ -162,7 +161,7 @@ async def sweep(db: aiosqlite.Connection, pins: Pins, feed: int | None = None) -
         "reading": json_ids(pins.feeds),
         "is_reading": bool(pins.feeds),
     }
-    return await run(db, _SWEEP, parameters)
+    return run(db, _SWEEP, parameters)
 
 
 def spread(positions: Sequence[int | None]) -> list[int]:
@@ -202,8 +201,8 @@ def _fill(low: int | None, high: int | None, count: int) -> list[int] | None:
     return [low + step * (index + 1) for index in range(count)] if step or not count else None
 
 
-async def _insert(db: aiosqlite.Connection, feed: int, segment: NewSegment, position: int) -> None:
-    row = await fetch_one(
+def _insert(db: sqlite3.Connection, feed: int, segment: NewSegment, position: int) -> None:
+    row = fetch_one(
         db,
         _INSERT,
         {
@@ -223,7 +222,7 @@ async def _insert(db: aiosqlite.Connection, feed: int, segment: NewSegment, posi
         },
     )
     assert row is not None
-    await run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": segment.sealed.block})
+    run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": segment.sealed.block})
     linked = {"segment": row["id"], "feed": feed, "documents": json_ids(segment.documents)}
-    if await run(db, _LINK, linked) != len(segment.documents):
+    if run(db, _LINK, linked) != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")

@@ -6,15 +6,14 @@ one: it has fallen out. Tombstones of detached documents do not count until thes
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Final
-
-import aiosqlite
 
 from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.connection import fetch_all, run
+from wholefeed.store.sqlite.statements import fetch_all, run
 
 _OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
 _DELETE: Final = "DELETE FROM tombstone WHERE document = :document"
@@ -39,37 +38,37 @@ _CONTESTED: Final = """
 """
 
 
-async def replace(
-    db: aiosqlite.Connection, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
+def replace(
+    db: sqlite3.Connection, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
 ) -> None:
     """Let a document bear these; what it no longer bears has fallen out.
 
     No deletion lies in the future: its instant counts as at most that of the fetch.
     """
-    before = await fetch_all(db, _OF_DOCUMENT, {"document": document})
+    before = fetch_all(db, _OF_DOCUMENT, {"document": document})
     borne = {each.identity for each in tombstones}
     fallen = [(feed, *row) for row in before if row["identity"] not in borne]
-    await db.executemany(_KEEP, fallen)
-    await run(db, _DELETE, {"document": document})
+    db.executemany(_KEEP, fallen)
+    run(db, _DELETE, {"document": document})
     rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
-    await db.executemany(_PUT, rows)
+    db.executemany(_PUT, rows)
 
 
-async def release(db: aiosqlite.Connection, feed: int, document: int) -> None:
+def release(db: sqlite3.Connection, feed: int, document: int) -> None:
     """Keep the tombstones of a document that ceases to be the subscription document."""
-    await replace(db, feed, document, (), 0.0)
+    replace(db, feed, document, (), 0.0)
 
 
-async def counting(db: aiosqlite.Connection, feed: int) -> list[Tombstone]:
+def counting(db: sqlite3.Connection, feed: int) -> list[Tombstone]:
     """Return the tombstones of a feed that count."""
-    rows = await fetch_all(db, _COUNTING, {"feed": feed})
+    rows = fetch_all(db, _COUNTING, {"feed": feed})
     return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
 
 
-async def burials(db: aiosqlite.Connection, feed: int) -> dict[bytes, list[Burial]]:
+def burials(db: sqlite3.Connection, feed: int) -> dict[bytes, list[Burial]]:
     """Return what counts against the copies of the contested identities (`Change`)."""
     found: dict[bytes, list[Burial]] = {}
-    for row in await fetch_all(db, _CONTESTED, {"feed": feed}):
+    for row in fetch_all(db, _CONTESTED, {"feed": feed}):
         place = FALLEN_OUT if row["role"] is None else place_of(Role(row["role"]), row["rank"])
         found.setdefault(row["identity"], []).append(Burial(row["when_at"], place))
     return found

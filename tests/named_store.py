@@ -1,0 +1,167 @@
+"""A store that is asked one question at a time, by name: what tests of the tables want.
+
+The program puts together what belongs together, in one function for `Store.read` or `Store.write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Self, Unpack
+
+from wholefeed.core.compose.remember import CopyDates
+from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.model import EntryId, Tombstone
+from wholefeed.core.refresh.stored import Attempt
+from wholefeed.core.schedule.polling import Times
+from wholefeed.core.terms import Family, Kind
+from wholefeed.store.rows import (
+    DocumentChanges,
+    DocumentRow,
+    Failures,
+    FeedChanges,
+    FeedRow,
+    NewDocument,
+    Overview,
+    Publication,
+)
+from wholefeed.store.store import Store
+from wholefeed.store.tables import arrangement, bodies, documents, failures, feeds, segments, tombstones
+from wholefeed.store.tables.outlook import Outlook, outlook
+
+
+class NamedStore:
+    """The functions of the tables as methods, each a transaction of its own; the rest is the store's."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.read = store.read
+        self.write = store.write
+        self.check = store.check
+        self.forget = store.forget
+        self.snapshot = store.snapshot
+        self.block = store.block
+        self.pins = store.pins
+        self.upkeep = store.upkeep
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, path: Path | str) -> AsyncIterator[Self]:
+        async with Store.open(path) as store:
+            yield cls(store)
+
+    async def feed_by_url(self, url: str) -> FeedRow | None:
+        return await self.read(lambda db: feeds.find_by_url(db, url))
+
+    async def feed(self, feed_id: int) -> FeedRow | None:
+        return await self.read(lambda db: feeds.find(db, feed_id))
+
+    async def feeds(self, *, limit: int = 1000, offset: int = 0) -> list[FeedRow]:
+        return await self.read(lambda db: feeds.list_feeds(db, limit, offset))
+
+    async def unfinished_feeds(self) -> list[FeedRow]:
+        return await self.read(feeds.list_unfinished)
+
+    async def outlook(self, times: Times) -> Outlook:
+        return await self.read(lambda db: outlook(db, times))
+
+    async def overview(self, feed_id: int) -> Overview:
+        return await self.read(lambda db: failures.overview(db, feed_id))
+
+    async def create_feed(
+        self, url: str, *, fetch_url: str, family: Family, kind: Kind, now: float
+    ) -> FeedRow:
+        return await self.write(
+            partial(feeds.create, url=url, fetch_url=fetch_url, family=family, kind=kind, now=now)
+        )
+
+    async def add_alias(self, url: str, feed_id: int) -> None:
+        await self.write(lambda db: feeds.add_alias(db, url, feed_id), feed=feed_id)
+
+    async def update_feed(self, feed_id: int, **changes: Unpack[FeedChanges]) -> FeedRow:
+        return await self.write(lambda db: feeds.update(db, feed_id, changes), feed=feed_id)
+
+    async def begin_walk(self, feed_id: int, *, now: float) -> None:
+        await self.write(lambda db: feeds.begin_walk(db, feed_id, now), feed=feed_id)
+
+    async def note_refetch(
+        self, feed_id: int, failure: Attempt | None, **changes: Unpack[FeedChanges]
+    ) -> None:
+        await self.write(lambda db: failures.note_refetch(db, feed_id, failure, changes), feed=feed_id)
+
+    async def failures(self, feed_id: int) -> Failures:
+        return await self.read(lambda db: failures.read(db, feed_id))
+
+    async def documents(self, feed_id: int) -> list[DocumentRow]:
+        return await self.read(lambda db: documents.list_all(db, feed_id))
+
+    async def body(self, document_id: int) -> bytes:
+        return await self.read(lambda db: bodies.read(db, document_id))
+
+    async def live_ordinals(self, document_ids: Iterable[int]) -> dict[int, tuple[int, ...]]:
+        return await self.read(lambda db: documents.live_ordinals(db, document_ids))
+
+    async def superseded(self, feed_id: int) -> dict[int, int]:
+        return await self.read(lambda db: documents.superseded(db, feed_id))
+
+    async def copy_dates(self, document_id: int) -> tuple[CopyDates, ...]:
+        return await self.read(lambda db: documents.copy_dates(db, document_id))
+
+    async def known(
+        self, feed_id: int, identities: Sequence[EntryId], *, but: int | None = None
+    ) -> dict[EntryId, float | None]:
+        return await self.read(lambda db: documents.known(db, feed_id, identities, but))
+
+    async def tombstones(self, feed_id: int) -> list[Tombstone]:
+        return await self.read(lambda db: tombstones.counting(db, feed_id))
+
+    async def put_documents(
+        self,
+        feed_id: int,
+        new: Sequence[NewDocument],
+        *,
+        now: float,
+        ranks: Mapping[int, int] | None = None,
+        detached: Collection[int] = (),
+        **changes: Unpack[FeedChanges],
+    ) -> list[int]:
+        return await self.write(
+            lambda db: arrangement.put(db, feed_id, new, ranks or {}, detached, changes, now), feed=feed_id
+        )
+
+    async def touch_document(self, document_id: int, **changes: Unpack[DocumentChanges]) -> None:
+        await self.write(lambda db: documents.touch(db, document_id, changes))
+
+    async def arrange(
+        self, feed_id: int, *, ranks: Mapping[int, int], detached: Collection[int] = (), now: float
+    ) -> None:
+        await self.write(lambda db: arrangement.arrange(db, feed_id, ranks, detached, now), feed=feed_id)
+
+    async def attach(self, feed_id: int, document_id: int, rank: int, *, now: float) -> None:
+        await self.arrange(feed_id, ranks={document_id: rank}, now=now)
+
+    async def detach(self, feed_id: int, document_ids: Collection[int], *, now: float) -> None:
+        await self.arrange(feed_id, ranks={}, detached=document_ids, now=now)
+
+    async def reorder(self, feed_id: int, ranks: Mapping[int, int], *, now: float) -> None:
+        await self.arrange(feed_id, ranks=ranks, now=now)
+
+    async def placed(self, feed_id: int) -> tuple[int, list[Placed]]:
+        return await self.read(lambda db: segments.placed(db, feed_id))
+
+    async def publish(
+        self, feed_id: int, publication: Publication, *, revision: int, now: float
+    ) -> FeedRow | None:
+        return await self.write(
+            partial(
+                segments.publish,
+                feed=feed_id,
+                publication=publication,
+                revision=revision,
+                pins=self.pins,
+                now=now,
+            ),
+            feed=feed_id,
+        )
