@@ -238,13 +238,20 @@ class Story:
         self.compared += 1
         ready, body = expected
         assert reply.status == 200
-        assert {name: reply.headers[name] for name in ready.body_fields} == ready.body_fields
+        self.require(reply, ready, ready.body_fields)
         assert reply.body == body
         again = await self.proxy.get(
             url, headers={"Accept-Encoding": coding, "If-None-Match": reply.headers["ETag"]}
         )
         assert again.status == 304
-        assert {name: again.headers[name] for name in ready.fields} == ready.fields
+        self.require(again, ready, ready.fields)
+
+    def require(self, reply: Reply, ready: Prepared, fields: dict[str, str]) -> None:
+        """Its fields are these; a Last-Modified that would lie in the future is that of the moment."""
+        expected = dict(fields)
+        if ready.modified_at + 2 > self.proxy.clock():
+            del expected["Last-Modified"]
+        assert {name: reply.headers[name] for name in expected} == expected
 
 
 STEPS = st.one_of(
