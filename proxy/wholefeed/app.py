@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 import time
@@ -168,6 +169,8 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
         log.info("server.started", host=host, port=port, version=__version__)
         if on_started is not None:
             on_started(host, port)
+        gc.collect()
+        gc.freeze()  # modules and tables stay: to look through them again and again is a fifth of an answer
         assert runner.server is not None, "set up"
         async with reaping(runner.server, app[CONNECTIONS]):
             await stopping.wait()
