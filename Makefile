@@ -3,7 +3,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test stories check check-install coverage bench fuzz clean
+.PHONY: help setup serve demo test stories check check-install coverage bench benchmarks fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -53,9 +53,13 @@ coverage: $(DEVELOPS)  ## the tests, and which branches they do not reach
 check-install: $(DEVELOPS)  ## install the wheel beside proxy.py and run both; needs a package index
 	@$(PY) -m pytest --install tests/test_packaging.py
 
-bench: $(DEVELOPS)  ## the benchmarks that README and docs quote
+bench: $(DEVELOPS)  ## the table of docs/performance.md: ARGS='--full --tree 0.1=../wholefeed-0.1 --tree now=.'
+	@$(PY) -m benchmarks.table $(ARGS)
+
+benchmarks: $(DEVELOPS)  ## all benchmarks but that table, at full size
 	@for file in benchmarks/[a-z]*.py; do \
 	    name=$$(basename "$$file" .py); \
+	    test "$$name" != table || continue; \
 	    echo "== python -m benchmarks.$$name"; \
 	    $(PY) -m "benchmarks.$$name" || exit 1; \
 	done

@@ -36,11 +36,11 @@ from wholefeed.config.tables import Config
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.terms import Kind, Role, State
-from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import documents_to_remember
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained, Source
+from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.refresh import Refresh
@@ -83,7 +83,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
                     feeds.create,
                     url=URL,
                     fetch_url=URL,
-                    family=obtained.document.family,
+                    family=obtained.read.facts.family,
                     kind=Kind.ARCHIVED,
                     now=time.time(),
                 )
@@ -94,7 +94,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
         await put(store, feed, [document])
     assert feed is not None
     put_seconds = time.perf_counter() - began
-    published, assemble_seconds = await assembled(store, feed)
+    published, assemble_seconds = await assembled(store, source.work, feed)
     return published, Cost(put_seconds, assemble_seconds)
 
 
@@ -104,10 +104,12 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
     documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
-    documents += await documents_to_remember(store, rows, rows[0], obtained.document, time.time())
+    documents += await documents_to_remember(
+        store, source.work, rows, rows[0], obtained.read.facts, time.time()
+    )
     await put(store, feed, documents)
     put_seconds = time.perf_counter() - began
-    published, assemble_seconds = await assembled(store, feed)
+    published, assemble_seconds = await assembled(store, source.work, feed)
     return published, Cost(put_seconds, assemble_seconds)
 
 
@@ -123,11 +125,11 @@ def _nothing(url: str) -> Obtained:
     raise AssertionError(f"nothing has come under {url}")
 
 
-async def assembled(store: Store, feed: FeedRow) -> tuple[FeedRow, float]:
+async def assembled(store: Store, work: Work, feed: FeedRow) -> tuple[FeedRow, float]:
     """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
-    storage = FeedStorage(store, feed.id, now=time.time, take=_nothing)
-    published = await assemble(storage, state=State.COMPLETE, notes=[], large=LargeWork())
+    storage = FeedStorage(store, work, feed.id, now=time.time, take=_nothing)
+    published = await assemble(storage, state=State.COMPLETE, notes=[])
     took = time.perf_counter() - began
     assert published is not None
     return published, took

@@ -6,7 +6,8 @@ for the feed: gzip and identity, one reader and four at once. Readers discard wh
 first: the length that was announced, every entry, and that gzip holds the same text as identity.
 
 `peak` is the most memory that was ever resident in the server's process (VmHWM), as it stands after the
-row; the target is under 150 MB. `first byte` is of the body, the slowest reader's.
+row, and for the first walk the most that was resident in it and its children at once; the target is under
+150 MB. `first byte` is of the body, the slowest reader's.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure
 from benchmarks.support.publisher import running_publisher
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
+from benchmarks.support.usage import watching
 
 TARGET_BYTES: Final = 150_000_000
 READERS: Final = 4
@@ -86,11 +90,12 @@ def read(server: Server, url: str, coding: str) -> Reading:
         return Reading(first_byte_seconds, took, wire_bytes, text.bytes, text.entries, text.digest.digest())
 
 
-def build(folder: Path, chain: Chain, table: Table) -> str:
-    """Reconstruct the feed into the store; return its URL."""
-    with running_publisher(chain) as publisher, running_server(folder) as server:
+def build(folder: Path, chain: Chain, table: Table, tree: Tree = HERE) -> tuple[str, int]:
+    """Reconstruct the feed into the store; return its URL and the most memory that it took."""
+    with running_publisher(chain) as publisher, running_server(folder, tree=tree) as server:
         began = time.perf_counter()
-        answer = server.whole(publisher.url())
+        with watching(server.pid) as peak:
+            answer = server.whole(publisher.url())
         took = time.perf_counter() - began
         expect("state", answer.state, "complete")
         expect("entries", answer.entries, chain.total_entries)
@@ -100,9 +105,9 @@ def build(folder: Path, chain: Chain, table: Table) -> str:
             f"{took:.2f}",
             f"{answer.wire_bytes / 1e6:.0f}",
             "",
-            f"{server.peak_bytes() / 1e6:.0f}",
+            f"{peak.bytes / 1e6:.0f}",
         )
-        return publisher.url()
+        return publisher.url(), peak.bytes
 
 
 def serve(server: Server, url: str, coding: str, readers: int, table: Table) -> list[Reading]:
@@ -130,12 +135,33 @@ def check(readings: list[Reading], chain: Chain) -> None:
         expect("text", reading.digest, readings[0].digest)
 
 
+def figures(tree: Tree = HERE, *, archives: int = 99) -> list[Figure]:
+    """Measure the first walk and four readers at once, as figures to keep."""
+    chain = Chain(archives=archives, entries=340, entry_bytes=3000)
+    table = Table("", "first byte ms", "total s", "MB sent", "MB/s of text", "peak MB")
+    with tempfile.TemporaryDirectory(prefix="wholefeed-memory-") as name:
+        folder = Path(name)
+        url, walk_bytes = build(folder, chain, table, tree)
+        with running_server(folder, tree=tree) as server, watching(server.pid) as peak:
+            readings = serve(server, url, "gzip", READERS, table)
+            readings += serve(server, url, "identity", READERS, table)
+    check(readings, chain)
+    size = f"feed of {readings[0].text_bytes / 1e6:.0f} MB"
+    firsts = [reading.first_byte_seconds * 1000 for reading in readings]
+    return [
+        Figure(f"memory.walk.peak, {size}", "MB", [walk_bytes / 1e6]),
+        Figure(f"memory.serve.peak, {size}", "MB", [peak.bytes / 1e6]),
+        Figure(f"memory.serve.first byte, {size}", "ms", firsts),
+    ]
+
+
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory while it serves.")
     parser.add_argument("--archives", type=int, default=299, help="archive documents (default 299)")
     parser.add_argument("--entries", type=int, default=340, help="entries in each document (default 340)")
     parser.add_argument("--entry-bytes", type=int, default=3000, help="size of an entry (default 3000)")
+    add_tree(parser)
     return parser.parse_args()
 
 
@@ -148,8 +174,8 @@ def main() -> None:
     table = Table("", "first byte ms", "total s", "MB sent", "MB/s of text", "peak MB")
     with tempfile.TemporaryDirectory(prefix="wholefeed-memory-") as name:
         folder = Path(name)
-        url = build(folder, chain, table)
-        with running_server(folder) as server:
+        url, _ = build(folder, chain, table, chosen_tree(options))
+        with running_server(folder, tree=chosen_tree(options)) as server:
             table.row("started again", "", "", "", "", f"{server.peak_bytes() / 1e6:.0f}")
             readings = [
                 reading

@@ -25,9 +25,11 @@ from typing import Final
 
 from benchmarks.serve import Connection, Reply, request_for
 from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure
 from benchmarks.support.publisher import Publisher, running_publisher
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
 
 _WARM_UP: Final = 0.25
 _SAMPLES: Final = 12
@@ -128,9 +130,10 @@ async def _sample(server: Server, table: Table, soak: Soak, seconds: float) -> l
     return samples
 
 
-async def measure(server: Server, publisher: Publisher, options: argparse.Namespace) -> None:
-    """Let the readers ask; check and print what they saw."""
+async def measure(server: Server, publisher: Publisher, options: argparse.Namespace) -> list[Figure]:
+    """Let the readers ask; check, print and return what they saw."""
     files = server.open_files()
+    taken, own = server.cpu_seconds(), time.process_time()
     soak = Soak(server, publisher, options)
     table = Table("", "answers", "resident MB", "open files", "threads", first_width=12)
     sampling = asyncio.create_task(_sample(server, table, soak, options.seconds))
@@ -142,6 +145,12 @@ async def measure(server: Server, publisher: Publisher, options: argparse.Namesp
             f" p50 {phase.latency(0.5) * 1000:.0f} ms, p99 {phase.latency(0.99) * 1000:.0f} ms,"
             f" max {phase.latency(1) * 1000:.0f} ms"
         )
+    taken, own = server.cpu_seconds() - taken, time.process_time() - own
+    answers = len(soak.warm_up.durations) + len(soak.after.durations)
+    print(
+        f"{answers / options.seconds:.0f} answers a second; CPU seconds of the server {taken:.1f},"
+        f" of the readers {own:.1f}"
+    )
     counts = publisher.counts()
     print(f"the publisher was asked {counts.requests} times over {counts.connections} connections")
     warm, peak = max(samples[: int(_SAMPLES * _WARM_UP) + 1]), max(samples)
@@ -151,9 +160,19 @@ async def measure(server: Server, publisher: Publisher, options: argparse.Namesp
         await asyncio.sleep(1)
     print(f"afterwards: {server.open_files()} open files (before: {files}), {server.threads()} threads")
     expect("files and sockets that stay", max(server.open_files() - allowed, 0), 0)
+    return [
+        Figure("soak.answers", "/s", [len(soak.after.durations) / (options.seconds * (1 - _WARM_UP))]),
+        Figure("soak.cpu", "ms", [1000 * taken / answers], {"the readers": [1000 * own / answers]}),
+        Figure("soak.memory", "MB", [peak / 1e6]),
+    ]
 
 
-def arguments() -> argparse.Namespace:
+def figures(tree: Tree = HERE, *, seconds: float = 60.0) -> list[Figure]:
+    """Run the soak with its usual numbers, a shorter time, as figures to keep."""
+    return run(arguments(["--seconds", str(seconds)]), tree)
+
+
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Load a proxy whose publisher fails.")
     parser.add_argument("--readers", type=int, default=1000, help="that ask at once (default 1000)")
@@ -166,13 +185,19 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--entry-bytes", type=int, default=1000, help="size of an entry (default 1000)")
     parser.add_argument("--spare-files", type=int, default=8, help="that may stay open (default 8)")
     parser.add_argument("--rest-seconds", type=float, default=_REST_SECONDS, help="to let go (default 90)")
-    return parser.parse_args()
+    add_tree(parser)
+    return parser.parse_args(given)
 
 
 def main() -> None:
     """Measure and print."""
     options = arguments()
     begin()
+    run(options, chosen_tree(options))
+
+
+def run(options: argparse.Namespace, tree: Tree) -> list[Figure]:
+    """Start both sides and measure."""
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
     print(
         f"{options.feeds} feeds of {options.hosts} hosts, each of {chain.documents} documents,"
@@ -186,12 +211,13 @@ def main() -> None:
         ) as publisher,
         running_server(
             Path(folder),
+            tree=tree,
             freshness_minimum_seconds=2,
             freshness_default_seconds=5,
             freshness_retry_missing_seconds=5,
         ) as server,
     ):
-        asyncio.run(measure(server, publisher, options))
+        return asyncio.run(measure(server, publisher, options))
 
 
 if __name__ == "__main__":

@@ -34,13 +34,17 @@ import feedparser
 import requests
 
 from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure
 from benchmarks.support.publisher import Publisher, running_publisher
 from benchmarks.support.report import Table, begin, expect, seconds
 from benchmarks.support.server import running_server
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
 from wholefeed.config.tables import FetchConfig
 
 CONNECTIONS: Final = FetchConfig().concurrency_per_host
 _CURL_SECONDS: Final = 300
+_CHAIN: Final = Chain(archives=100, entries=20, entry_bytes=1500)
+_LATENCY_SECONDS: Final = 0.05
 
 
 class Walked(NamedTuple):
@@ -53,12 +57,12 @@ class Walked(NamedTuple):
 Way = Callable[[Publisher, Chain], Walked]
 
 
-def through_proxy(*, look_ahead: bool) -> Way:
+def through_proxy(*, look_ahead: bool, tree: Tree = HERE) -> Way:
     """Ask the server for the whole feed."""
 
     def walk(publisher: Publisher, chain: Chain) -> Walked:
         with tempfile.TemporaryDirectory(prefix="wholefeed-walk-") as folder:
-            with running_server(Path(folder), history_look_ahead=look_ahead) as server:
+            with running_server(Path(folder), tree=tree, history_look_ahead=look_ahead) as server:
                 began = time.perf_counter()
                 answer = server.whole(publisher.url())
                 took = time.perf_counter() - began
@@ -114,6 +118,21 @@ def measure(table: Table, name: str, way: Way, publisher: Publisher, chain: Chai
     )
 
 
+def figures(tree: Tree = HERE, *, runs: int = 5) -> list[Figure]:
+    """Measure the first table's first row and curl in turn, as figures to keep; nothing without curl."""
+    if not shutil.which("curl"):
+        return []
+    chain, taken = _CHAIN, (through_proxy(look_ahead=True, tree=tree), with_curl)
+    walls: tuple[list[float], list[float]] = ([], [])
+    with running_publisher(chain, latency_seconds=_LATENCY_SECONDS) as publisher:
+        for _ in range(runs):
+            for way, into in zip(taken, walls, strict=True):
+                result = way(publisher, chain)
+                expect("entries", result.entries, chain.total_entries)
+                into.append(result.seconds)
+    return [Figure("walk.50ms", "s", walls[0], {"curl": walls[1]})]
+
+
 def the_table() -> Table:
     """Begin a table."""
     return Table("", "seconds", "min-max", "entries", "requests", "connections", first_width=52)
@@ -130,12 +149,14 @@ def arguments() -> argparse.Namespace:
         "--body-ms", type=float, default=50.0, help="of each body in the second table (default 50)"
     )
     parser.add_argument("--runs", type=int, default=3, help="of each kind; the median is shown (default 3)")
+    add_tree(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Measure and print."""
     options = arguments()
+    tree = chosen_tree(options)
     begin()
     runs, latency_seconds, body_seconds = options.runs, options.latency_ms / 1000, options.body_ms / 1000
     chain = Chain(archives=options.archives, entries=options.entries, entry_bytes=options.entry_bytes)
@@ -145,10 +166,9 @@ def main() -> None:
     )
     table = the_table()
     with running_publisher(chain, latency_seconds=latency_seconds) as publisher:
-        measure(table, "wholefeed", through_proxy(look_ahead=True), publisher, chain, runs)
-        measure(
-            table, "wholefeed, without look-ahead", through_proxy(look_ahead=False), publisher, chain, runs
-        )
+        measure(table, "wholefeed", through_proxy(look_ahead=True, tree=tree), publisher, chain, runs)
+        one_by_one = through_proxy(look_ahead=False, tree=tree)
+        measure(table, "wholefeed, without look-ahead", one_by_one, publisher, chain, runs)
         if shutil.which("curl"):
             name = f"curl --parallel --parallel-max {CONNECTIONS}, URLs known"
             measure(table, name, with_curl, publisher, chain, runs)
@@ -162,7 +182,7 @@ def main() -> None:
         with running_publisher(
             shape, latency_seconds=latency_seconds, body_seconds=body_seconds
         ) as publisher:
-            measure(table, name, through_proxy(look_ahead=False), publisher, shape, runs)
+            measure(table, name, one_by_one, publisher, shape, runs)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ CONSTANTS: Final = {
             "service.documents.reparse",
             "service.documents.shapes",
             "service.refresh.publish",
+            "service.refresh.rendering",
             "core.refresh.subscription",
         ),
     ),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure
 from benchmarks.support.publisher import Counts, running_publisher
 from benchmarks.support.report import expect
+from benchmarks.support.rows import COLUMNS, ROWS, kept, table
+from benchmarks.support.tree import HERE, tree_at
+from benchmarks.support.usage import cpu_seconds
+from benchmarks.table import keep
 from wholefeed.core.links.classify import classify
 from wholefeed.core.parse.documents import parse
 
@@ -20,14 +27,20 @@ ROOT = Path(__file__).parent.parent
 CHAIN = ["--archives", "2", "--entries", "5", "--entry-bytes", "600"]
 
 SMALL = {
+    "answers": ["--requests", "32", "--runs", "1", "--hops"],
     "compose": [*CHAIN, "--runs", "2"],
     "deflate": [],
+    "first": [*CHAIN, "--runs", "1", "--hops"],
     "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0"],
+    "large": ["--runs", "1", "--scale", "0.01"],
+    "many": ["--feeds", "20", "--seconds", "1"],
     "memory": CHAIN,
     "parse": ["--megabytes", "0.1", "--runs", "1"],
+    "refresh": ["--feeds", "2", "--runs", "1", "--hops"],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],
     "serve": [*CHAIN, "--connections", "3", "--seconds", "0.2"],
     "store": ["3", "5"],
+    "table": ["--only", "hops", "--runs", "1", "--results", "RESULTS"],
     "walk": [*CHAIN, "--runs", "1", "--latency-ms", "1", "--body-ms", "2"],
 }
 """Every benchmark, with arguments that make it short."""
@@ -35,14 +48,16 @@ SMALL = {
 
 @functools.cache
 def run(name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *SMALL[name]],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as results:
+        given = [results if argument == "RESULTS" else argument for argument in SMALL[name]]
+        return subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{name}", *given],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -64,10 +79,13 @@ def test_the_benchmark_shows_its_command_and_how_many_entries_came(name: str) ->
 
 
 def test_make_bench_runs_every_benchmark() -> None:
-    """The Makefile runs each module of the folder; what they share stands in a folder below."""
+    """`make bench` makes the table, `make benchmarks` runs each other module of the folder; what they share
+    stands in a folder below."""
     modules = {path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py")}
     assert modules == set(SMALL)
-    assert "benchmarks/[a-z]*.py" in (ROOT / "Makefile").read_text("utf-8")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "-m benchmarks.table" in makefile
+    assert "benchmarks/[a-z]*.py" in makefile
 
 
 def test_a_wrong_result_ends_a_benchmark_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,3 +145,57 @@ with requests.Session() as session:
     for _ in range(2):
         sys.stdout.buffer.write(session.get(sys.argv[1], timeout=10).content)
 """
+
+
+def test_what_is_kept_fills_its_column_and_a_later_run_replaces_its_figure_alone(tmp_path: Path) -> None:
+    """A figure is kept with all its runs; the table shows the least, the median and ratio of the pairs."""
+    cpu = Figure("answer.304.cpu", "µs", [300.0, 200.0, 400.0], {"aiohttp": [100.0, 100.0, 100.0]})
+    keep(tmp_path, "now", HERE, [cpu, Figure("soak.answers", "/s", [160.0])])
+    keep(tmp_path, "now", HERE, [Figure("soak.answers", "/s", [800.0])])
+    results = kept(tmp_path)
+    assert set(results) == {"now"}
+    assert results["now"]["commit"] == (HERE.commit() or "unknown")
+    lines = table(results).splitlines()
+    assert "| 304 for a fresh feed, CPU | bare aiohttp |  |  | 200 (300) µs; 3.00 times | at most" in lines[2]
+    assert any("|  |  | 800 /s |" in line for line in lines)
+    assert "160" not in table(results)
+
+
+def test_every_kept_result_is_of_a_column_and_every_row_has_a_result() -> None:
+    """The folder of results holds nothing that the page does not show, and has all that it shows."""
+    results = kept(ROOT / "benchmarks" / "results")
+    assert set(results) <= set(COLUMNS)
+    names = {str(each["name"]) for result in results.values() for each in result["figures"]}
+    for row in ROWS:
+        assert any(name.startswith(row.figure) for name in names), row.what
+
+
+def test_the_page_shows_what_is_kept() -> None:
+    """docs/performance.md was rendered after the last result was kept."""
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    assert table(kept(ROOT / "benchmarks" / "results")) in page
+
+
+def test_cpu_time_counts_what_children_took_that_have_ended_and_that_run() -> None:
+    """What a pool of processes does is counted: while it runs, and after it was waited for."""
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]]); print(1); input()"
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, work], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while cpu_seconds(process.pid) < 0.1:
+            assert process.poll() is None
+        process.stdout.readline()
+        assert 0.3 <= cpu_seconds(process.pid) < 5
+        process.stdin.close()
+
+
+def test_another_checkout_is_one_with_a_project_file(tmp_path: Path) -> None:
+    """`--tree` takes a checkout, of 0.1 as well, whose package had another name, and refuses others."""
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a checkout of wholefeed"):
+        tree_at(str(tmp_path))
+    (tmp_path / "pyproject.toml").touch()
+    assert tree_at(str(tmp_path)).module == "proxy"
+    assert tree_at(str(ROOT)).module == "wholefeed"

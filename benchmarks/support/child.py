@@ -20,8 +20,15 @@ def running_child(module: str, argument: str) -> Iterator[int]:
     Raises:
         RuntimeError: It did not start.
     """
+    with started_child(module, argument) as (port, _):
+        yield port
+
+
+@contextlib.contextmanager
+def started_child(module: str, argument: str, *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
+    """As `running_child`, with an interpreter of choice; gives the port and the process's number."""
     process = subprocess.Popen(
-        [sys.executable, "-m", module, argument],
+        [python, "-m", module, argument],
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -32,7 +39,7 @@ def running_child(module: str, argument: str) -> Iterator[int]:
         port = process.stdout.readline().decode().strip()
         if not port:
             raise RuntimeError(f"{module} did not start: exit code {process.wait(STOP_SECONDS)}")
-        yield int(port)
+        yield int(port), process.pid
     finally:
         process.stdin.close()  # what it ends by
         process.stdout.close()

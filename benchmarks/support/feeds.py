@@ -21,6 +21,7 @@ _SEED: Final = 5005
 _POOL_CHARACTERS: Final = 1 << 21
 _FIRST_AT: Final = 978_307_200
 """Instant of the first entry, 2001-01-01; each further one is an hour later."""
+_SMALL_BYTES: Final = 200
 _HEAD: Final = """<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:fh="http://purl.org/syndication/history/1.0" xml:lang="en">
 <id>tag:generated.test,2001:feed</id><title>Generated</title><author><name>A. Author</name></author>
@@ -34,7 +35,7 @@ class Chain:
     Args:
         archives: Archive documents.
         entries: In each document, the subscription document included.
-        entry_bytes: Of each entry, about.
+        entry_bytes: Of each entry, about; below 200 it has an identity, a title and a date, and no text.
         links_last: Whether the links stand behind the entries, where no reader finds them early.
     """
 
@@ -76,6 +77,11 @@ class Chain:
 
 
 def _entry(number: int, size_bytes: int) -> str:
+    if size_bytes < _SMALL_BYTES:
+        return (
+            f"<entry><id>tag:g.test,2001:{number}</id><title>{number}</title>"
+            f"<updated>{_instant(number)}</updated></entry>\n"
+        )
     chance = random.Random(number)
     pool = _pool()
     length = max(0, size_bytes - 390)

@@ -13,6 +13,8 @@ from wholefeed.errors import PublisherError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.service.documents.source import Obtained, Source
+from wholefeed.service.documents.work import Work
+from wholefeed.workers.pool import Workers
 
 BASE: Final = "http://generated.test"
 URL: Final = f"{BASE}/feed"
@@ -67,7 +69,7 @@ class InMemoryFetcher(Fetcher):
 
 def source_of(fetcher: Fetcher) -> Source:
     """Return what parses the documents that the fetcher gives."""
-    return Source(fetcher, xml_depth=LimitsConfig().xml_depth)
+    return Source(fetcher, Work(Workers(0)), xml_depth=LimitsConfig().xml_depth)
 
 
 async def obtain(source: Source, url: str) -> Obtained:

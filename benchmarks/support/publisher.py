@@ -5,7 +5,9 @@
         publisher.counts()            # Counts(requests=101, connections=4)
 
 Below /f1, /f2 … stand as many feeds as one likes, each its own copy of the chain. It listens on loopback,
-keeps connections alive, and ends when whoever started it ends.
+keeps connections alive, and ends when whoever started it ends. A conditional publisher gives each document
+an ETag and answers 304 to it; every tenth of its feeds (/f0, /f10 …) says that it is fresh for a second
+only.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import http.client
 import json
 import random
 import re
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +34,11 @@ from benchmarks.support.feeds import Chain
 _PIECES: Final = 8
 """A body that takes its time comes in so many."""
 _COUNTS: Final = "/-/counts"
+_GROW: Final = "/-/grow"
+_KEPT_DOCUMENTS: Final = 128
+"""That are not made anew for each request: a publisher that is busy would be measured too."""
+_SHORT: Final = re.compile(r"/f\d*0/feed")
+_ETAG: Final = re.compile(rb'\r\nif-none-match: *("[^"]*")', re.IGNORECASE)
 _PATH: Final = re.compile(r"(?P<feed>(/f\d+)?)/(feed|archive/(?P<number>\d+))")
 _SEED: Final = 5005
 
@@ -59,6 +68,13 @@ class Publisher:
             connection.request("GET", _COUNTS)
             return Counts(**json.loads(connection.getresponse().read()))
 
+    def grow(self) -> None:
+        """Add an entry to each of its feeds; the oldest one of each subscription document falls out."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=STOP_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", _GROW)
+            connection.getresponse().read()
+
 
 @contextlib.contextmanager
 def running_publisher(
@@ -69,6 +85,8 @@ def running_publisher(
     failing: float = 0.0,
     growth_seconds: float = 0.0,
     hosts: int = 1,
+    is_conditional: bool = False,
+    is_gzipped: bool = False,
 ) -> Iterator[Publisher]:
     """Start a publisher of that chain, and stop it at the end.
 
@@ -79,6 +97,8 @@ def running_publisher(
         failing: The share of requests that fail: status 500, 429, a body that breaks off, no answer at all.
         growth_seconds: How long until each feed has another entry; 0 is for ever.
         hosts: Addresses that it listens at, one port everywhere.
+        is_conditional: Whether it gives ETags, and says of every tenth feed how short it is fresh.
+        is_gzipped: Whether every body is sent with that content coding, as large ones must be.
     """
     options = {
         **dataclasses.asdict(chain),
@@ -87,6 +107,8 @@ def running_publisher(
         "failing": failing,
         "growth_seconds": growth_seconds,
         "hosts": hosts,
+        "is_conditional": is_conditional,
+        "is_gzipped": is_gzipped,
     }
     with running_child(__name__, json.dumps(options)) as port:
         yield Publisher(port)
@@ -104,6 +126,8 @@ class _Server:
         failing: float,
         growth_seconds: float,
         hosts: int,
+        is_conditional: bool,
+        is_gzipped: bool,
     ) -> None:
         self._chain = chain
         self._latency_seconds = latency_seconds
@@ -113,6 +137,10 @@ class _Server:
         self._chance = random.Random(_SEED)
         self._began = time.monotonic()
         self._hosts = hosts
+        self._is_conditional = is_conditional
+        self._coding = "Content-Encoding: gzip\r\n" if is_gzipped else ""
+        self._grown = 0
+        self._made = functools.lru_cache(_KEPT_DOCUMENTS)(self._make)
         self._requests = 0
         self._connections = 0
 
@@ -141,6 +169,10 @@ class _Server:
                 if path == _COUNTS:
                     self._answer(writer, 200, self._counts())
                     continue
+                if path == _GROW:
+                    self._grown += 1
+                    self._answer(writer, 200, b"")
+                    continue
                 self._requests += 1
                 self._connections += not is_counted
                 is_counted = True
@@ -148,6 +180,8 @@ class _Server:
                 if self._chance.random() < self._failing:
                     if not await self._fail(writer, self._document(base, path) or b""):
                         break
+                elif self._is_conditional:
+                    self._answer_conditionally(writer, path, head, self._document(base, path))
                 else:
                     await self._send(writer, self._document(base, path))
         writer.close()
@@ -163,6 +197,20 @@ class _Server:
             await asyncio.sleep(self._body_seconds / (_PIECES - 1))
             writer.write(body[at : at + size])
             await writer.drain()
+
+    def _answer_conditionally(
+        self, writer: asyncio.StreamWriter, path: str, head: bytes, body: bytes | None
+    ) -> None:
+        if body is None:
+            self._answer(writer, 404, b"")
+            return
+        etag = f'"{zlib.crc32(body):08x}"'
+        more = f"ETag: {etag}\r\n"
+        if _SHORT.fullmatch(path):
+            more += "Cache-Control: max-age=1\r\n"
+        known = _ETAG.search(head)
+        is_known = known is not None and known[1].decode("latin-1") == etag
+        self._answer(writer, 304 if is_known else 200, b"" if is_known else body, more=more)
 
     async def _fail(self, writer: asyncio.StreamWriter, body: bytes) -> bool:
         """Fail in one of several ways; return whether the connection can be used on."""
@@ -186,7 +234,7 @@ class _Server:
         more: str = "",
     ) -> None:
         size = len(body) if length is None else length
-        fields = f"Content-Type: application/atom+xml\r\nContent-Length: {size}\r\n{more}"
+        fields = f"Content-Type: application/atom+xml\r\nContent-Length: {size}\r\n{self._coding}{more}"
         writer.write(f"HTTP/1.1 {status} .\r\n{fields}\r\n".encode() + body)
 
     def _document(self, base: str, path: str) -> bytes | None:
@@ -197,9 +245,15 @@ class _Server:
         if found["number"] is None:
             age = time.monotonic() - self._began
             added = int(age / self._growth_seconds) if self._growth_seconds else 0
-            return self._chain.subscription(base, added=added)
+            return self._made(base, 0, self._grown + added)
         number = int(found["number"])
-        return self._chain.archive(base, number) if 1 <= number <= self._chain.archives else None
+        return self._made(base, number, 0) if 1 <= number <= self._chain.archives else None
+
+    def _make(self, base: str, number: int, added: int) -> bytes:
+        """Write an archive document, or the subscription document as number 0."""
+        chain = self._chain
+        body = chain.archive(base, number) if number else chain.subscription(base, added=added)
+        return zlib.compress(body, 1, zlib.MAX_WBITS + 16) if self._coding else body
 
     def _counts(self) -> bytes:
         counts = Counts(self._requests, self._connections)

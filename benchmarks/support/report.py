@@ -39,7 +39,7 @@ class Table:
     def row(self, first: str, *others: str) -> None:
         """Print a row; cells that are left out at its end stay empty."""
         assert len(others) <= len(self._widths), "a cell for each column at most"
-        cells = [f"{other:>{width}}" for other, width in zip(others, self._widths, strict=False)]
+        cells = [f" {other:>{width - 1}}" for other, width in zip(others, self._widths, strict=False)]
         print(f"{first:<{self._first_width}}{''.join(cells)}", flush=True)
 
 

@@ -12,9 +12,7 @@ import gzip
 import http.client
 import json
 import os
-import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +20,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-_ROOT: Final = Path(__file__).parent.parent.parent
+from benchmarks.support import counting
+from benchmarks.support.counting import read_hops, write_zero
+from benchmarks.support.tree import HERE, Tree
+from benchmarks.support.usage import cpu_seconds, peak_bytes, resident_bytes, status_kib
+
 _START_SECONDS: Final = 30
 _STOP_SECONDS: Final = 20
 _ANSWER_SECONDS: Final = 120
@@ -58,6 +60,11 @@ class Server:
         self._log = log
         self.port = port
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
     def feed_target(self, url: str) -> str:
         """Return what to ask it for."""
         return f"/feed?url={quote(url, safe='')}"
@@ -78,26 +85,28 @@ class Server:
             time.sleep(0.01)
 
     def peak_bytes(self) -> int:
-        """Return the most memory that was resident so far (VmHWM); Linux only."""
-        return self._status("VmHWM") * 1024
+        """Return the most memory that was resident in its process so far (VmHWM); Linux only."""
+        return peak_bytes(self.pid)
 
     def resident_bytes(self) -> int:
-        """Return the memory that is resident now (VmRSS); Linux only."""
-        return self._status("VmRSS") * 1024
+        """Return the memory that is resident now, in it and its children; Linux only."""
+        return resident_bytes(self.pid)
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it and its children have taken; Linux only."""
+        return cpu_seconds(self.pid)
+
+    def hops(self) -> int:
+        """Return how often SQLite's threads were called; of a server that counts them."""
+        return read_hops(_hops_path(self._log.parent))
 
     def threads(self) -> int:
         """Return how many threads it has; Linux only."""
-        return self._status("Threads")
+        return status_kib(self.pid, "Threads")
 
     def open_files(self) -> int:
         """Return how many files and sockets it has open; Linux only."""
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
-
-    def _status(self, name: str) -> int:
-        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
-        found = re.search(rf"^{name}:\s*(\d+)", status, re.MULTILINE)
-        assert found is not None
-        return int(found[1])
 
     def with_log(self, problem: str) -> str:
         """Return the problem with the last lines of the log."""
@@ -120,22 +129,30 @@ class Server:
 
 
 @contextlib.contextmanager
-def running_server(folder: Path, **settings: object) -> Iterator[Server]:
+def running_server(
+    folder: Path, *, tree: Tree = HERE, counts_hops: bool = False, **settings: object
+) -> Iterator[Server]:
     """Start the server on any free port of loopback, wait until it listens, and stop it at the end.
 
     Args:
         folder: For its database, which stays there, and its log.
+        tree: The checkout that it is started from.
+        counts_hops: Whether it counts the calls of SQLite's threads.
         settings: Configuration keys, `history_look_ahead=False` for `history.look_ahead`.
 
     Raises:
         ServerFailedError: It did not start.
     """
     log = folder / "server.log"
+    start = ["-m", tree.module]
+    if counts_hops:
+        write_zero(_hops_path(folder))
+        start = [counting.__file__, tree.module]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wholefeed", "serve", "--port", "0"],
+            [tree.python, *start, "serve", "--port", "0"],
             cwd=folder,
-            env=_environment(folder, settings),
+            env=_environment(folder, tree, settings),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -152,7 +169,11 @@ def running_server(folder: Path, **settings: object) -> Iterator[Server]:
             process.wait()
 
 
-def _environment(folder: Path, settings: dict[str, object]) -> dict[str, str]:
+def _hops_path(folder: Path) -> Path:
+    return folder / "hops"
+
+
+def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
     own = {
         "store_path": folder / "wholefeed.db",
@@ -162,7 +183,8 @@ def _environment(folder: Path, settings: dict[str, object]) -> dict[str, str]:
     }
     return {
         **kept,
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": tree.import_path,
+        counting.FILE: str(_hops_path(folder)),
         **{
             f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in own.items()

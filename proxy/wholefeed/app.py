@@ -25,6 +25,7 @@ from wholefeed.server.clients import TrustedProxies
 from wholefeed.server.connections import Connections, allow_open_files, reaping
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.documents.source import Source
+from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
@@ -33,6 +34,8 @@ from wholefeed.store.store import Store
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
 from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.routes import routes
+from wholefeed.workers.cores import worker_count
+from wholefeed.workers.pool import Workers
 
 log = get_logger()
 
@@ -126,11 +129,13 @@ async def open_service(
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(Path(config.store.path)))
+        workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
+        stack.push_async_callback(workers.close)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
         service = FeedService(
             RefreshContext(
                 store=store,
-                source=Source(fetcher, xml_depth=config.limits.xml_depth),
+                source=Source(fetcher, Work(workers), xml_depth=config.limits.xml_depth),
                 config=config,
                 site_of=site_of,
                 now=now,
@@ -139,6 +144,10 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
+
+
+def _no_worker(reason: str) -> None:
+    log.warning("worker.unstarted", reason=reason)
 
 
 async def serve(config: Config, *, on_started: Callable[[str, int], None] | None = None) -> None:

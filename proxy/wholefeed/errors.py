@@ -16,6 +16,8 @@ WholefeedError
 |   |-- UnknownFeedError      404 unknown-feed
 |   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
+|-- WorkError                 500 work-failed
+|   `-- WorkTooLongError      422 too-much-work
 `-- DocumentError                        one document could not be had or used
     |-- ForbiddenTargetError  403 destination-forbidden
     |-- LoopDetectedError     508 loop-detected
@@ -145,6 +147,18 @@ class OverloadedError(WholefeedError):
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
         super().__init__(message, slug=slug)
         self.retry_after_seconds = retry_after_seconds
+
+
+class WorkError(WholefeedError):
+    """The process that worked on a document ended in the middle of it. The next document gets a new one."""
+
+    default_slug: ClassVar[str] = "work-failed"
+
+
+class WorkTooLongError(WorkError):
+    """A document takes more work than one may."""
+
+    default_slug: ClassVar[str] = "too-much-work"
 
 
 class DocumentError(WholefeedError):

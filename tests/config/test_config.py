@@ -86,6 +86,8 @@ def test_a_byte_order_mark_before_the_file_is_no_error(tmp_path: Path) -> None:
         ("WHOLEFEED_SERVER_ALLOWED_HOSTS", "A.test,[::1]", "server", "allowed_hosts", ("a.test", "::1")),
         ("WHOLEFEED_LOG_LEVEL", "WARNING", "log", "level", "warning"),
         ("WHOLEFEED_LIMITS_ANSWER_BYTES", "0", "limits", "answer_bytes", 0),
+        ("WHOLEFEED_LIMITS_WORKERS", " 3 ", "limits", "workers", 3),
+        ("WHOLEFEED_LIMITS_WORKERS", "Auto", "limits", "workers", "auto"),
     ],
 )  # fmt: skip
 def test_variables_become_values(variable: str, text: str, section: str, key: str, value: object) -> None:
@@ -106,6 +108,10 @@ def test_variables_become_values(variable: str, text: str, section: str, key: st
         ("[server]\naccess_token = 'sixteen and more letters'", "characters that are not allowed"),
         ("[server]\naccess_token = 1", r"server.access_token = \*\*\* in .* \(not a text\)"),
         ("[server]\nprot = 1", r"unknown key server.prot in .*some.toml; did you mean server.port\?"),
+        ("[limits]\nworkers = 65", r"out of range.*a whole number from 0 to 64, or \"auto\""),
+        ("[limits]\nworkers = -1", "out of range"),
+        ("[limits]\nworkers = true", "neither a whole number nor"),
+        ("[limits]\nworkers = 'many'", "neither a whole number nor"),
         ("[server]\ndocument_bytes = 1", r"did you mean limits.document_bytes\?"),
         ("[server]\nport = '80'", "server.port = '80' in .*some.toml is not allowed .*: expected a whole"),
         ("[server]\nport = true", "server.port = True .*from 0 to 65535"),

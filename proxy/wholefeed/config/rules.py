@@ -57,6 +57,24 @@ def whole(low: int, high: int, *, zero: str = "") -> Rule:
     return _number((int,), "a whole number", low, high, zero, int)
 
 
+def automatic(low: int, high: int) -> Rule:
+    """A whole number from `low` to `high`, or "auto" in any case."""
+
+    def check(value: object) -> int | str:
+        if isinstance(value, str) and value.strip().lower() == "auto":
+            return "auto"
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError('neither a whole number nor "auto"')
+        if not low <= value <= high:
+            raise ValueError("out of range")
+        return value
+
+    def from_text(text: str) -> object:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else text
+
+    return Rule(f'a whole number from {low} to {high}, or "auto"', check, from_text)
+
+
 def seconds(low: float, high: float, *, zero: str = "") -> Rule:
     """A number of seconds from `low` to `high`, fractions allowed; `zero` as in `whole`."""
     return _number((int, float), "a number of seconds", low, high, zero, float)

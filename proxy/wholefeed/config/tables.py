@@ -20,6 +20,7 @@ from wholefeed.config.rules import (
     SHORTEST_TOKEN,
     Rule,
     access_word,
+    automatic,
     bind_host,
     choice,
     file_path,
@@ -179,6 +180,11 @@ class LimitsConfig:
         8, seconds(0.1, 120), "an answer leaves within this time, finished or not: some readers wait 10 s"
     )
     walk_seconds: float = _key(3600, seconds(1, 7 * DAY_SECONDS), "one walk through a feed's archive")
+    workers: int | str = _key(
+        "auto",
+        automatic(0, 64),
+        "processes for large documents, at most; auto: one less than there are cores, 1 to 4; 0: threads",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

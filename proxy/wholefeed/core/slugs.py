@@ -96,6 +96,9 @@ SLUGS: Final = {
     "token-required": Slug(answers=(403,)),
     "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
     "too-many-requests": Slug(answers=(429,)),
+    "too-much-work": Slug(
+        answers=(422,), words="the document takes more work than this proxy does for one", lasts=True
+    ),
     "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
     "unauthorized": Slug(answers=(401,)),
     "unavailable": Slug(),
@@ -104,6 +107,7 @@ SLUGS: Final = {
     "unsupported-encoding": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "unsupported-format": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "userinfo-not-allowed": Slug(answers=(400,), words=_NO_ADDRESS),
+    "work-failed": Slug(answers=(500,), words="this proxy failed while it read the document"),
     "xml-limit": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
 }
 

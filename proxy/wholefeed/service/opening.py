@@ -82,7 +82,7 @@ class Openings:
                 db,
                 url=key,
                 fetch_url=key,
-                family=found.obtained.document.family,
+                family=found.obtained.read.facts.family,
                 kind=found.obtained.navigation.kind,
                 now=now,
             )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
-from wholefeed.core.model import EntryId, Tombstone
+from wholefeed.core.jobs.packed import EntryFacts, PackedEntries
+from wholefeed.core.model import Tombstone
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.terms import Family, Kind, Role, State
 
@@ -89,16 +90,10 @@ class DocumentChanges(TypedDict, total=False):
     brought_news: bool
 
 
-class NewEntry(NamedTuple):
-    """An entry of a document that is put. Its place in the sequence is its ordinal."""
+NewEntry = EntryFacts
+"""An entry of a document that is put. Its place in the sequence is its ordinal."""
 
-    identity: EntryId
-    updated_at: float | None
-    order_at: float | None
-    size: int
-    """In bytes, as it will stand in a segment."""
-    document_updated_at: float | None = None
-    """Of a remembered copy: that of the subscription document it stood in."""
+NewEntries = Sequence[NewEntry] | PackedEntries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +115,7 @@ class NewDocument:
     media_type: str
     fetched_at: float
     parser_version: int
-    entries: Sequence[NewEntry]
+    entries: NewEntries
     coded: bytes | None = None
     """The body as `wholefeed.store.tables.bodies` encodes it; None: it is small, and encoded as it is put."""
     site_id: str = ""
@@ -136,7 +131,7 @@ class NewDocument:
     notes: Sequence[NoteDict] = ()
 
     @classmethod
-    def of(cls, row: DocumentRow, body: bytes, entries: Sequence[NewEntry]) -> Self:
+    def of(cls, row: DocumentRow, body: bytes, entries: NewEntries) -> Self:
         """Return a stored document to be put again as it is; its tombstones are not carried over."""
         carried = {name: getattr(row, name) for name in PUT_COLUMNS}
         return cls(body=body, entries=entries, **carried)

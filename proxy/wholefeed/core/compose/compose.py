@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace
 from wholefeed.core.merge.tombstones import written
@@ -31,6 +30,7 @@ from wholefeed.core.terms import (
     Family,
     Relation,
 )
+from wholefeed.core.text.markup import quoteattr
 from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
 from wholefeed.core.verbatim.json_fragments import JsonFragments
 

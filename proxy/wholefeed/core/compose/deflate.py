@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, cast
 
 from isal import isal_zlib
@@ -91,13 +92,20 @@ def inflate(block: bytes, length: int, crc32: int) -> bytes:
 
 def crc_shift(length: int) -> int:
     """Return x^(8 * length) modulo the CRC's polynomial (zlib's crc32_combine_gen)."""
-    operator, square, rest = _ONE, _X_TO_8, length
-    while rest:
-        if rest & 1:
-            operator = _multiply(square, operator)
-        square = _multiply(square, square)
-        rest >>= 1
+    operator = _ONE
+    for place in range(length.bit_length()):
+        if length >> place & 1:
+            operator = _multiply(_square(place), operator)
     return operator
+
+
+@cache
+def _square(place: int) -> int:
+    """Return x^(8 * 2^place) modulo the CRC's polynomial."""
+    if place == 0:
+        return _X_TO_8
+    root = _square(place - 1)
+    return _multiply(root, root)
 
 
 def combine(crc_a: int, crc_b: int, shift_b: int) -> int:

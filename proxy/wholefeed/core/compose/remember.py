@@ -1,7 +1,7 @@
 """Remembered copies: entries that left the subscription document (rules R7, R8).
 
 They are kept in synthetic feed documents of the feed's own format, so that one parser and one way of
-sending serve all. The newest is open and grows at its top until it is sealed, at 256 entries or about
+sending serve all. The newest is open and grows at its top until it is sealed, at 32 entries or about
 1 MiB: what is made of it stays as small as any other segment.
 """
 
@@ -17,7 +17,7 @@ from wholefeed.core.merge.merge import counted_instant
 from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
-SEALED_ENTRIES: Final = 256
+SEALED_ENTRIES: Final = 32
 SEALED_BYTES: Final = 1 << 20
 """Of the entries' text. A larger entry has a document to itself."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple, assert_never
-from xml.sax.saxutils import escape, quoteattr
 
 from wholefeed.core.formats import ATOM_03, MEDIA_TYPE, segment_end
 from wholefeed.core.slugs import in_words
 from wholefeed.core.terms import Family
+from wholefeed.core.text.markup import escape, quoteattr
 
 _TITLE: Final = "Older entries of this feed are missing"
 _EXPLANATION: Final = (

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
-from xml.sax.saxutils import quoteattr
 
 from wholefeed.core.model import Tombstone
 from wholefeed.core.terms import Role
+from wholefeed.core.text.markup import quoteattr
 
 MAX_PASSED_ON: Final = 1000
 """Tombstones, the newest, that the head repeats when they do not stand in the subscription document."""

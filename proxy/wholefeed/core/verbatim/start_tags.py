@@ -9,7 +9,8 @@ import html
 import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
-from xml.sax.saxutils import escape
+
+from wholefeed.core.text.markup import escape
 
 _NAME: Final = re.compile(rb"<([^\s/>]+)")
 _ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")

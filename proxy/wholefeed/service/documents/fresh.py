@@ -1,43 +1,76 @@
-"""Documents that were parsed a moment ago, until they have been rendered: none is read twice for that."""
+"""What was read a moment ago, until it has been rendered: no document is read twice for that."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
+from wholefeed.core.jobs.rendering import Composed, Rendered, Style
 from wholefeed.core.model import FeedDocument
 from wholefeed.store.rows import DocumentRow
 
 MAX_BYTES: Final = 16 << 20
 """Of all together. What does not fit is read from the store again."""
 
+ANY: Final = -1
+"""Whichever entries are live: the document itself is there."""
+
+
+class Fresh(NamedTuple):
+    """A document that has been put, in the shapes that are at hand: parsed where it is small."""
+
+    digest: bytes
+    document: FeedDocument | None = None
+    composed: Composed | None = None
+    """Of a subscription document."""
+    rendered: Rendered | None = None
+    style: Style | None = None
+    """It was rendered for this."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes, about."""
+        held = 0 if self.document is None else 2 * len(self.document.text)
+        return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
+
+    def fits(self, style: Style) -> bool:
+        """Whether it can be sent as it was rendered."""
+        if self.rendered is None or self.style is None:
+            return False
+        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
+        return is_alike and self.rendered.context in (None, style.digest)
+
 
 class FreshDocuments:
     """Belongs to one refresh, which is the only one that puts documents of its feed."""
 
     def __init__(self) -> None:
-        self._documents: dict[int, tuple[bytes, FeedDocument]] = {}
+        self._documents: dict[int, Fresh] = {}
         self._held_bytes = 0
 
-    @property
-    def numbers(self) -> Set[int]:
-        """Of the documents that are here."""
-        return self._documents.keys()
-
-    def keep(self, number: int, digest: bytes, document: FeedDocument) -> None:
+    def keep(self, number: int, fresh: Fresh) -> None:
         """Take in what was put under a number; the oldest go when it becomes too much."""
         self._drop(number)
-        self._documents[number] = (digest, document)
-        self._held_bytes += len(document.text)
+        self._documents[number] = fresh
+        self._held_bytes += fresh.size_bytes
         while self._held_bytes > MAX_BYTES:
             self._drop(next(iter(self._documents)))
 
-    def get(self, row: DocumentRow) -> FeedDocument | None:
-        """Return a document as it is stored, if it is here."""
-        digest, document = self._documents.get(row.id, (b"", None))
-        return document if digest == row.digest else None
+    def get(self, row: DocumentRow) -> Fresh | None:
+        """Return what is here of a document as it is stored."""
+        fresh = self._documents.get(row.id)
+        return fresh if fresh is not None and fresh.digest == row.digest else None
+
+    def at_hand(self) -> Mapping[int, int]:
+        """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
+        numbers: dict[int, int] = {}
+        for number, fresh in self._documents.items():
+            if fresh.document is not None:
+                numbers[number] = ANY
+            elif fresh.rendered is not None:
+                numbers[number] = fresh.rendered.entries
+        return numbers
 
     def _drop(self, number: int) -> None:
         if number in self._documents:
-            _, document = self._documents.pop(number)
-            self._held_bytes -= len(document.text)
+            self._held_bytes -= self._documents.pop(number).size_bytes

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-import sys
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from wholefeed.core.compose.remember import CopyDates, MemoryDocument, OpenMemory, remember
-from wholefeed.core.formats import MEDIA_TYPE
-from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import parse
+from wholefeed.core.jobs.reading import DocumentFacts
+from wholefeed.core.jobs.remembering import StoredMemory, WrittenMemory, remember_copies
+from wholefeed.core.jobs.rendering import Stored
+from wholefeed.core.model import EntryId
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import MEMORY_URL, Family, Role
-from wholefeed.service.documents.shapes import Put, document_from, new_entries
-from wholefeed.service.documents.work import worked
+from wholefeed.service.documents.fresh import Fresh
+from wholefeed.service.documents.shapes import Put, stored_as
+from wholefeed.service.documents.work import Work
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, documents
-
-_XML_TYPE: Final = "application/xml; charset=utf-8"
+from wholefeed.workers.pool import INLINE_BYTES
 
 
 async def documents_to_remember(
     store: Store,
+    work: Work,
     rows: list[DocumentRow],
     old: DocumentRow,
-    new: FeedDocument,
+    new: DocumentFacts,
     now: float,
     *,
     is_page: bool = False,
@@ -38,6 +37,7 @@ async def documents_to_remember(
 
     Args:
         store: Where the bodies are.
+        work: Where they are worked on.
         rows: All documents of the feed.
         old: The stored document.
         new: What replaces it.
@@ -49,41 +49,44 @@ async def documents_to_remember(
     usable = [row for row in memories if row.family is old.family and row.rank is not None]
     memory_row = max((row for row in usable if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
-    present = {entry.identity for entry in new.entries} if is_attached else set()
 
     def look(db: sqlite3.Connection) -> _Left | None:
-        left = documents.identities_but(db, old.id, present)
+        present = set(new.entries.identities()) if is_attached else set()
+        gone = documents.identities_but(db, old.id, present)
         if is_page and is_attached:
-            present.update(documents.known(db, old.feed, left, but=old.id))
-        if not any(identity not in present for identity in left):
+            present.update(documents.known(db, old.feed, gone, but=old.id))
+        if not any(identity not in present for identity in gone):
             return None
-        body = bodies.read(db, old.id)
+        outgoing = stored_as(old, bodies.read(db, old.id))
         if memory_row is None:
-            return _Left(body)
-        return _Left(body, bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id))
+            return _Left(outgoing, present)
+        body, dates = bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id)
+        memory = StoredMemory(_number(memory_row), stored_as(memory_row, body), dates)
+        return _Left(outgoing, present, memory)
 
     left = await store.read(look)
     if left is None:
         return []
-
-    def work() -> list[Put]:
-        memory = None
-        if memory_row is not None:
-            document = document_from(memory_row, left.memory_body)
-            memory = OpenMemory(_number(memory_row), document, left.dates)
-        outgoing = document_from(old, left.body)
-        written = remember(outgoing, present, memory, fetched_at=old.fetched_at, next_number=next_number)
-        return [_stored(each, outgoing, now, is_attached=is_attached) for each in written]
-
-    return await worked(len(left.body) + len(left.memory_body), work)
+    size_bytes = len(left.outgoing.body) + (0 if left.memory is None else len(left.memory.document.body))
+    written = await work.run(
+        size_bytes,
+        remember_copies,
+        left.outgoing,
+        left.present,
+        left.memory,
+        fetched_at=old.fetched_at,
+        next_number=next_number,
+        keeps_parsed=size_bytes <= INLINE_BYTES,
+    )
+    return [_put(each, old, now, is_attached=is_attached) for each in written]
 
 
 class _Left(NamedTuple):
     """What is needed of the documents that entries leave and come into."""
 
-    body: bytes
-    memory_body: bytes = b""
-    dates: tuple[CopyDates, ...] = ()
+    outgoing: Stored
+    present: set[EntryId]
+    memory: StoredMemory | None = None
 
 
 def _number(row: DocumentRow) -> int:
@@ -100,23 +103,21 @@ def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
     return {row.id: -_number(row) for row in gone if row.detached_at == last}
 
 
-def _stored(memory: MemoryDocument, like: FeedDocument, now: float, *, is_attached: bool) -> Put:
-    url = f"{MEMORY_URL}{memory.number}"
-    media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
-    document = parse(memory.text, url, media_type, max_depth=sys.maxsize)
+def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool) -> Put:
+    body, url, media_type = written.document
     new = NewDocument(
         url=url,
         final_url=url,
         role=Role.MEMORY,
-        rank=-memory.number if is_attached else None,
+        rank=-written.number if is_attached else None,
         family=like.family,
-        site_id=like.head.site_id,
-        is_settled=memory.is_sealed,
-        body=memory.text,
+        site_id=like.site_id,
+        is_settled=written.is_sealed,
+        body=body,
         media_type=media_type,
-        digest=hashlib.sha256(memory.text).digest(),
+        digest=written.digest,
         fetched_at=now,
         parser_version=PARSER_VERSION,
-        entries=new_entries(document, memory.dates),
+        entries=written.facts.entries,
     )
-    return Put(new, document)
+    return Put(new, Fresh(written.digest, written.parsed))

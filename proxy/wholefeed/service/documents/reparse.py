@@ -11,13 +11,15 @@ from functools import partial
 from typing import Final
 
 from wholefeed.core.compose.remember import CopyDates
+from wholefeed.core.jobs.reading import read_again
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.reading_notes import BadLink, ExtraLink
 from wholefeed.core.terms import Role
+from wholefeed.errors import WorkError
 from wholefeed.loggers import get_logger
-from wholefeed.service.documents.shapes import document_from, new_entries
-from wholefeed.service.documents.work import coded, worked
+from wholefeed.service.documents.shapes import stored_as
+from wholefeed.service.documents.work import Work, coded
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies
@@ -29,42 +31,37 @@ _BATCH: Final = 16
 _ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
 
 
-async def reparse(store: Store, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
+async def reparse(store: Store, work: Work, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
     """Put the documents again that an older parser has read; return whether there were any.
 
     One that the present parser cannot read stays as it is.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):
-        documents = [await _read_again(store, row) for row in outdated[start : start + _BATCH]]
+        documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
         new = await coded([each for each in documents if each is not None])
         await store.write(partial(put, feed=feed_id, documents=new, now=now), feed=feed_id)
     return bool(outdated)
 
 
-async def _read_again(store: Store, row: DocumentRow) -> NewDocument | None:
+async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument | None:
     def look(db: sqlite3.Connection) -> tuple[bytes, tuple[CopyDates, ...]]:
         return bodies.read(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
 
     body, dates = await store.read(look)
     try:
-        return await worked(len(body), _document, row, body, dates)
-    except ParseError as exc:
+        facts = await work.run(len(body), read_again, stored_as(row, body), dates)
+    except (ParseError, WorkError) as exc:
         log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
         return None
-
-
-def _document(row: DocumentRow, body: bytes, known: tuple[CopyDates, ...]) -> NewDocument:
-    document = document_from(row, body)
-    dates = known if len(known) == len(document.entries) else ()
     return replace(
-        NewDocument.of(row, body, new_entries(document, dates)),
-        family=document.family,
-        site_id=document.head.site_id,
-        updated_at=document.head.updated_at,
+        NewDocument.of(row, body, facts.entries),
+        family=facts.family,
+        site_id=facts.site_id,
+        updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
-        tombstones=document.head.tombstones,
-        notes=[replace(note, url=row.url).as_dict() for note in document.notes] + _link_notes(row),
+        tombstones=facts.tombstones,
+        notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _link_notes(row),
     )
 
 

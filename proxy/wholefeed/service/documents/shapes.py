@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.merge.merge import counted_instant
+from wholefeed.core.jobs.rendering import Stored
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.schedule.freshness import is_uncacheable
 from wholefeed.core.terms import Role
 from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.trails import Span
+from wholefeed.service.documents.fresh import Fresh
 from wholefeed.service.documents.source import Obtained
-from wholefeed.store.rows import DocumentRow, NewDocument, NewEntry
+from wholefeed.store.rows import DocumentRow, NewDocument
 
 
 class Put(NamedTuple):
-    """A document that is put, as the store takes it and as it was parsed."""
+    """A document that is put, as the store takes it and as it was read."""
 
     new: NewDocument
-    document: FeedDocument
+    fresh: Fresh
 
 
 def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
@@ -35,27 +31,26 @@ def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
         obtained: The document.
         news: Whether it brought anything that was not stored; asked of pages only.
     """
-    fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     return Arrival(
         url=url,
         final_url=fetched.final_url,
         hops=fetched.hops,
-        family=document.family,
-        site_id=document.head.site_id,
-        links=navigation.links,
-        digest=obtained.digest,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=read.navigation.links,
+        digest=read.digest,
         body_bytes=len(fetched.body),
-        entries=len(document.entries),
-        keys=[(entry.identity, entry.updated_at) for entry in document.entries],
+        entries=len(facts.entries),
+        keys=facts.entries.keys,
         news=news,
-        span=_span(document, fetched.fetched_at),
+        span=read.span,
     )
 
 
-def _span(document: FeedDocument, fetched_at: float) -> Span | None:
-    dates = [counted_instant(entry.order_at, fetched_at) for entry in document.entries]
-    counted = [at for at in dates if at is not None]
-    return Span(min(counted), max(counted)) if counted else None
+def stored_as(row: DocumentRow, body: bytes) -> Stored:
+    """Return a stored document for those who work on it."""
+    return Stored(body, row.final_url, row.media_type)
 
 
 def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
@@ -64,7 +59,7 @@ def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
     Raises:
         ParseError: Only when another parser has stored it.
     """
-    return parse(body, row.final_url, row.media_type, max_depth=sys.maxsize)
+    return stored_as(row, body).parse()
 
 
 def new_document(
@@ -77,45 +72,29 @@ def new_document(
     brought_news: bool = True,
 ) -> Put:
     """Describe a fetched document to the store."""
-    fetched, document, navigation = obtained.fetched, obtained.document, obtained.navigation
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     new = NewDocument(
         url=url,
         final_url=fetched.final_url,
         role=role,
         rank=rank,
-        family=document.family,
-        site_id=document.head.site_id,
-        links=navigation.links,
-        is_marked=navigation.is_archive,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=read.navigation.links,
+        is_marked=read.navigation.is_archive,
         is_settled=is_settled,
         is_uncacheable=is_uncacheable(fetched.headers),
         brought_news=brought_news,
         body=fetched.body,
         media_type=fetched.media_type,
-        digest=obtained.digest,
+        digest=read.digest,
         etag=fetched.headers.get("etag"),
         last_modified=fetched.headers.get("last-modified"),
         fetched_at=fetched.fetched_at,
-        updated_at=document.head.updated_at,
+        updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
-        entries=new_entries(document),
-        tombstones=document.head.tombstones,
-        notes=[replace(note, url=url).as_dict() for note in (*document.notes, *navigation.notes)],
+        entries=facts.entries,
+        tombstones=facts.tombstones,
+        notes=[replace(note, url=url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
     )
-    return Put(new, document)
-
-
-def new_entries(document: FeedDocument, dates: Sequence[CopyDates] = ()) -> list[NewEntry]:
-    """Describe the entries of a document to the store.
-
-    Args:
-        document: As parsed.
-        dates: Of remembered copies, one an entry; none: the entries' own.
-    """
-    own = (CopyDates(entry.updated_at, None) for entry in document.entries)
-    return [
-        NewEntry(
-            entry.identity, at.updated_at, entry.order_at, entry.end - entry.start, at.document_updated_at
-        )
-        for entry, at in zip(document.entries, dates or own, strict=True)
-    ]
+    return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))

@@ -1,17 +1,18 @@
 """One document: fetched, parsed, and its links read.
 
-Parsing more than 256 KiB runs in a thread. While the entries still arrive, the link to the older
-document is taken from the head, so that its fetch can begin (docs/design.md#the-walk).
+A large one is read, composed and rendered in one go, in another process (docs/design.md#worker-processes).
+While the entries still arrive, the link to the older document is taken from the head, so that its fetch can
+begin (docs/design.md#the-walk).
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
 
+from wholefeed.core.jobs.reading import ReadDocument, Sender, describe, read_document
+from wholefeed.core.jobs.rendering import Style, compose_parsed
 from wholefeed.core.links.classify import Navigation, classify, older_target
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.discovery import is_html
@@ -19,12 +20,11 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.early import EarlyHead
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.reading_notes import DocumentTruncated
-from wholefeed.errors import DocumentError, PublisherError, UnreadableError
-from wholefeed.fetch.budget import LargeWork
+from wholefeed.errors import DocumentError, PublisherError, UnreadableError, WorkError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
-
-INLINE_BYTES: Final = 256 * 1024
+from wholefeed.service.documents.work import Work
+from wholefeed.workers.pool import INLINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,26 @@ class Obtained:
     """A document as it came from its publisher."""
 
     fetched: Fetched
-    document: FeedDocument
-    navigation: Navigation
-    digest: bytes
-    """SHA-256 of the body."""
+    read: ReadDocument
+    document: FeedDocument | None = None
+    """As parsed; of a large one there is no more than what was read of it."""
+    style: Style | None = None
+    """What a large one was rendered for."""
+
+    @property
+    def navigation(self) -> Navigation:
+        """What its links say."""
+        return self.read.navigation
+
+    def style_of(self) -> Callable[[], Style | None]:
+        """Return what tells what segments are rendered for where this is the subscription document.
+
+        It holds nothing of a large one.
+        """
+        document, composed = self.document, self.read.composed
+        if document is not None:
+            return cache(lambda: compose_parsed(document).style)
+        return lambda: None if composed is None else composed.style
 
 
 class PageError(UnreadableError):
@@ -54,10 +70,10 @@ class PageError(UnreadableError):
 class Source:
     """Where feed documents come from."""
 
-    def __init__(self, fetcher: Fetcher, *, xml_depth: int) -> None:
+    def __init__(self, fetcher: Fetcher, work: Work, *, xml_depth: int) -> None:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
-        self.large = LargeWork()
+        self.work = work
         """For whoever works on documents."""
 
     def blocked_seconds(self, host: str) -> float:
@@ -72,6 +88,7 @@ class Source:
         on_older: Callable[[str], None] | None = None,
         relation: str = "prev-archive",
         is_ahead: bool = False,
+        style: Style | None = None,
     ) -> Obtained | Fetched:
         """Fetch and parse one document; a `Fetched` when the publisher says that it has not changed.
 
@@ -81,6 +98,7 @@ class Source:
             on_older: Told the older document's URL as soon as the head gives it; a prediction.
             relation: The relation that leads to the older document.
             is_ahead: Whether the document is fetched before it is needed.
+            style: Of the feed that it is an older document of; None: it may be a subscription document.
 
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
@@ -88,35 +106,49 @@ class Source:
         early = _early_reader(on_older, relation) if on_older else None
         fetching = self._fetcher.fetching(url, validators=validators, on_chunk=early, is_ahead=is_ahead)
         async with fetching as fetched:
-            obtained = None if fetched.not_modified else await self._read(fetched)
+            obtained = None if fetched.not_modified else await self._read(fetched, style)
         return obtained or fetched
 
-    async def _read(self, fetched: Fetched) -> Obtained:
-        async with self.large.turn(len(fetched.body)):
-            if len(fetched.body) > INLINE_BYTES:
-                return await asyncio.to_thread(_parse, fetched, self._xml_depth)
-            return _parse(fetched, self._xml_depth)
+    async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
+        size_bytes = len(fetched.body)
+        sender = Sender(
+            url=fetched.final_url,
+            media_type=fetched.media_type,
+            links=tuple(fetched.links),
+            fetched_at=fetched.fetched_at,
+        )
+        try:
+            if size_bytes <= INLINE_BYTES:
+                document = parse(fetched.body, sender.url, sender.media_type, max_depth=self._xml_depth)
+                return _whole(Obtained(fetched, describe(document, fetched.body, sender), document))
+            async with self.work.turn(size_bytes):
+                read = await self.work.run(
+                    size_bytes,
+                    read_document,
+                    fetched.body,
+                    sender,
+                    max_depth=self._xml_depth,
+                    style=style,
+                    is_subscription=style is None,
+                )
+        except ParseError as exc:
+            if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
+                raise PageError(exc, fetched) from exc
+            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+        except WorkError as exc:
+            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+        return _whole(Obtained(fetched, read, style=style if read.composed is None else read.composed.style))
 
 
-def _parse(fetched: Fetched, xml_depth: int) -> Obtained:
-    try:
-        document = parse(fetched.body, fetched.final_url, fetched.media_type, max_depth=xml_depth)
-    except ParseError as exc:
-        if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
-            raise PageError(exc, fetched) from exc
-        raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
-    if _broke_off_on_the_way(document, fetched):
+def _whole(obtained: Obtained) -> Obtained:
+    """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112, 6.3)."""
+    fetched, notes = obtained.fetched, obtained.read.facts.notes
+    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
+    if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
         raise PublisherError(
             "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
         )
-    navigation = classify(document, fetched.links)
-    return Obtained(fetched, document, navigation, hashlib.sha256(fetched.body).digest())
-
-
-def _broke_off_on_the_way(document: FeedDocument, fetched: Fetched) -> bool:
-    """Whether a body that only its end delimits lacks it (docs/faults.md row 32; RFC 9112, 6.3)."""
-    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in document.notes)
-    return is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}
+    return obtained
 
 
 def _early_reader(on_older: Callable[[str], None], relation: str) -> Callable[[str, bytes], None]:

@@ -69,7 +69,7 @@ async def settle_subscription(source: Source, url: str, obtained: Obtained) -> S
 
 def _seen(obtained: Obtained) -> Seen:
     fetched = obtained.fetched
-    return Seen(fetched.url, fetched.final_url, obtained.document.family, obtained.navigation)
+    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
 
 
 async def _fetched(source: Source, url: str) -> Obtained:

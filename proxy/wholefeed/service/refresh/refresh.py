@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, assert_never
 
+from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.reading_notes import ReadingNote
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.decision import Decision
@@ -67,8 +69,13 @@ class Refresh:
         self._feed = feed
         self._request = request
         self._found = found
-        self._fetches = WalkFetches(context.source, is_ahead=self._is_ahead, predicted=self._predicted)
-        self._storage = FeedStorage(context.store, feed.id, now=context.now, take=self._fetches.take)
+        self._fetches = WalkFetches(
+            context.source, is_ahead=self._is_ahead, predicted=self._predicted, style=self._known_style
+        )
+        self._storage = FeedStorage(
+            context.store, context.source.work, feed.id, now=context.now, take=self._fetches.take
+        )
+        self._style: Callable[[], Style | None] = _unknown
         self._decision: Decision | None = None
         self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
@@ -179,6 +186,7 @@ class Refresh:
         if isinstance(came, Fetched):
             return SubscriptionUnchanged(reply=reply_of(came))
         self._storage.found = came
+        self._style = came.obtained.style_of()
         fresh = fresh_document(came.document_url, came.obtained)
         return SubscriptionCame(
             url=came.url, reply=reply_of(came.obtained.fetched), fresh=fresh, notes=came.notes
@@ -194,6 +202,10 @@ class Refresh:
         if intent.searches:
             return await settle_subscription(self._context.source, intent.url, obtained)
         return Subscription(intent.url, obtained)
+
+    def _known_style(self) -> Style | None:
+        """Return what the feed's segments are rendered for, where a subscription document has come."""
+        return self._style()
 
     def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
         assert self._decision is not None, "nothing is fetched before"
@@ -261,7 +273,6 @@ class Refresh:
                 ending=intent.ending,
                 missing=intent.missing,
                 notes=said,
-                large=self._context.source.large,
             )
         if feed is not None:
             log.info(
@@ -272,6 +283,10 @@ class Refresh:
                 entries=feed.entries,
                 notes=sorted({note.code for note in intent.notes}),
             )
+
+
+def _unknown() -> None:
+    return None
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

@@ -18,7 +18,7 @@ from wholefeed.service.documents.reparse import reparse
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
-from wholefeed.service.documents.work import coded
+from wholefeed.service.documents.work import Work, coded
 from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, segments
@@ -33,15 +33,23 @@ class FeedStorage:
 
     Args:
         store: The store.
+        work: Where documents are worked on.
         feed_id: The feed.
         now: Epoch seconds.
         take: Hands over the document that has come under a URL.
     """
 
     def __init__(
-        self, store: Store, feed_id: int, *, now: Callable[[], float], take: Callable[[str], Obtained]
+        self,
+        store: Store,
+        work: Work,
+        feed_id: int,
+        *,
+        now: Callable[[], float],
+        take: Callable[[str], Obtained],
     ) -> None:
         self._store = store
+        self.work = work
         self.feed_id = feed_id
         self._now = now
         self._take = take
@@ -108,7 +116,7 @@ class FeedStorage:
         match intent:
             case intents.ReadBodiesAgain():
                 rows = await self._documents()
-                has_changed = await reparse(self._store, self.feed_id, rows, now=self._now())
+                has_changed = await reparse(self._store, self.work, self.feed_id, rows, now=self._now())
                 self._rows = None if has_changed else rows
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
@@ -173,10 +181,10 @@ class FeedStorage:
         assert found is not None, "it has come"
         self.found = None
         rows = await self._documents()
-        document, old = found.obtained.document, _row_of(intent.remembers, rows)
+        facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         if old is not None:
-            new += await documents_to_remember(self._store, rows, old, document, now)
+            new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
         await self._put_all(new, now, ranks, intent.detached, changes)
@@ -197,7 +205,8 @@ class FeedStorage:
             rows = await self._documents()
             old = _row_of(intent.remembers, rows)
             assert old is not None, "nothing else changes the documents of a feed meanwhile"
-            new += await documents_to_remember(self._store, rows, old, obtained.document, now, is_page=True)
+            facts = obtained.read.facts
+            new += await documents_to_remember(self._store, self.work, rows, old, facts, now, is_page=True)
         identifier, *_ = await self._put_all(new, now)
         return identifier
 
@@ -223,7 +232,7 @@ class FeedStorage:
             )
         )
         for number, put in zip(numbers, puts, strict=True):
-            self.fresh.keep(number, put.new.digest, put.document)
+            self.fresh.keep(number, put.fresh)
         return numbers
 
     def _note_reply(self, intent: intents.NoteReply) -> None:

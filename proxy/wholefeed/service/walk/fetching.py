@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
+from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, TimeOver
 from wholefeed.errors import DocumentError, QueueFullError
@@ -30,6 +31,7 @@ class WalkFetches:
         is_ahead: Whether the path of the walk has to come to a document yet; asked before each try.
         predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
             what can be begun because of it.
+        style: Gives what the feed's segments are rendered for, where that is known.
     """
 
     def __init__(
@@ -38,10 +40,12 @@ class WalkFetches:
         *,
         is_ahead: Callable[[str], bool],
         predicted: Callable[[str, str], Iterable[intents.Fetch]],
+        style: Callable[[], Style | None],
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
         self._predicted = predicted
+        self._style = style
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._deadline = 0.0
@@ -90,6 +94,7 @@ class WalkFetches:
                     on_older=lambda older: self._predict(intent.url, older),
                     relation=intent.relation,
                     is_ahead=self._is_ahead(intent.url),
+                    style=self._style(),
                 )
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)

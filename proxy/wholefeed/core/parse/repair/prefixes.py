@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import Final
-from xml.sax.saxutils import quoteattr
 
 from wholefeed.core.terms import WELL_KNOWN_PREFIXES
+from wholefeed.core.text.markup import quoteattr
 
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
 """Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final, NoReturn
-from xml.parsers.expat import ExpatError, XMLParserType
+from xml.parsers.expat import ExpatError, ParserCreate, XMLParserType
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
@@ -30,6 +30,7 @@ from wholefeed.core.parse.limits import (
     UNLIMITED,
 )
 
+_HANDLERS: Final = tuple(name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand")))
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
 
@@ -118,9 +119,8 @@ class Guard:
     def close(self) -> None:
         """Let go of the handlers: they form cycles that would keep the text alive."""
         parser = self.parser
-        for name in dir(parser):
-            if name.endswith(("Handler", "HandlerExpand")):
-                setattr(parser, name, None)
+        for name in _HANDLERS:
+            setattr(parser, name, None)
         self.text = b""
 
     def declarations(self) -> Mapping[str, str]:

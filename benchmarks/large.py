@@ -1,0 +1,112 @@
+"""What else is answered while a large document is worked on: `python -m benchmarks.large`.
+
+A reader asks for a feed of one document of 26 MB, then for one of 200,000 small entries (21 MB), gzipped as
+they come. Until each answer has come as a whole, another one asks for /healthz every 5 ms: what stops the
+server's loop, or keeps its interpreter busy, is seen there. `peak` is the most memory that was resident in
+the server and its children at once. Both readers are in this process, and their own work is little; other
+load on the machine shows all the same, so that the best of several runs counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Final
+
+from benchmarks.support.client import get, open_client
+from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure, show
+from benchmarks.support.publisher import Publisher, running_publisher
+from benchmarks.support.report import begin, expect
+from benchmarks.support.server import Server, running_server
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
+from benchmarks.support.usage import watching
+
+BYTES: Final = Chain(archives=0, entries=8800, entry_bytes=3000)
+ENTRIES: Final = Chain(archives=0, entries=200_000, entry_bytes=0)
+_PAUSE_SECONDS: Final = 0.005
+_MARK: Final = b"<entry"
+
+
+def measure(tree: Tree = HERE, *, runs: int = 2, scale: float = 1.0) -> list[Figure]:
+    """Measure both documents, each run with a fresh server."""
+    figures = []
+    for name, chain in (("26 MB", BYTES), ("200,000 entries", ENTRIES)):
+        scaled = Chain(archives=0, entries=max(1, int(chain.entries * scale)), entry_bytes=chain.entry_bytes)
+        with running_publisher(scaled, is_gzipped=True) as publisher:
+            with urllib.request.urlopen(publisher.url(), timeout=60) as made:  # not while it is measured
+                made.read()
+            runs_of = [_one_run(tree, publisher, scaled) for _ in range(runs)]
+        for place, (label, unit) in enumerate(
+            (("healthz.p99", "ms"), ("healthz.max", "ms"), ("wall", "s"), ("cpu", "s"), ("peak", "MB"))
+        ):
+            figures.append(Figure(f"large.{label}, {name}", unit, [run[place] for run in runs_of]))
+    return figures
+
+
+def _one_run(tree: Tree, publisher: Publisher, chain: Chain) -> tuple[float, float, float, float, float]:
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-large-") as folder,
+        running_server(Path(folder), tree=tree, limits_respond_within_seconds=60) as server,
+        watching(server.pid) as peak,
+    ):
+        is_over, durations = threading.Event(), list[float]()
+        before, began = server.cpu_seconds(), time.perf_counter()
+        asking = threading.Thread(target=_ask_health, args=(server, is_over, durations))
+        asking.start()
+        try:
+            body = _whole(server, publisher.url())
+        finally:
+            is_over.set()
+            asking.join()
+        wall, cpu = time.perf_counter() - began, server.cpu_seconds() - before
+        expect("entries", body.count(_MARK), chain.total_entries)
+    durations.sort()
+    return (
+        1000 * durations[int(0.99 * (len(durations) - 1))],
+        1000 * durations[-1],
+        wall,
+        cpu,
+        peak.bytes / 1e6,
+    )
+
+
+def _ask_health(server: Server, is_over: threading.Event, durations: list[float]) -> None:
+    request = get("/healthz", server.port)
+    with open_client(server.port) as client:
+        while not is_over.is_set():
+            began = time.perf_counter()
+            expect("status", client.ask(request).status, 200)
+            durations.append(time.perf_counter() - began)
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _whole(server: Server, url: str) -> bytes:
+    """Ask until the feed is whole; return it."""
+    with open_client(server.port) as client:
+        while True:
+            request = get(server.feed_target(url), server.port, Accept_Encoding="identity")
+            reply = client.ask(request)
+            expect(f"status: {reply.body[:300]!r}", reply.status, 200)
+            if not reply.fields["feed-reconstruction"].startswith("loading"):
+                return reply.body
+            time.sleep(0.05)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure /healthz while a large document is worked on.")
+    parser.add_argument("--runs", type=int, default=3, help="the least and the median are shown (default 3)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the documents' size (default 1)")
+    add_tree(parser)
+    options = parser.parse_args()
+    begin()
+    show(measure(chosen_tree(options), runs=options.runs, scale=options.scale))
+
+
+if __name__ == "__main__":
+    main()

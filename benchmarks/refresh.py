@@ -1,0 +1,149 @@
+"""What a small feed costs from its publisher to its reader: `python -m benchmarks.refresh`.
+
+Feeds of one document (12 KB, 10 entries) are asked for one after the other: for the first time (fetched,
+stored, served), again when they are stale and the publisher says 304, and again when it has one new entry.
+The CPU time that the server and its children took, what they do after the answer included, is divided by
+the number of feeds. Beside it stands what a `requests.Session` that is kept open and feedparser take for
+the same documents in this process: a GET and a parse, nothing kept.
+
+Every answer's entries are counted, and the publisher says that it was asked once for each feed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import feedparser
+import requests
+
+from benchmarks.support.client import Client, get, open_client
+from benchmarks.support.feeds import Chain
+from benchmarks.support.figures import Figure, show
+from benchmarks.support.publisher import Publisher, running_publisher
+from benchmarks.support.report import begin, expect
+from benchmarks.support.server import Server, running_server
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
+
+CHAIN: Final = Chain(archives=0, entries=10, entry_bytes=1200)
+_STALE_SECONDS: Final = 1.3
+"""After which every feed of them is stale."""
+_REST_SECONDS: Final = 0.4
+"""For what the server does after its answer."""
+_WARM_UP: Final = 10
+_ENTRY: Final = b"<entry"
+_SHORT_LIVED: Final[dict[str, Any]] = {"freshness_minimum_seconds": 1, "freshness_default_seconds": 1}
+_CASES: Final = ("cold", "304", "changed")
+Amount = Callable[[], float]
+"""What is read before and after: a time, a count."""
+
+
+def measure(tree: Tree = HERE, *, feeds: int = 40, runs: int = 4) -> list[Figure]:
+    """Measure the three kinds, and a plain script beside them, in turn."""
+    proxied: dict[str, list[float]] = {case: [] for case in _CASES}
+    plain: list[float] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
+        running_publisher(CHAIN, is_conditional=True) as publisher,
+        running_server(Path(folder), tree=tree, **_SHORT_LIVED) as server,
+        open_client(server.port) as client,
+        requests.Session() as session,
+    ):
+        session.trust_env = False
+        _ask_all(client, server, _urls(publisher, 0, _WARM_UP))
+        _script(session, _urls(publisher, 0, _WARM_UP))
+        for run in range(runs):
+            urls = _urls(publisher, run + 1, feeds)
+            _one_run(client, server, publisher, urls, proxied, server.cpu_seconds)
+            before = time.process_time()
+            _script(session, urls)
+            plain.append((time.process_time() - before) / len(urls))
+    return [
+        Figure(
+            f"refresh.{case}.cpu",
+            "ms",
+            [1000 * each for each in proxied[case]],
+            {"requests + feedparser": [1000 * each for each in plain]} if case != "304" else {},
+        )
+        for case in _CASES
+    ]
+
+
+def hops(tree: Tree = HERE, *, feeds: int = 5) -> list[Figure]:
+    """Count how often each kind calls SQLite's threads."""
+    counted: dict[str, list[float]] = {case: [] for case in _CASES}
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
+        running_publisher(CHAIN, is_conditional=True) as publisher,
+        running_server(Path(folder), tree=tree, counts_hops=True, **_SHORT_LIVED) as server,
+        open_client(server.port) as client,
+    ):
+        _ask_all(client, server, _urls(publisher, 0, _WARM_UP))
+        _one_run(client, server, publisher, _urls(publisher, 1, feeds), counted, server.hops)
+    return [Figure(f"hops.{case}", "hops", counted[case]) for case in _CASES]
+
+
+def _one_run(
+    client: Client,
+    server: Server,
+    publisher: Publisher,
+    urls: Sequence[str],
+    into: dict[str, list[float]],
+    amount: Amount,
+) -> None:
+    """Take feeds that nothing is known of through the three kinds, and add a feed's share of the amount."""
+    for case in _CASES:
+        if case != "cold":
+            time.sleep(_STALE_SECONDS)
+        if case == "changed":
+            publisher.grow()
+        publisher.counts()
+        before = amount()
+        _ask_all(client, server, urls, added=case == "changed")
+        time.sleep(_REST_SECONDS)
+        into[case].append((amount() - before) / len(urls))
+        expect(f"requests of the publisher, {case}", publisher.counts().requests, len(urls))
+
+
+def _urls(publisher: Publisher, run: int, count: int) -> list[str]:
+    """Return feeds of one run alone; none of them says by itself how long it is fresh."""
+    return [publisher.url(f"/f{run}{number:03}1/feed") for number in range(count)]
+
+
+def _ask_all(client: Client, server: Server, urls: Sequence[str], *, added: int = 0) -> None:
+    for url in urls:
+        reply = client.ask(get(server.feed_target(url), server.port, Accept_Encoding="gzip"))
+        expect("status", reply.status, 200)
+        entries = gzip.decompress(reply.body).count(_ENTRY)
+        expect("entries", entries, CHAIN.total_entries + added)
+
+
+def _script(session: requests.Session, urls: Sequence[str]) -> None:
+    for url in urls:
+        parsed = feedparser.parse(session.get(url, timeout=30).content)
+        expect("entries of feedparser", len(parsed.entries), CHAIN.entries)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure the CPU time of a refresh.")
+    parser.add_argument("--feeds", type=int, default=40, help="of each run (default 40)")
+    parser.add_argument("--runs", type=int, default=5, help="the least and the median are shown (default 5)")
+    parser.add_argument("--hops", action="store_true", help="count calls of SQLite's threads as well")
+    add_tree(parser)
+    options = parser.parse_args()
+    begin()
+    print(
+        f"{len(CHAIN.subscription('http://127.0.0.1')) / 1000:.1f} KB, {CHAIN.total_entries} entries a feed"
+    )
+    figures = measure(chosen_tree(options), feeds=options.feeds, runs=options.runs)
+    show([*figures, *(hops(chosen_tree(options)) if options.hops else [])])
+
+
+if __name__ == "__main__":
+    main()

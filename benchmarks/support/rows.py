@@ -1,0 +1,124 @@
+"""The table of docs/performance.md: its rows, and how kept results fill them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from benchmarks.support.figures import amount, shown, times
+
+COLUMNS: Final = {"0.1": "0.1", "before": "before this work", "now": "now"}
+"""Labels of results and the headings of their columns."""
+_BEGIN: Final = "<!-- made by `python -m benchmarks.table --render` -->"
+_END: Final = "<!-- end of what was made -->"
+
+
+class Row(NamedTuple):
+    """A row: what it says, which figures fill it, and how they are judged."""
+
+    what: str
+    figure: str
+    """Its name, or how the names of several sizes begin: then the one that was measured last."""
+    target: str
+
+
+_AIOHTTP: Final = "aiohttp"
+
+ROWS: Final = (
+    Row("304 for a fresh feed, CPU", "answer.304.cpu", "at most 4 times bare aiohttp"),
+    Row("200, gzip, 20 KB, CPU", "answer.200.cpu", "at most 5 times bare aiohttp with the same bytes"),
+    Row("`/healthz`, CPU", "answer.healthz.cpu", "at most 2.5 times bare aiohttp"),
+    Row("304, wall, one connection, p50", "answer.304.p50", ""),
+    Row("200, wall, one connection, p50", "answer.200.p50", ""),
+    Row("first walk, 8 MB in 101 documents, CPU", "first.cpu", "at most 1/8 of it"),
+    Row("a cold feed of one document (12 KB, 10 entries), CPU", "refresh.cold.cpu", "at most 1 of it"),
+    Row("a refresh that the publisher answers with 304, CPU", "refresh.304.cpu", "at most 1/4 of 0.1"),
+    Row("a refresh that brings one new entry, CPU", "refresh.changed.cpu", "at most 1 of it"),
+    Row("calls of SQLite's threads: fresh 304", "hops.304 answer", "0"),
+    Row("calls of SQLite's threads: fresh 200", "hops.200 answer", "0"),
+    Row("calls of SQLite's threads: cold feed", "hops.cold", ""),
+    Row("calls of SQLite's threads: refresh, 304", "hops.304 refresh", ""),
+    Row("calls of SQLite's threads: refresh, one new entry", "hops.changed", ""),
+    Row("calls of SQLite's threads: first GET, 3 archives", "hops.first, 3", ""),
+    Row("composing 100 entries a document from nothing, wall a document", "compose", "at most 1/3 of 0.1"),
+    Row("100 archives at 50 ms, wall", "walk.50ms", "at most 1.15 times curl told all URLs"),
+    Row("soak: 1,000 readers, 200 feeds", "soak.answers", "at least 5 times 0.1"),
+    Row("soak: CPU of the server an answer", "soak.cpu", ""),
+    Row("soak: memory, the most", "soak.memory", "as 0.1"),
+    Row("`/healthz` during a document of 26 MB, p99", "large.healthz.p99, 26", "50 ms"),
+    Row("the same, the slowest", "large.healthz.max, 26", "250 ms"),
+    Row("`/healthz` during 200,000 small entries, p99", "large.healthz.p99, 200,000", "50 ms"),
+    Row("the same, the slowest", "large.healthz.max, 200,000", "250 ms"),
+    Row("first walk through documents of 1 MB, peak", "memory.walk.peak", "150 MB"),
+    Row("large feed to 4 readers, peak", "memory.serve.peak", "100 MB"),
+    Row("large feed to 4 readers, first byte", "memory.serve.first byte", "50 ms"),
+    Row("many feeds, a tenth due, 100 requests/s: fresh answers, p50", "many.fresh.p50", ""),
+    Row("the same, p99", "many.fresh.p99", "20 ms"),
+    Row("the same, CPU an answer", "many.cpu", ""),
+    Row("the same, memory", "many.memory", "stated"),
+    Row("the same, database", "many.database", "stated"),
+    Row("the same, start-up to `/readyz`", "many.start", "1 s"),
+)
+
+Result = Mapping[str, Any]
+
+
+def kept(folder: Path) -> dict[str, Result]:
+    """Return the newest kept result of each label."""
+    results = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+    return {each["label"]: each for each in sorted(results, key=lambda result: str(result["at"]))}
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """Return the table in Markdown, with a line for each column that says where its figures are from."""
+    heads = ["what", "beside it", *COLUMNS.values(), "target"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for row in ROWS:
+        found = {label: _figure(results.get(label), row.figure) for label in COLUMNS}
+        beside = " and ".join(_besides([each for each in found.values() if each]))
+        cells = [row.what, beside, *(_cell(found[label], row.figure) for label in COLUMNS), row.target]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *_sources(results)])
+
+
+def render(page: Path, results: Mapping[str, Result]) -> None:
+    """Put the table into the page, between its two marks."""
+    before, mark, rest = page.read_text("utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    assert mark, f"{page} must have the mark {_BEGIN}"
+    assert end, f"{page} must have the mark {_END}"
+    page.write_text(f"{before}{_BEGIN}\n{table(results)}\n{_END}{after}", "utf-8")
+
+
+def _figure(result: Result | None, name: str) -> Result | None:
+    figures = result["figures"] if result else []
+    return next((each for each in reversed(figures) if str(each["name"]).startswith(name)), None)
+
+
+def _besides(figures: Sequence[Result]) -> Iterator[str]:
+    """Yield who stands beside a figure; the bare handler is named in full."""
+    names = dict.fromkeys(who for figure in figures for who in figure["beside"])
+    yield from ({_AIOHTTP: "bare aiohttp"}.get(name, name) for name in names)
+
+
+def _cell(figure: Result | None, name: str) -> str:
+    """Return the least value, the median, the ratios to what is beside it, and a size that may vary."""
+    if figure is None:
+        return ""
+    ratios = [f"{amount(times(figure['values'], other))} times" for other in figure["beside"].values()]
+    _, is_sized, size = str(figure["name"]).partition(", ")
+    sizes = [size] if is_sized and "," not in name else []
+    return "; ".join([f"{shown(figure['values'])} {figure['unit']}", *ratios, *sizes])
+
+
+def _sources(results: Mapping[str, Result]) -> Iterator[str]:
+    for label, heading in COLUMNS.items():
+        if label in results:
+            result = results[label]
+            machine = result["machine"]
+            yield (
+                f"* {heading}: commit {result['commit']}, {result['date']}, Python {machine['python']},"
+                f" {machine['cores']} cores, {machine['cpu']}"
+            )

@@ -1,0 +1,82 @@
+"""The checkout whose server is measured: this one, or another, by the same clients in one session.
+
+    python -m benchmarks.answers --tree ../wholefeed-0.1
+
+A checkout is set up by its own `make setup`; the interpreter of its .venv runs its server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A checkout of wholefeed.
+
+    Args:
+        root: Its folder.
+        python: The interpreter that runs it.
+    """
+
+    root: Path
+    python: Path
+
+    @property
+    def module(self) -> str:
+        """The module whose `serve` starts the server; 0.1 had no package of its own name."""
+        return "wholefeed" if (self.root / "proxy" / "wholefeed").is_dir() else "proxy"
+
+    @property
+    def import_path(self) -> str:
+        """The PYTHONPATH under which that module is found, before what may be installed."""
+        return str(self.root / "proxy" if self.module == "wholefeed" else self.root)
+
+    def commit(self) -> str:
+        """Return the abbreviated commit, with a `+` if the checkout differs from it; empty without git."""
+        try:
+            commit = self._git("rev-parse", "--short=7", "HEAD")
+            return commit + ("+" if self._git("status", "--porcelain", "--", "proxy", "migrations") else "")
+        except (OSError, subprocess.CalledProcessError):
+            return ""
+
+    def _git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+
+HERE: Final = Tree(ROOT, Path(sys.executable))
+
+
+def tree_at(folder: str, python: str = "") -> Tree:
+    """Return the checkout in a folder; without an interpreter it is that of its .venv, if it has one.
+
+    Raises:
+        argparse.ArgumentTypeError: There is none.
+    """
+    root = Path(folder).resolve()
+    if not (root / "pyproject.toml").is_file():
+        raise argparse.ArgumentTypeError(f"expected a checkout of wholefeed, got {folder}")
+    own = root / ".venv" / "bin" / "python"
+    if python:
+        return Tree(root, Path(os.path.abspath(python)))  # noqa: PTH100 - a .venv's link must stay one
+    return Tree(root, own if own.exists() else Path(sys.executable))
+
+
+def add_tree(parser: argparse.ArgumentParser) -> None:
+    """Take the checkout from the command line."""
+    parser.add_argument("--tree", default="", metavar="FOLDER", help="the checkout to measure (this one)")
+    parser.add_argument("--python", default="", metavar="PATH", help="what runs it (that of its .venv)")
+
+
+def chosen_tree(options: argparse.Namespace) -> Tree:
+    """Return the checkout that the command line names."""
+    return tree_at(options.tree, options.python) if options.tree else HERE

@@ -1,0 +1,82 @@
+"""A document that is being replaced -> the memory documents to write for it (rules R7, R8)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from wholefeed.core.compose.remember import CopyDates, OpenMemory, remember
+from wholefeed.core.formats import MEDIA_TYPE
+from wholefeed.core.jobs.reading import DocumentFacts
+from wholefeed.core.jobs.rendering import Stored
+from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.terms import MEMORY_URL, Family
+
+_XML_TYPE: Final = "application/xml; charset=utf-8"
+
+
+class StoredMemory(NamedTuple):
+    """The newest memory document, as it is stored."""
+
+    number: int
+    document: Stored
+    dates: Sequence[CopyDates]
+    """Per entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMemory:
+    """A memory document to store."""
+
+    number: int
+    document: Stored
+    facts: DocumentFacts
+    digest: bytes
+    """SHA-256 of the body."""
+    is_sealed: bool
+    parsed: FeedDocument | None = None
+    """Where that was asked for."""
+
+
+def remember_copies(
+    old: Stored,
+    present: Collection[EntryId],
+    memory: StoredMemory | None,
+    *,
+    fetched_at: float,
+    next_number: int,
+    keeps_parsed: bool = False,
+) -> list[WrittenMemory]:
+    """Return the memory documents to write so that no entry of `old` is lost.
+
+    Args:
+        old: What is replaced.
+        present: The identities that need not be remembered.
+        memory: The newest memory document that is not sealed, if there is one.
+        fetched_at: When `old` was fetched, epoch seconds.
+        next_number: What the first new memory document is numbered.
+        keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
+
+    Raises:
+        ParseError: Only when another parser has stored one of them.
+    """
+    held = None if memory is None else OpenMemory(memory.number, memory.document.parse(), memory.dates)
+    document = old.parse()
+    media_type = MEDIA_TYPE[Family.JSON] if document.family is Family.JSON else _XML_TYPE
+    written = []
+    for each in remember(document, present, held, fetched_at=fetched_at, next_number=next_number):
+        stored = Stored(each.text, f"{MEMORY_URL}{each.number}", media_type)
+        parsed = stored.parse()
+        written.append(
+            WrittenMemory(
+                number=each.number,
+                document=stored,
+                facts=DocumentFacts.of(parsed, each.dates),
+                digest=hashlib.sha256(each.text).digest(),
+                is_sealed=each.is_sealed,
+                parsed=parsed if keeps_parsed else None,
+            )
+        )
+    return written

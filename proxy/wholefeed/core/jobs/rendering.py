@@ -1,0 +1,183 @@
+"""Bodies -> what is sent of them: a segment's sealed text, the head (docs/design.md#segments).
+
+composed = compose(Stored(body, url, media_type), tombstones)
+rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
+from wholefeed.core.compose.deflate import Sealed, inflate, seal
+from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
+from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import UNLIMITED
+from wholefeed.core.terms import Family
+from wholefeed.core.verbatim.fragments import prefixes_in
+from wholefeed.core.verbatim.fragments_of import fragments_of
+
+
+class Stored(NamedTuple):
+    """A document that is stored. It was within the limits when it was fetched, whatever they are now."""
+
+    body: bytes
+    url: str
+    """After redirects."""
+    media_type: str
+
+    def parse(self) -> FeedDocument:
+        """Return the document.
+
+        Raises:
+            ParseError: Only when another parser has stored it.
+        """
+        return parse(self.body, self.url, self.media_type, max_depth=UNLIMITED)
+
+
+class Style(NamedTuple):
+    """What segments are rendered for: the subscription document's format, and what its entries inherit."""
+
+    family: Family
+    version: str
+    context: HeadContext
+
+    @property
+    def namespace(self) -> str:
+        """The default namespace around the entries."""
+        return default_namespace(self.family, self.version)
+
+    @property
+    def digest(self) -> bytes:
+        """Of what entries inherit."""
+        parts = [*self.context.authors, b"", *self.context.rights, b"", self.context.language]
+        return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+
+
+class Composed(NamedTuple):
+    """What a subscription document gives to the answer, beside its entries."""
+
+    head: ComposedHead
+    style: Style
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Live entries in output order, sealed."""
+
+    sealed: Sealed
+    prefixes: int
+    """Mask of the well-known prefixes that it uses."""
+    newest_at: float | None
+    oldest_at: float | None
+    entries: int
+    context: bytes | None
+    """`Style.digest` where it leans on the head; None where it is the same under each head."""
+
+
+class Part(NamedTuple):
+    """One document's share of a segment."""
+
+    document: Stored | FeedDocument | Rendered
+    """As it is stored, as it was parsed, or all of it as it was rendered in the same style."""
+    live: Sequence[int] | None
+    """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
+
+
+@dataclass(slots=True)
+class _Text:
+    """A segment while it grows."""
+
+    fragments: list[bytes] = field(default_factory=list)
+    dates: list[float] = field(default_factory=list)
+    prefixes: int = 0
+    """Mask of the well-known prefixes that may occur."""
+    entries: int = 0
+    needs_context: bool = False
+
+    def add_rendered(self, rendered: Rendered, family: Family) -> None:
+        """Append what was rendered before."""
+        sealed = rendered.sealed
+        text = inflate(sealed.block, sealed.length, sealed.crc32)
+        if text:
+            self.fragments.append(text.removesuffix(segment_end(family)))
+        self.dates += [at for at in (rendered.newest_at, rendered.oldest_at) if at is not None]
+        self.prefixes |= rendered.prefixes
+        self.entries += rendered.entries
+        self.needs_context = self.needs_context or rendered.context is not None
+
+    def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
+        """Append the live entries of a document in output order (R20)."""
+        fragments = fragments_of(document, style.namespace)
+        count = len(document.entries)
+        ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
+        order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
+        self.fragments += [
+            fragments.entry(ordinals[place], style.context) for place in newest_first(order_at)
+        ]
+        self.entries += len(ordinals)
+        self.dates += [at for at in order_at if at is not None]
+        self.prefixes |= fragments.prefixes
+        self.needs_context = self.needs_context or fragments.needs_context
+
+    def sealed(self, style: Style) -> Rendered:
+        """Return the segment."""
+        text = SEPARATOR[style.family].join(self.fragments)
+        text += segment_end(style.family) if text else b""
+        return Rendered(
+            sealed=seal(text),
+            prefixes=prefixes_in(text, self.prefixes),
+            newest_at=max(self.dates, default=None),
+            oldest_at=min(self.dates, default=None),
+            entries=self.entries,
+            context=style.digest if self.needs_context else None,
+        )
+
+
+def render(parts: Sequence[Part], style: Style) -> Rendered:
+    """Return the live entries of documents, one document after the other, as one segment.
+
+    Raises:
+        ParseError: Only when another parser has stored one of them.
+    """
+    text = _Text()
+    for document, live in parts:
+        match document:
+            case Rendered():
+                text.add_rendered(document, style.family)
+            case FeedDocument():
+                text.add(document, live, style)
+            case Stored():
+                text.add(document.parse(), live, style)
+    return text.sealed(style)
+
+
+def render_parsed(document: FeedDocument, style: Style) -> Rendered:
+    """Return the segment of one document all of whose entries are live."""
+    text = _Text()
+    text.add(document, None, style)
+    return text.sealed(style)
+
+
+def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Return the head, and what the segments behind it are rendered for.
+
+    Args:
+        subscription: The subscription document.
+        tombstones: Of the feed's other documents, to be passed on (R19).
+
+    Raises:
+        ParseError: Only when another parser has stored it.
+    """
+    return compose_parsed(subscription.parse(), tombstones)
+
+
+def compose_parsed(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Do what `compose` does with a document that has been parsed."""
+    style = Style(document.family, document.version, HeadContext())
+    context = fragments_of(document, style.namespace).context()
+    return Composed(compose_head(document, tombstones), style._replace(context=context))

@@ -1,0 +1,28 @@
+"""Text as XML writes it. As `xml.sax.saxutils` does it, which loads an HTTP client and TLS for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+
+
+def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:
+    """Return the text as character data; `further` says what else is written otherwise."""
+    escaped = text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
+    for character, reference in further.items():
+        escaped = escaped.replace(character, reference)
+    return escaped
+
+
+def quoteattr(text: str) -> str:
+    """Return the text as an attribute value, in quotes."""
+    escaped = escape(text, _BLANKS)
+    if '"' not in escaped:
+        return f'"{escaped}"'
+    if "'" not in escaped:
+        return f"'{escaped}'"
+    return '"' + escaped.replace('"', "&quot;") + '"'

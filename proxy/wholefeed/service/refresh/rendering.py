@@ -1,0 +1,159 @@
+"""What is sent of documents: rendered from what is at hand of them, else from their stored bodies.
+
+composed = await rendering.composed(subscription, tombstones, held)
+segment = await rendering.segment(rows, composed.style, held)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from wholefeed.core.jobs.rendering import (
+    Composed,
+    Part,
+    Rendered,
+    Stored,
+    Style,
+    compose,
+    compose_parsed,
+    render,
+)
+from wholefeed.core.model import FeedDocument, Tombstone
+from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.service.documents.fresh import ANY
+from wholefeed.service.documents.shapes import stored_as
+from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.store.rows import DocumentRow, NewSegment
+from wholefeed.store.tables import bodies, documents
+from wholefeed.workers.pool import INLINE_BYTES
+
+
+class Held(NamedTuple):
+    """What was read to render a document."""
+
+    live: tuple[int, ...]
+    body: bytes | None
+    """None: it is at hand."""
+
+
+def read(db: sqlite3.Connection, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
+    """Read what is needed of documents.
+
+    Args:
+        db: The connection.
+        wanted: Their numbers.
+        at_hand: As `FreshDocuments.at_hand`.
+    """
+    live = documents.live_ordinals(db, wanted)
+    return {
+        document: Held(
+            live[document],
+            None if at_hand.get(document) in (ANY, len(live[document])) else bodies.read(db, document),
+        )
+        for document in wanted
+    }
+
+
+class Rendering:
+    """Renders the documents of one feed.
+
+    Args:
+        storage: What is stored of the feed, and what is at hand of it.
+    """
+
+    def __init__(self, storage: FeedStorage) -> None:
+        self._storage = storage
+        self._work = storage.work
+
+    async def composed(
+        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: Held
+    ) -> Composed:
+        """Return the head, and what segments are rendered for."""
+        fresh = self._storage.fresh.get(subscription)
+        if fresh is not None and fresh.document is not None:
+            return compose_parsed(fresh.document, tombstones)
+        if fresh is not None and fresh.composed is not None and not tombstones:
+            return fresh.composed
+        size_bytes = subscription.body_bytes
+        async with self._work.turn(size_bytes):
+            body = held.body
+            if body is None:
+                body = await self._storage.read(partial(bodies.read, document=subscription.id))
+            return await self._work.run(size_bytes, compose, stored_as(subscription, body), tombstones)
+
+    async def segment(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]
+    ) -> NewSegment:
+        """Return the live entries of documents as one segment.
+
+        Args:
+            rows: The documents, in output order.
+            style: What it is rendered for.
+            held: What was read of them before; the rest is read now.
+        """
+        async with self._work.turn(sum(row.body_bytes for row in rows)):
+            parts = await self._parts(rows, style, held)
+            rendered = await self._rendered(parts, style)
+        return NewSegment(
+            documents=tuple(row.id for row in rows),
+            sealed=rendered.sealed,
+            prefixes=rendered.prefixes,
+            newest_at=rendered.newest_at,
+            oldest_at=rendered.oldest_at,
+            entries=rendered.entries,
+            parser_version=PARSER_VERSION,
+            context=rendered.context,
+        )
+
+    async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:
+        """Take what is at hand of documents; the bodies of the others are read."""
+        at_hand = self._storage.fresh.at_hand()
+        found = dict(held)
+        unread = [row.id for row in rows if row.id not in found]
+        if unread:
+            found |= await self._storage.read(partial(read, wanted=unread, at_hand=at_hand))
+        shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
+        bodiless = [number for number, shape in shapes.items() if shape is None]
+        if bodiless:  # what it was rendered for is no longer so
+            found |= await self._storage.read(partial(read, wanted=bodiless, at_hand={}))
+        parts = []
+        for row in rows:
+            shape = shapes[row.id] or self._shape(row, style, found[row.id])
+            assert shape is not None, "it was read"
+            parts.append(Part(shape, found[row.id].live))
+        return parts
+
+    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Stored | FeedDocument | Rendered | None:
+        """Return a document in the shape that takes least to render, None where its body is not there."""
+        fresh = self._storage.fresh.get(row)
+        if fresh is not None and fresh.document is not None:
+            return fresh.document
+        rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
+        if rendered is not None and rendered.entries == len(held.live):
+            return rendered
+        return None if held.body is None else stored_as(row, held.body)
+
+    async def _rendered(self, parts: Sequence[Part], style: Style) -> Rendered:
+        if len(parts) == 1 and isinstance(parts[0].document, Rendered):
+            return parts[0].document
+        unparsed_bytes = sum(len(part.document.body) for part in parts if isinstance(part.document, Stored))
+        if unparsed_bytes:
+            return await self._work.run(unparsed_bytes, render, parts, style)
+        if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
+            return render(parts, style)
+        return await asyncio.to_thread(render, parts, style)
+
+
+def _size_bytes(part: Part) -> int:
+    """Return the size of what is rendered."""
+    match part.document:
+        case Rendered() as rendered:
+            return rendered.sealed.length
+        case FeedDocument() as document:
+            return len(document.text)
+        case Stored() as stored:
+            return len(stored.body)

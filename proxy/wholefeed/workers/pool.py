@@ -1,0 +1,258 @@
+"""Workers for one event loop: started when they are needed, ended when they are not.
+
+    workers = Workers(worker_count("auto"))
+    read = await workers.run(len(body), read_document, body, sender, max_depth=256)
+    await workers.close()
+
+What is small is done on the spot, since a trip to a worker costs more. A thread does the rest where there are
+to be no workers, or none can be started; and what is of middle size while there is too little of it to make a
+worker worth its start, or while all of them are at something long. Whoever waits for a worker gets one in the
+order of asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, ParamSpec, TypeVar
+
+from wholefeed.errors import OverloadedError, WorkError
+from wholefeed.futures import retrieve_failure
+from wholefeed.workers.worker import Worker, WorkerStartError, can_start
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+INLINE_BYTES: Final = 64 * 1024
+"""Up to here a document is worked on where it is (docs/design.md#worker-processes has the figures)."""
+START_BYTES: Final = 1 << 20
+"""A worker is started for so much work at hand, or done lately: its start costs as much as reading 8 MB."""
+IDLE_SECONDS: Final = 30.0
+"""After so long without a job a worker is ended."""
+RETRY_SECONDS: Final = 60.0
+"""For so long nothing is started after that has failed."""
+CPU_SECONDS: Final = 30.0
+"""What a job may compute, whatever its size; the slowest known document of 26 MB takes a third of that."""
+CPU_SECONDS_PER_MIB: Final = 1.0
+"""And so much more for each MiB."""
+
+_CLOSE_SECONDS: Final = 2.0
+"""How long processes that were killed are waited for: they end at once, unless the kernel holds them."""
+
+
+class Workers:
+    """Where large documents are worked on; belongs to one event loop.
+
+    Args:
+        limit: How many processes at most; 0: none, threads instead.
+        start_bytes: From how much work on a worker is started; 0: each time that there is none.
+        idle_seconds: After how long without a job one is ended.
+        on_trouble: Told what keeps workers from being started, each time that it is tried.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        start_bytes: int = START_BYTES,
+        idle_seconds: float = IDLE_SECONDS,
+        on_trouble: Callable[[str], None] | None = None,
+    ) -> None:
+        self._limit = limit if can_start() else 0
+        self._idle_seconds = idle_seconds
+        self._on_trouble = on_trouble
+        self._start_bytes = start_bytes
+        self._idle: list[tuple[Worker, float]] = []
+        """Each with the time since when; the one to be taken next last."""
+        self._busy: dict[Worker, int] = {}
+        """Each with the bytes that it works on."""
+        self._waiting: deque[tuple[int, asyncio.Future[Worker]]] = deque()
+        self._lately = (0, 0.0)
+        """The bytes that threads have worked on since there was a worker last, and when they did."""
+        self._work: set[asyncio.Future[Any]] = set()
+        """What goes on in threads of our own."""
+        self._threads: ThreadPoolExecutor | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._threads_until = 0.0
+        self._is_closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that there are."""
+        workers = [*self._busy, *(worker for worker, _ in self._idle)]
+        return [worker.pid for worker in workers if worker.pid is not None]
+
+    @property
+    def busy(self) -> int:
+        """How many documents are being worked on in processes."""
+        return len(self._busy)
+
+    async def run(
+        self, body_bytes: int, job: Callable[P, T], /, *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
+
+        Args:
+            body_bytes: Of the documents that are worked on.
+            job: One of `wholefeed.core.jobs.table.JOBS`.
+            arguments: Its arguments.
+            options: Those that have names.
+
+        Raises:
+            ParseError: As the job does.
+            WorkTooLongError: It has computed for longer than a document of the size may take.
+            WorkError: The process ended in the middle.
+            OverloadedError: The workers are being closed.
+        """
+        if body_bytes <= INLINE_BYTES:
+            return job(*arguments, **options)
+        if self._is_for_thread(body_bytes):
+            return await asyncio.to_thread(job, *arguments, **options)
+        cpu_seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * body_bytes / (1 << 20)
+        worker = await self._turn(body_bytes)
+        try:
+            result: T = await self._ask(worker, job.__name__, arguments, options, cpu_seconds)
+        except WorkerStartError as exc:
+            self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
+            if self._on_trouble is not None:
+                self._on_trouble(str(exc))
+            return await asyncio.to_thread(job, *arguments, **options)
+        return result
+
+    async def close(self) -> None:
+        """End all workers, whatever they do, and wait until they are gone."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for _, turn in self._waiting:
+            if not turn.done():
+                turn.set_exception(_closing())
+        self._waiting.clear()
+        for worker in self._busy:
+            worker.kill()
+        while self._idle:
+            self._end(self._idle.pop()[0])
+        while self._work:
+            done, _ = await asyncio.wait(self._work, timeout=_CLOSE_SECONDS)
+            if not done:
+                break
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+
+    def _is_for_thread(self, body_bytes: int) -> bool:
+        now = asyncio.get_running_loop().time()
+        if not self._limit or now < self._threads_until:
+            return True
+        if body_bytes >= self._start_bytes or self._idle:
+            return False
+        if self._busy:
+            at_hand_bytes = sum(self._busy.values())
+            return at_hand_bytes >= self._start_bytes and len(self._busy) == self._limit
+        bytes_, at = self._lately
+        so_far = body_bytes + (bytes_ if now - at < self._idle_seconds else 0)
+        self._lately = (so_far, now)
+        return so_far < self._start_bytes
+
+    async def _turn(self, body_bytes: int) -> Worker:
+        """Wait for a worker."""
+        if self._is_closed:
+            raise _closing()
+        turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        self._waiting.append((body_bytes, turn))
+        self._hand_out()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and not turn.exception():
+                self._release(turn.result())
+            raise
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            body_bytes, turn = self._waiting[0]
+            if not turn.done():
+                worker = self._idle.pop()[0] if self._idle else self._another()
+                if worker is None:
+                    return
+                self._busy[worker] = body_bytes
+                turn.set_result(worker)
+            self._waiting.popleft()
+
+    def _another(self) -> Worker | None:
+        """Return one more worker where the work at hand is worth it."""
+        count = len(self._busy)
+        at_hand_bytes = sum(self._busy.values()) + sum(size for size, turn in self._waiting)
+        is_worth_it = not count or at_hand_bytes >= self._start_bytes * (count + 1)
+        return Worker() if count < self._limit and is_worth_it else None
+
+    async def _ask(
+        self,
+        worker: Worker,
+        name: str,
+        arguments: tuple[Any, ...],
+        options: dict[str, Any],
+        cpu_seconds: float,
+    ) -> Any:
+        doing = self._in_thread(partial(worker.do, name, arguments, options, cpu_seconds=cpu_seconds))
+        doing.add_done_callback(lambda _: self._release(worker))
+        try:
+            return await asyncio.shield(doing)
+        except BaseException as exc:
+            if not doing.done():
+                worker.kill()
+            elif self._is_closed and isinstance(exc, WorkError):
+                raise _closing() from exc
+            raise
+
+    def _release(self, worker: Worker) -> None:
+        """Take back a worker that was handed out."""
+        del self._busy[worker]
+        if worker.is_ended or self._is_closed:
+            self._end(worker)
+        else:
+            self._idle.append((worker, asyncio.get_running_loop().time()))
+        self._hand_out()
+        if self._idle and self._timer is None:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        oldest = min(since for _, since in self._idle)
+        self._timer = loop.call_at(oldest + self._idle_seconds, self._end_idle)
+
+    def _end_idle(self) -> None:
+        self._timer = None
+        due = asyncio.get_running_loop().time() - self._idle_seconds
+        ended = [worker for worker, since in self._idle if since <= due]
+        self._idle = [each for each in self._idle if each[1] > due]
+        for worker in ended:
+            self._end(worker)
+        if self._idle:
+            self._set_timer()
+
+    def _end(self, worker: Worker) -> None:
+        worker.kill()
+        _reaping = self._in_thread(worker.reap)
+
+    def _in_thread(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        if self._threads is None:
+            # One more than there are workers: one that has ended is waited for beside those at work.
+            self._threads = ThreadPoolExecutor(self._limit + 1, thread_name_prefix="worker")
+        doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        self._work.add(doing)
+        doing.add_done_callback(self._finished)
+        doing.add_done_callback(retrieve_failure)  # of a caller who was cancelled
+        return doing
+
+    def _finished(self, doing: asyncio.Future[Any]) -> None:
+        self._work.discard(doing)
+        if not (self._work or self._busy or self._idle or self._threads is None):
+            self._threads.shutdown(wait=False)
+            self._threads = None
+
+
+def _closing() -> OverloadedError:
+    return OverloadedError("expected a worker, got none: shutting down", slug="shutting-down")

@@ -1,0 +1,429 @@
+"""wholefeed.workers.pool: workers come when they are needed, and go; what they do is what is done here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workers.samples import BODIES, a_sender, long_work
+from wholefeed.core.jobs.packed import EntryFacts
+from wholefeed.core.jobs.reading import ReadDocument, read_again, read_document
+from wholefeed.core.jobs.remembering import remember_copies
+from wholefeed.core.jobs.rendering import Part, Stored, compose, render
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
+from wholefeed.workers import pool, worker
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, Workers
+
+SMALL, MIDDLE, LARGE = INLINE_BYTES, INLINE_BYTES + 1, START_BYTES
+BODY = BODIES["atom"]
+PATIENCE_SECONDS = 20
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def open_files() -> set[str]:
+    """What this process has open: pipes by their numbers."""
+    found = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(each.readlink()))
+    return found
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def opened(limit: int = 1, **settings: Any) -> AsyncIterator[Workers]:
+    """Workers that leave nothing behind."""
+    before = open_files()
+    workers = Workers(limit, **({"start_bytes": 0} | settings))
+    pids: list[int] = []
+    try:
+        yield workers
+        pids = workers.pids
+    finally:
+        await workers.close()
+        assert workers.pids == []
+        assert not [pid for pid in pids if exists(pid)], "neither running nor a zombie"
+        assert {each for each in open_files() - before if each.startswith("pipe:")} == set()
+
+
+async def read(workers: Workers, body: bytes = BODY, *, size: int = LARGE) -> ReadDocument:
+    return await workers.run(size, read_document, body, a_sender(), max_depth=256)
+
+
+async def stopped(workers: Workers) -> int:
+    """The one worker there is, stopped: what it is given next it does not do."""
+    await read(workers)
+    (pid,) = workers.pids
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_a_job_does_the_same_in_a_worker(name: str) -> None:
+    """Whatever the document: whether a worker did it cannot be seen from what comes back."""
+    sender = a_sender(name)
+    stored = Stored(BODIES[name], sender.url, sender.media_type)
+    here = read_document(stored.body, sender, max_depth=256, is_subscription=True)
+    style = compose(stored).style
+    memory = remember_copies(stored, (), None, fetched_at=2e9, next_number=1)
+    async with opened() as workers:
+        there = await workers.run(
+            LARGE, read_document, stored.body, sender, max_depth=256, is_subscription=True
+        )
+        assert there == here
+        assert [*there.facts.entries] == [*here.facts.entries]
+        assert await workers.run(LARGE, read_again, stored) == here.facts
+        assert await workers.run(LARGE, compose, stored, here.facts.tombstones) == compose(
+            stored, here.facts.tombstones
+        )
+        parts = [Part(stored, (0, 1)), Part(stored, None)]
+        assert await workers.run(LARGE, render, parts, style) == render(parts, style)
+        written = await workers.run(LARGE, remember_copies, stored, (), None, fetched_at=2e9, next_number=1)
+        assert written == memory
+        assert len(workers.pids) == 1
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_what_is_no_feed_is_refused_as_the_parser_does(size: int, limit: int) -> None:
+    """The same error, wherever it was found; the worker goes on."""
+    async with opened(limit) as workers:
+        for _ in range(2):
+            with pytest.raises(ParseError, match="expected a feed, got HTML") as caught:
+                await read(workers, b"<html/>", size=size)
+            assert caught.value.slug == "not-a-feed"
+
+
+async def test_nothing_is_started_before_it_is_needed() -> None:
+    """Small documents are read here; a process that reads no large ones stays one process."""
+    async with opened(4) as workers:
+        assert (await read(workers, size=SMALL)).facts.entries
+        assert workers.pids == []
+        await read(workers, size=MIDDLE)
+        assert len(workers.pids) == 1
+
+
+async def test_a_worker_is_started_for_enough_work_only() -> None:
+    """One document of middle size an hour is no reason to start a Python for it; many in a row are."""
+    async with opened(1, start_bytes=3 * MIDDLE) as workers:
+        for _ in range(2):
+            await read(workers, size=MIDDLE)
+            assert workers.pids == []
+        await read(workers, size=MIDDLE)
+        assert len(workers.pids) == 1
+
+
+async def test_work_of_long_ago_starts_no_worker() -> None:
+    """What counts is what was done within the time that a worker would have stayed."""
+    async with opened(1, start_bytes=2 * MIDDLE, idle_seconds=0) as workers:
+        for _ in range(3):
+            await read(workers, size=MIDDLE)
+            assert workers.pids == []
+
+
+async def test_a_worker_that_has_nothing_to_do_is_ended() -> None:
+    """A process at rest is one process; the next document finds a new worker."""
+    async with opened(1, idle_seconds=0.05) as workers:
+        await read(workers)
+        (first,) = workers.pids
+        await until(lambda: not workers.pids)
+        await until(lambda: not exists(first))
+        await until(lambda: not [each for each in threading.enumerate() if each.name.startswith("worker")])
+        assert (await read(workers)).facts.entries
+        assert workers.pids != [first]
+
+
+async def test_there_are_never_more_workers_than_allowed_and_none_waits_for_ever() -> None:
+    """Whoever finds none free waits, and they are served in the order in which they came."""
+    done: list[int] = []
+    most = 0
+
+    async def one(number: int) -> None:
+        nonlocal most
+        await read(workers)
+        most = max(most, len(workers.pids))
+        done.append(number)
+
+    async with opened(1) as workers:
+        await asyncio.gather(*(one(number) for number in range(8)))
+        assert done == list(range(8))
+    done.clear()
+    async with opened(2) as workers:
+        await asyncio.gather(*(one(number) for number in range(8)))
+    assert most == 2
+
+
+async def test_one_more_worker_is_started_for_more_work_at_hand_only() -> None:
+    """A few small documents at once share the worker that there is; two large ones have one each."""
+    async with opened(2, start_bytes=10 * MIDDLE) as workers:
+        await read(workers, size=10 * MIDDLE)
+        await asyncio.gather(*(read(workers, size=MIDDLE) for _ in range(4)))
+        assert len(workers.pids) == 1
+        await asyncio.gather(*(read(workers, size=10 * MIDDLE) for _ in range(2)))
+        assert len(workers.pids) == 2
+
+
+async def test_a_long_job_does_not_keep_smaller_documents_waiting() -> None:
+    """Where all workers are at something long, a thread reads what is of middle size."""
+    async with opened(1, start_bytes=LARGE) as workers:
+        pid = await stopped(workers)
+        long = asyncio.create_task(read(workers))
+        await until(lambda: workers.busy)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert (await read(workers, size=MIDDLE)).facts.entries
+        os.kill(pid, signal.SIGCONT)
+        assert (await long).facts.entries
+
+
+@pytest.mark.parametrize("body", [BODY, long_work(1)], ids=["sent", "being sent"])
+async def test_a_caller_who_gives_up_takes_the_worker_with_it(body: bytes) -> None:
+    """Nothing works on what nobody waits for; whoever waits behind gets a new one."""
+    async with opened() as workers:
+        pid = await stopped(workers)
+        first = asyncio.create_task(read(workers, body))
+        await until(lambda: workers.busy)
+        second = asyncio.create_task(read(workers))
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await second).facts.entries
+        assert not is_running(pid)
+        assert workers.pids != [pid]
+
+
+async def test_a_caller_who_gives_up_waiting_leaves_the_worker_to_others() -> None:
+    """It had not had its turn."""
+    async with opened() as workers:
+        pid = await stopped(workers)
+        first, second, third = (asyncio.create_task(read(workers)) for _ in range(3))
+        await until(lambda: workers.busy)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        os.kill(pid, signal.SIGCONT)
+        assert (await first).facts.entries
+        assert (await third).facts.entries
+        assert workers.pids == [pid]
+
+
+async def test_a_caller_may_give_up_at_any_moment() -> None:
+    """Whichever it is, the workers work on, and are as many as before."""
+    async with opened(2) as workers:
+        for rounds in range(30):
+            tasks = [asyncio.create_task(read(workers)) for _ in range(4)]
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            if rounds % 3 == 0:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            tasks[rounds % 4].cancel()
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(outcome, ReadDocument | asyncio.CancelledError)
+            await until(lambda: not workers.busy)
+            assert len(workers.pids) <= 2
+
+
+def cpu_ticks(pid: int) -> int:
+    """What a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+async def at_work(workers: Workers) -> tuple[asyncio.Task[ReadDocument], int]:
+    """A document in the middle of being read, and the process that does it."""
+    await read(workers)
+    (pid,) = workers.pids
+    before = cpu_ticks(pid)
+    doing = asyncio.create_task(read(workers, long_work(12)))
+    await until(lambda: cpu_ticks(pid) > before + 10)
+    return doing, pid
+
+
+async def test_a_worker_that_dies_costs_its_own_document_alone() -> None:
+    """The kernel kills it for its memory, say; the error tells how it ended."""
+    async with opened() as workers:
+        doing, pid = await at_work(workers)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(WorkError, match=r"its end \(signal 9\)") as caught:
+            await doing
+        assert (caught.value.slug, caught.value.answer_status) == ("work-failed", 500)
+        assert (await read(workers)).facts.entries
+
+
+async def test_what_a_worker_says_at_its_end_is_told() -> None:
+    """A crash in C leaves a traceback, which is not lost."""
+    async with opened() as workers:
+        doing, pid = await at_work(workers)
+        os.kill(pid, signal.SIGSEGV)
+        with pytest.raises(WorkError, match=r"(?s)signal 11.*Segmentation fault.*_outcome"):
+            await doing
+
+
+async def test_a_worker_that_died_while_it_had_nothing_to_do_costs_nothing() -> None:
+    """The next document gets a new one, and nobody notices."""
+    async with opened() as workers:
+        await read(workers)
+        (pid,) = workers.pids
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not is_running(pid))
+        assert (await read(workers)).facts.entries
+
+
+async def test_a_worker_is_not_interrupted_with_its_server() -> None:
+    """Ctrl-C in a terminal goes to every process there; the server decides what ends when."""
+    async with opened() as workers:
+        await read(workers)
+        (pid,) = workers.pids
+        assert os.getsid(pid) == pid
+        os.kill(pid, signal.SIGINT)
+        await read(workers)
+        assert workers.pids == [pid]
+
+
+async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is broken off wherever it is, by what it computed rather than by the clock; the next one is read."""
+    body = long_work(4)
+    async with opened() as workers:
+        await read(workers)
+        monkeypatch.setattr(pool, "CPU_SECONDS", 0.1)
+        monkeypatch.setattr(pool, "CPU_SECONDS_PER_MIB", 0.0)
+        with pytest.raises(WorkTooLongError, match=r"at most 0.1 s of work") as caught:
+            await read(workers, body)
+        assert (caught.value.slug, caught.value.answer_status) == ("too-much-work", 422)
+        monkeypatch.undo()
+        assert (await read(workers)).facts.entries
+
+
+async def test_work_that_was_done_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each document has a budget of its own, and a worker that waits uses none of it."""
+    monkeypatch.setattr(pool, "CPU_SECONDS", 1.0)
+    monkeypatch.setattr(pool, "CPU_SECONDS_PER_MIB", 0.0)
+    body = BODIES["large"]
+
+    async with opened() as workers:
+        await read(workers, body)
+        (pid,) = workers.pids
+        async with asyncio.timeout(50):
+            while cpu_ticks(pid) < 2.5 * os.sysconf("SC_CLK_TCK"):
+                await read(workers, body)
+        assert workers.pids == [pid]
+
+
+async def test_closing_ends_work_in_the_middle() -> None:
+    """However long a document takes, the server's end does not take as long."""
+    async with opened() as workers:
+        doing, pid = await at_work(workers)
+        await workers.close()
+        assert not exists(pid)
+        with pytest.raises(OverloadedError):
+            await doing
+
+
+async def test_closing_waits_for_no_work() -> None:
+    """SIGTERM of the server must not wait for a document; those who wait are told why."""
+    async with opened(1) as workers:
+        pid = await stopped(workers)
+        tasks = [asyncio.create_task(read(workers)) for _ in range(3)]
+        await until(lambda: workers.busy)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await workers.close()
+        assert not exists(pid)
+        for each in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(each, OverloadedError)
+            assert each.slug == "shutting-down"
+        with pytest.raises(OverloadedError):
+            await read(workers)
+
+
+async def test_closing_while_a_worker_starts_leaves_none_behind() -> None:
+    """At whichever moment of its start."""
+    for rounds in range(12):
+        async with opened(2) as workers:
+            tasks = [asyncio.create_task(read(workers)) for _ in range(2)]
+            for _ in range(rounds):
+                await asyncio.sleep(0.002)
+            await workers.close()
+            for each in await asyncio.gather(*tasks, return_exceptions=True):
+                assert isinstance(each, ReadDocument | OverloadedError), each
+
+
+async def test_without_workers_threads_do_the_same() -> None:
+    """`limits.workers` = 0: nothing is ever started."""
+    async with opened(0) as workers:
+        assert (await read(workers)).facts.entries
+        assert workers.pids == []
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "import sys; sys.exit('cannot')"])
+async def test_where_no_worker_can_be_started_threads_do_the_work(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """A broken installation or a limit on processes makes documents slower, not unreadable; it is told."""
+    told: list[str] = []
+    monkeypatch.setattr(worker, "BOOT", code)
+    async with opened(1, on_trouble=told.append) as workers:
+        for _ in range(3):
+            assert (await read(workers)).facts.entries
+        assert len(told) == 1, "it is not tried again for each document"
+        assert "its end" in told[0]
+
+
+async def test_where_nothing_can_be_executed_threads_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python that runs may have been removed by an upgrade."""
+    told: list[str] = []
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    async with opened(1, on_trouble=told.append) as workers:
+        assert (await read(workers)).facts.entries
+    assert "No such file" in told[0]
+
+
+async def test_a_program_that_has_no_python_of_its_own_gets_no_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Frozen into one file it would start itself."""
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    async with opened(1) as workers:
+        assert (await read(workers)).facts.entries
+        assert workers.pids == []
+
+
+async def test_an_error_of_a_job_is_told_with_its_place() -> None:
+    """A fault of ours is seen in the log, not only that there was one."""
+    async with opened() as workers:
+        with pytest.raises(WorkError, match=r"(?s)expected a worker to do read_document.*AttributeError"):
+            await workers.run(LARGE, read_document, 1, a_sender(), max_depth=256)  # type: ignore[arg-type]
+        assert (await read(workers)).facts.entries
+
+
+async def test_many_entries_come_back_as_one_piece() -> None:
+    """Whoever needs their number makes no object for any of them."""
+    body = long_work(1)
+    async with opened() as workers:
+        entries = (await read(workers, body)).facts.entries
+    assert len(entries) > 10_000
+    assert isinstance(next(iter(entries)), EntryFacts)
+    assert len(entries.data) == 44 * len(entries)
