@@ -92,6 +92,26 @@ async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, or
     assert ids((await proxy.get(url)).body) == ["b", "a"]
 
 
+@pytest.mark.parametrize("entry_bytes", [200_000, 800_000])
+async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, entry_bytes: int
+) -> None:
+    """Its list of segments comes from the store, which keeps them readable; blocks over 256 KiB do, too."""
+    for n in range(4):
+        text = noise(n, entry_bytes)
+        older = f"/{n + 1}" if n < 3 else None
+        document = atom(an_item(f"e{n}", 9 - n, text), archive=n > 0, prev_archive=older)
+        origin.publish(f"/{n}", document)
+    url = origin.url("/0")
+    first = await proxy.whole(url)
+    await proxy.settled()
+    for coding in CODINGS:
+        await proxy.get(url, headers={"Accept-Encoding": coding})
+    calls = count_store_calls(proxy, monkeypatch)
+    assert (await proxy.get(url)).body == first.body
+    assert (calls.count("snapshot"), calls.count("block")) == (1, 0 if entry_bytes < 400_000 else 4)
+
+
 async def test_when_feeds_were_asked_for_is_written_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,9 +155,13 @@ async def test_a_feed_asked_for_just_now_is_not_evicted(tmp_path: Path, origin: 
 
 
 def large(seed: int) -> bytes:
-    """Some 400 KB in the store: it does not compress."""
-    noise = [hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(6000)]
-    return atom(an_item(f"e{seed}", 1, "".join(noise)), feed_id=f"urn:{seed}", complete=True)
+    """Some 400 KB in the store."""
+    return atom(an_item(f"e{seed}", 1, noise(seed, 400_000)), feed_id=f"urn:{seed}", complete=True)
+
+
+def noise(seed: int, length: int) -> str:
+    """Text that takes half of its length when it is compressed."""
+    return "".join(hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(length // 64))
 
 
 # Every interleaving

@@ -132,15 +132,14 @@ class FeedService:
         async with AsyncExitStack() as stack:
             while True:
                 try:
-                    yielded = await self._reconstruction(stack, url, deadline, is_head=is_head)
+                    found = await self._reconstruction(stack, url, deadline, is_head=is_head)
                 except UnknownFeedError:  # forgotten just now: once more from the beginning
                     if time.monotonic() >= deadline:
                         raise
                     continue
                 break
-            feed = yielded.feed
-            _ = self._asked.note(feed.id, feed.asked_at)
-            yield yielded
+            _ = self._asked.note(found.feed.id, found.feed.asked_at)
+            yield found
 
     async def _reconstruction(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool
