@@ -5,6 +5,7 @@ The program puts together what belongs together, in one function for `Store.read
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -81,7 +82,11 @@ class NamedStore:
         await self.write(lambda db: feeds.add_alias(db, url, feed_id), feed=feed_id)
 
     async def update_feed(self, feed_id: int, **changes: Unpack[FeedChanges]) -> FeedRow:
-        return await self.write(lambda db: feeds.update(db, feed_id, changes), feed=feed_id)
+        def work(db: sqlite3.Connection) -> FeedRow:
+            feeds.update(db, feed_id, changes)
+            return feeds.require(db, feed_id)
+
+        return await self.write(work, feed=feed_id)
 
     async def begin_walk(self, feed_id: int, *, now: float) -> None:
         await self.write(lambda db: feeds.begin_walk(db, feed_id, now), feed=feed_id)

@@ -206,6 +206,8 @@ class Workers:
             elif self._is_closed and isinstance(exc, WorkError):
                 raise _closing() from exc
             raise
+        finally:
+            del doing  # it holds the error, whose traceback holds this frame, and so the document
 
     def _release(self, worker: Worker) -> None:
         """Take back a worker that was handed out."""

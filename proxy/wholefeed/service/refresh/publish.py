@@ -93,18 +93,19 @@ async def assemble(
                 parts = [rows[member] for member in members]
                 segments.append(await rendering.segment(parts, style, stored.held))
     shown = stored.missing if missing is None else missing
+    via_url = storage.fetch_url or feed.fetch_url
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
         family=style.family,
-        via_url=feed.fetch_url,
+        via_url=via_url,
         is_walking=is_walking,
         ending=None if ending is None else json.dumps(ending.as_dict()),
         missing=missing,
         head=head.text,
         head_prefixes=head.prefixes,
         context=style.digest,
-        digest=_digest(head, segments, said=[state, feed.fetch_url, *map(_shown, shown)]),
+        digest=_digest(head, segments, said=[state, via_url, *map(_shown, shown)]),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),

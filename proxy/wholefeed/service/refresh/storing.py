@@ -55,6 +55,8 @@ class FeedStorage:
         self._take = take
         self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
         self._rows: list[DocumentRow] | None = None
+        self.fetch_url: str | None = None
+        """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
         """What was put in this refresh."""
         self.found: Subscription | None = None
@@ -161,8 +163,8 @@ class FeedStorage:
         return await self._store.write(both, feed=self.feed_id)
 
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Look at what is stored of the feed, the remarks among it: they are written on the way."""
-        return await (self.write(work) if self._remarks else self._store.read(work))
+        """Look at what is stored of the feed, without the remarks that are not written yet."""
+        return await self._store.read(work)
 
     async def _documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
@@ -187,7 +189,7 @@ class FeedStorage:
             new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
-        await self._put_all(new, now, ranks, intent.detached, changes)
+        await self._put_all(new, now, ranks, intent.detached, changes, looks=True)
 
     async def _put(self, intent: intents.Put) -> int:
         obtained, now = self._take(intent.url), self._now()
@@ -217,20 +219,26 @@ class FeedStorage:
         ranks: Mapping[int, int] = MappingProxyType({}),
         detached: tuple[int, ...] = (),
         changes: FeedChanges | None = None,
+        *,
+        looks: bool = False,
     ) -> list[int]:
-        """Put documents, and with them what changes of the chain and of the feed."""
+        """Put documents, and with them what changes of the chain and of the feed.
+
+        Args:
+            puts: The documents.
+            now: Epoch seconds.
+            ranks: As for `arrangement.arrange`.
+            detached: The same.
+            changes: Columns of the feed.
+            looks: Whether to look at all documents in the same trip: a decision wants to know them next.
+        """
         new = await coded([each.new for each in puts])
-        numbers = await self.write(
-            partial(
-                arrangement.put,
-                feed=self.feed_id,
-                new=new,
-                ranks=ranks,
-                detached=detached,
-                changes=changes or {},
-                now=now,
-            )
-        )
+
+        def put_and_look(db: sqlite3.Connection) -> tuple[list[int], list[DocumentRow] | None]:
+            put = arrangement.put(db, self.feed_id, new, ranks, detached, changes or {}, now)
+            return put, documents.list_all(db, self.feed_id) if looks else None
+
+        numbers, self._rows = await self.write(put_and_look)
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
         return numbers
@@ -244,7 +252,7 @@ class FeedStorage:
             "is_private": intent.is_private,
         }
         if intent.fetch_url is not None:
-            changes["fetch_url"] = intent.fetch_url
+            changes["fetch_url"] = self.fetch_url = intent.fetch_url
         if intent.move is not None:
             changes["moved_to"] = intent.move.target
             changes["moved_since"] = intent.move.since

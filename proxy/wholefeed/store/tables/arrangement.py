@@ -12,7 +12,7 @@ from wholefeed.store.rows import NewDocument
 from wholefeed.store.sqlite.statements import fetch_all, run
 from wholefeed.store.tables import documents, feeds, tombstones
 from wholefeed.store.tables.documents import unlink
-from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
 _PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
@@ -38,7 +38,7 @@ def arrange(
     db: sqlite3.Connection, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float
 ) -> None:
     """Give documents their ranks, attaching those that were detached, and detach others."""
-    require(db, feed)
+    require_known(db, feed)
     before = _places(db, feed)
     _check(feed, before, ranks, detached)
     leaving = [document for document in detached if before[document].rank is not None]

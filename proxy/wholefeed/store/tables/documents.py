@@ -15,7 +15,7 @@ from wholefeed.errors import StoreError
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
 from wholefeed.store.sqlite.statements import fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import bodies, tombstones
-from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
@@ -129,7 +129,7 @@ def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now
 
     A replaced document keeps its number. Returns the numbers, in order.
     """
-    require(db, feed)
+    require_known(db, feed)
     change = Change.begin(db, feed)
     ids = [_put_one(db, change, feed, document, now) for document in documents]
     change.finish()

@@ -45,7 +45,7 @@ def note_refetch(
     db: sqlite3.Connection, feed: int, failure: Attempt | None, changes: Mapping[str, Any]
 ) -> None:
     """Note that the subscription document could not be had, None: that it could; and set columns."""
-    feeds.require(db, feed)
+    feeds.require_known(db, feed)
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"

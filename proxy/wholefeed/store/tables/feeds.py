@@ -11,6 +11,7 @@ from wholefeed.errors import UnknownFeedError
 from wholefeed.store.rows import FeedRow, feed_row
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, run
 
+_IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
 _BY_URL: Final = """
     SELECT feed.* FROM feed WHERE url = :url
@@ -68,8 +69,18 @@ def require(db: sqlite3.Connection, feed: int) -> FeedRow:
     """
     found = find(db, feed)
     if found is None:
-        raise UnknownFeedError(f"no feed is stored under the number {feed}")
+        raise _unknown(feed)
     return found
+
+
+def require_known(db: sqlite3.Connection, feed: int) -> None:
+    """Make sure that the feed is there.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
+        raise _unknown(feed)
 
 
 def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:
@@ -97,16 +108,19 @@ def create(
 
 def add_alias(db: sqlite3.Connection, url: str, feed: int) -> None:
     """Let the URL lead to the feed, whatever it led to before."""
-    require(db, feed)
+    require_known(db, feed)
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
-def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> FeedRow:
-    """Set columns of a feed. The names are the program's own, never input."""
-    if changes:
-        columns = ", ".join(f"{name} = :{name}" for name in changes)
-        run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
-    return require(db, feed)
+def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> None:
+    """Set columns of a feed. The names are the program's own, never input.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
+    if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
+        raise _unknown(feed)
 
 
 def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
@@ -116,7 +130,7 @@ def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
 
 def begin_walk(db: sqlite3.Connection, feed: int, now: float) -> None:
     """Note that a walk may add documents from now on."""
-    require(db, feed)
+    require_known(db, feed)
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
 
@@ -129,3 +143,7 @@ def forget(db: sqlite3.Connection, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
     run(db, _RETIRE_ALL, {"feed": feed, "now": now})
     return run(db, _FORGET, {"feed": feed}) > 0
+
+
+def _unknown(feed: int) -> UnknownFeedError:
+    return UnknownFeedError(f"no feed is stored under the number {feed}")
