@@ -44,15 +44,16 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
     """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
     if asked.route in OPEN_ROUTES:
         return
-    if request.app[CONNECTIONS].is_crowded():
+    app = request.app
+    if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
-    buckets = request.app.get(BUCKETS)
+    buckets = app.get(BUCKETS)
     if buckets is not None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
-        client = request.app[TRUSTED].client(request.remote, forwarded_for)
+        client = app[TRUSTED].client(request.remote, forwarded_for)
         wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
         if wait_seconds:
-            expected = f"{request.app[CONFIG].server.client_requests_per_minute} requests a minute"
+            expected = f"{app[CONFIG].server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
 
 
@@ -78,8 +79,10 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
 def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
+    if asked.route in OPEN_ROUTES:
+        return
     server = request.app[CONFIG].server
-    if asked.route in OPEN_ROUTES or not (server.access_token or server.signing_keys):
+    if not (server.access_token or server.signing_keys):
         return
     query = asked.query
     is_signable = asked.route in SIGNED_ROUTES and request.method in ("GET", "HEAD")

@@ -60,7 +60,8 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
     query = asked.query
     url = feed_url(query.url)
     _refuse_loop(request, url)
-    config, service = request.app[CONFIG], request.app[SERVICE]
+    app = request.app
+    config, service = app[CONFIG], app[SERVICE]
     whole_url = own_url(base_url(request, asked, config.server), url, asked.mark)
     wanted = Representation(
         self_url=whole_url + view_query(query.options),
@@ -77,7 +78,7 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
             return response
     async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
         asked.facts.update(_facts(reconstruction.feed))
-        store = request.app[STORE]
+        store = app[STORE]
         held = reconstruction.held
         if (
             held is not None
@@ -191,9 +192,10 @@ def _abort(request: web.Request) -> None:
 
 
 def _fields(request: web.Request, feed: FeedRow, ready: Prepared, *, has_body: bool) -> dict[str, str]:
-    now = request.app[SERVICE].now()
+    app = request.app
+    now = app[SERVICE].now()
     fields = ready.fields_at(now, has_body=has_body)
-    fields["Cache-Control"] = _cache_control(feed, request.app[CONFIG], now)
+    fields["Cache-Control"] = _cache_control(feed, app[CONFIG], now)
     return fields
 
 

@@ -67,14 +67,14 @@ def require_host(request: web.Request, asked: Asked) -> None:
     same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
     of ours where such is wanted.
     """
+    if asked.route in _ROUTES_OF_ANY_HOST:
+        return
     server = request.app[CONFIG].server
     if not _may_bear_any_host(request, asked.route, server):
         _required_host(request, asked, server)
 
 
 def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
-    if route in _ROUTES_OF_ANY_HOST:
-        return True
     if route in FEED_ROUTES and request.method in ("GET", "HEAD"):
         return bool(server.public_url)  # links are made from that
     return bool(server.public_url and (server.access_token or server.signing_keys))

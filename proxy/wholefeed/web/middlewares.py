@@ -54,13 +54,14 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     asked = request[ASKED] = Asked(request)
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
-    status = 0
+    connections, status = request.app[CONNECTIONS], 0
+    connections.begin(request.protocol)
     try:
-        with request.app[CONNECTIONS].busy(request.protocol):
-            response = await _answered(request, asked, handler)
+        response = await _answered(request, asked, handler)
         status = response.status
         return response
     finally:
+        connections.end(request.protocol)
         log.info(
             "request.answered",
             method=request.method,
