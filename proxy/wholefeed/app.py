@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 import time
@@ -31,7 +32,7 @@ from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
-from wholefeed.web.middlewares import MIDDLEWARES, hide_version, protect
+from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.routes import routes
 from wholefeed.workers.cores import worker_count
 from wholefeed.workers.pool import Workers
@@ -67,7 +68,7 @@ def make_app(
         walks: How many walks use the network at once.
     """
     hide_version()
-    app = web.Application(middlewares=MIDDLEWARES)
+    app = web.Application(middlewares=[attend])
     app[CONFIG] = config
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
@@ -177,6 +178,8 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
         log.info("server.started", host=host, port=port, version=__version__)
         if on_started is not None:
             on_started(host, port)
+        gc.collect()
+        gc.freeze()  # modules and tables stay: to look through them again and again is a fifth of an answer
         assert runner.server is not None, "set up"
         async with reaping(runner.server, app[CONNECTIONS]):
             await stopping.wait()

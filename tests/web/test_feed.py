@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -375,3 +378,34 @@ async def test_health_is_told_without_a_feed(proxy: Proxy) -> None:
     """/healthz and /readyz answer 200 on a fresh start, before any feed was asked for."""
     assert (await proxy.ask("GET", "/healthz")).status == 200
     assert (await proxy.ask("GET", "/readyz")).status == 200
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+async def test_an_answer_that_is_small_is_one_write(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, coding: str
+) -> None:
+    """Header and body leave in one call of the system, also those of a 304 and of a HEAD."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=1)
+    etag = (await proxy.get(url, headers={"Accept-Encoding": coding})).headers["ETag"]
+    writes = 0
+    ways = {name: getattr(socket.socket, name) for name in ("send", "sendmsg")}
+
+    def counting(name: str) -> Callable[..., int]:
+        def send(sock: socket.socket, *what: Any) -> int:
+            nonlocal writes
+            writes += sock.family == socket.AF_INET and sock.getsockname()[1] == proxy.client.port
+            sent: int = ways[name](sock, *what)
+            return sent
+
+        return send
+
+    for name in ways:
+        monkeypatch.setattr(socket.socket, name, counting(name))
+    target = f"/feed?url={quote(url, safe='')}"
+    for method, condition, status in (("GET", "", 200), ("GET", etag, 304), ("HEAD", "", 200)):
+        writes = 0
+        reply = await proxy.ask(
+            method, target, headers={"Accept-Encoding": coding, "If-None-Match": condition}
+        )
+        assert (reply.status, writes) == (status, 1)

@@ -107,6 +107,11 @@ class StoreConfig:
         whole(1 << 20, 1024 * _TIB, zero="off"),
         "evict the feeds not asked for longest above this size; 0 is off",
     )
+    memory_bytes: int = _key(
+        1 << 26,
+        whole(1 << 20, _TIB, zero="off"),
+        "of the feeds asked for lately, what answers are made of; held in memory up to this size; 0 is off",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

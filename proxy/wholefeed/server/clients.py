@@ -33,6 +33,8 @@ class TrustedProxies:
 
     def include(self, peer: str | None) -> bool:
         """Return whether the connection comes from one of them."""
+        if not self._networks:
+            return False
         address = _parsed(peer or "")
         return address is not None and self._has(address)
 

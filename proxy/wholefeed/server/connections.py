@@ -47,14 +47,22 @@ class Connections:
     @contextmanager
     def busy(self, connection: Connection) -> Iterator[None]:
         """Count the connection as busy inside."""
-        self._busy[connection] += 1
+        self.begin(connection)
         try:
             yield
         finally:
-            self._busy[connection] -= 1
-            if not self._busy[connection]:
-                del self._busy[connection]
-            self._idle_since[connection] = time.monotonic()
+            self.end(connection)
+
+    def begin(self, connection: Connection) -> None:
+        """Count the connection as busy until `end`, which must follow."""
+        self._busy[connection] += 1
+
+    def end(self, connection: Connection) -> None:
+        """Count it as idle from now on, unless another request of it is being answered."""
+        self._busy[connection] -= 1
+        if not self._busy[connection]:
+            del self._busy[connection]
+        self._idle_since[connection] = time.monotonic()
 
     def is_crowded(self, *, at_most: int = MAX_CONNECTIONS) -> bool:
         """Return whether more connections are busy than may be; the idle ones are reaped."""

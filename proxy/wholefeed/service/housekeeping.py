@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
@@ -33,12 +33,20 @@ class Housekeeping:
     Args:
         context: What to work with.
         is_refreshing: Whether a refresh of the feed is under way.
+        write_asked: Writes what has been noted of when feeds were asked for.
     """
 
-    def __init__(self, context: RefreshContext, *, is_refreshing: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        context: RefreshContext,
+        *,
+        is_refreshing: Callable[[int], bool],
+        write_asked: Callable[[], Awaitable[None]],
+    ) -> None:
         self._context = context
         self._upkeep = context.store.upkeep
         self._is_refreshing = is_refreshing
+        self._write_asked = write_asked
         self._has_grown = asyncio.Event()
 
     def note_growth(self) -> None:
@@ -73,6 +81,7 @@ class Housekeeping:
         max_bytes = self._context.config.store.max_bytes
         if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
             return True
+        await self._write_asked()
         is_all_gone = True
         for feed_id, asked_at in (await self._upkeep.least_asked())[:-1]:
             used_bytes = await self._upkeep.used_bytes()

@@ -86,7 +86,7 @@ class Openings:
                 kind=found.obtained.navigation.kind,
                 now=now,
             )
-            if url != key:
+            if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
                 feeds.add_alias(db, url, feed.id)
             return feed
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import State
+from wholefeed.service.published import Held
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
 
 
@@ -15,6 +16,8 @@ class Reconstruction:
 
     snapshot: Snapshot
     is_stale: bool
+    held: Held | None = None
+    """What is held in memory of this snapshot, if anything is."""
 
     @property
     def state(self) -> State:

@@ -14,16 +14,18 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.errors import OverloadedError, PublisherTimeoutError, StoreError, UnknownFeedError
+from wholefeed.errors import OverloadedError, PublisherTimeoutError, UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
+from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.opening import Openings
 from wholefeed.service.polling import Polling
+from wholefeed.service.published import Held, Published, Usage
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
@@ -32,8 +34,6 @@ from wholefeed.store.tables import documents, failures, feeds
 
 log = get_logger()
 
-ASKED_PRECISION_SECONDS: Final = 3600.0
-"""How exactly the store knows when a feed was last asked for."""
 MAX_LISTED: Final = 1000
 """Feeds in a list of them."""
 
@@ -44,7 +44,10 @@ class FeedService:
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
         self._store = context.store
-        self._house = Housekeeping(context, is_refreshing=self._is_refreshing)
+        self._published = Published(context.config.store.memory_bytes)
+        self._store.on_change(self._published.drop)
+        self._asked = AskedTimes(context.store, context.now)
+        self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
         self._openings = Openings(context, self._running)
         self._stopping = asyncio.Event()
@@ -52,6 +55,11 @@ class FeedService:
     def now(self) -> float:
         """Return the time that freshness is counted by, in epoch seconds."""
         return self._context.now()
+
+    @property
+    def memory(self) -> Usage:
+        """Return what is held in memory of published feeds."""
+        return self._published.usage
 
     @property
     def is_busy(self) -> bool:
@@ -64,8 +72,10 @@ class FeedService:
             _ = self._running.join(feed, RefreshRequest())
 
     async def keep_house(self) -> None:
-        """Delete what is old and evict what is too much; runs until it is cancelled."""
-        await self._house.run()
+        """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._house.run())
+            tasks.create_task(self._asked.run())
 
     async def make_room(self) -> None:
         """Evict at once what is more than `store.max_bytes`; `keep_house` does when the store has grown."""
@@ -85,8 +95,23 @@ class FeedService:
         self.stop_waiting()
         await self._openings.close()
         await self._running.close()
+        await self._asked.write()
 
     # What is served
+
+    def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
+        """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
+
+        Args as for `answer`, which is for every other case.
+        """
+        held = self._published.find(url)
+        if held is None:
+            return None
+        feed = held.snapshot.feed
+        if not is_head and (self._is_refreshing(feed.id) or self._running.is_due(feed)):
+            return None
+        held.asked_at = self._asked.note(feed.id, held.asked_at)
+        return held
 
     @asynccontextmanager
     async def answer(
@@ -106,19 +131,28 @@ class FeedService:
         deadline = time.monotonic() + wait_seconds
         async with AsyncExitStack() as stack:
             while True:
-                feed, is_late = await self._ready(url, deadline, is_head=is_head)
                 try:
-                    snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+                    found = await self._reconstruction(stack, url, deadline, is_head=is_head)
                 except UnknownFeedError:  # forgotten just now: once more from the beginning
                     if time.monotonic() >= deadline:
                         raise
                     continue
                 break
-            await self._note_asked(feed)
-            yield Reconstruction(
-                snapshot=snapshot,
-                is_stale=snapshot.feed.is_stale or is_late,
-            )
+            _ = self._asked.note(found.feed.id, found.feed.asked_at)
+            yield found
+
+    async def _reconstruction(
+        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool
+    ) -> Reconstruction:
+        """Read what is served of a URL from the store, hold it in memory, and its segments on the stack."""
+        with self._published.filling() as fill:
+            feed, is_late = await self._ready(url, deadline, is_head=is_head)
+            leads_there = feed.url == url or feed.id not in fill.changed  # its key is nobody else's
+        with self._published.filling() as fill:
+            snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+            held = self._published.put(fill, url, snapshot) if leads_there else None
+        is_stale = snapshot.feed.is_stale or is_late
+        return Reconstruction(snapshot=snapshot, is_stale=is_stale, held=held)
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
@@ -246,13 +280,6 @@ class FeedService:
 
     def _is_refreshing(self, feed_id: int) -> bool:
         return self._running.running(feed_id) is not None
-
-    async def _note_asked(self, feed: FeedRow) -> None:
-        """Remember about when the feed was asked for; what cannot be written is no reason not to answer."""
-        if not 0 <= self.now() - feed.asked_at <= ASKED_PRECISION_SECONDS:
-            with suppress(StoreError, OverloadedError, UnknownFeedError):
-                now = self.now()
-                await self._store.write(lambda db: feeds.update(db, feed.id, {"asked_at": now}), feed=feed.id)
 
     async def _by_url(self, url: str) -> FeedRow | None:
         return await self._store.read(lambda db: feeds.find_by_url(db, url))

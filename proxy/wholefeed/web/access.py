@@ -22,7 +22,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from wholefeed.errors import (
     AccessDeniedError,
@@ -32,47 +31,33 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, MARK, SERVICE, TRUSTED
-from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_query
+from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
+from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, SERVICE, TRUSTED
+from wholefeed.web.request_target import Query, feed_url
 
-OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
-PREFIXED: Final = "/{url}"
-"""The URL behind the slash."""
-UNMATCHED: Final = "unmatched"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 SIGNED_ROUTES: Final = FEED_ROUTES | {"/status"}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 
-def route_of(request: web.Request) -> str:
-    """Return the path of the route, never what a client wrote: a query may hide in it."""
-    if is_prefix_form(request.raw_path):
-        return PREFIXED
-    resource = request.match_info.route.resource
-    return resource.canonical if resource is not None and "{" not in resource.canonical else UNMATCHED
-
-
-@web.middleware
-async def limit_clients(request: web.Request, handler: Handler) -> web.StreamResponse:
+def limit_clients(request: web.Request, asked: Asked) -> None:
     """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
-    if route_of(request) in OPEN_ROUTES:
-        return await handler(request)
-    if request.app[CONNECTIONS].is_crowded():
+    if asked.route in OPEN_ROUTES:
+        return
+    app = request.app
+    if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
-    buckets = request.app.get(BUCKETS)
+    buckets = app.get(BUCKETS)
     if buckets is not None:
         forwarded_for = request.headers.getall("X-Forwarded-For", ())
-        client = request.app[TRUSTED].client(request.remote, forwarded_for)
+        client = app[TRUSTED].client(request.remote, forwarded_for)
         wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
         if wait_seconds:
-            expected = f"{request.app[CONFIG].server.client_requests_per_minute} requests a minute"
+            expected = f"{app[CONFIG].server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
-    return await handler(request)
 
 
-@web.middleware
-async def refuse_other_sites(request: web.Request, handler: Handler) -> web.StreamResponse:
+def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
     """Refuse to change anything for a page of another origin; the browser may know the token of its user.
 
     Browsers say where such a request comes from, by Sec-Fetch-Site or, the older ones and those that reach
@@ -83,7 +68,6 @@ async def refuse_other_sites(request: web.Request, handler: Handler) -> web.Stre
         is_own = site in ("same-origin", "none") if site else not origin or _is_own_origin(request, origin)
         if not is_own:
             raise AccessDeniedError("expected no request of another origin's page", slug="cross-origin")
-    return await handler(request)
 
 
 def _is_own_origin(request: web.Request, origin: str) -> bool:
@@ -93,28 +77,21 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
     return authority != "" and authority in (each.lower() for each in own)
 
 
-@web.middleware
-async def require_access(request: web.Request, handler: Handler) -> web.StreamResponse:
+def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
-    if route_of(request) not in OPEN_ROUTES:
-        _admit(request)
-    return await handler(request)
-
-
-def _admit(request: web.Request) -> None:
+    if asked.route in OPEN_ROUTES:
+        return
     server = request.app[CONFIG].server
     if not (server.access_token or server.signing_keys):
         return
-    query = (
-        Query("", {}) if is_prefix_form(request.raw_path) else read_query(request.rel_url.raw_query_string)
-    )
-    is_signable = route_of(request) in SIGNED_ROUTES and request.method in ("GET", "HEAD")
+    query = asked.query
+    is_signable = asked.route in SIGNED_ROUTES and request.method in ("GET", "HEAD")
     mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
     verdict = Verdict.BAD
     if mark:
         verdict = verify(feed_url(query.url), mark, server.signing_keys, request.app[SERVICE].now())
     if verdict is Verdict.VALID:
-        request[MARK] = mark
+        asked.mark = mark
     elif not (server.access_token and _knows(request, query, server.access_token)):
         raise _refusal(mark, verdict, has_token=bool(server.access_token), is_signable=is_signable)
 

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from email.utils import formatdate
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Final
 
-import structlog
 from aiohttp import web
 
-from wholefeed.core.formats import content_type
+from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.results import Reconstruction
-from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, slices, viewed
+from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
+from wholefeed.store.rows import FeedRow
+from wholefeed.web.answer.answer import SLICE_BYTES, Representation, joined, sliced, slices, viewed
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
+from wholefeed.web.answer.parts import HeldBlocks
+from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
+from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import CONFIG, MARK, SERVICE, STORE
-from wholefeed.web.request_target import (
-    Query,
-    feed_url,
-    is_prefix_form,
-    own_url,
-    read_prefix,
-    read_query,
-    read_view,
-    read_wait,
-    view_query,
-)
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
+from wholefeed.web.request_target import feed_url, own_url, read_view, read_wait, view_query
 
 log = get_logger()
 
@@ -38,35 +31,39 @@ LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 _STALLED_SECONDS: Final = 30
 """A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
+_TAKEN_BYTES: Final = 1 << 15
+"""With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
 _VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
 """What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
 
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
     """GET /feed?url=U: the reconstructed feed."""
-    return await _answer(request, read_query(request.rel_url.raw_query_string))
+    return await _answer(request, request[ASKED])
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
     """GET /https://…: the same, the URL written behind the slash."""
-    if not is_prefix_form(request.raw_path):
+    asked = request[ASKED]
+    if not asked.is_prefixed:
         raise web.HTTPNotFound
-    return await _answer(request, Query(read_prefix(request.raw_path), {}))
+    return await _answer(request, asked)
 
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    query = read_query(request.rel_url.raw_query_string)
-    await request.app[SERVICE].forget(feed_url(query.url))
+    await request.app[SERVICE].forget(feed_url(request[ASKED].query.url))
     return web.Response(status=204)
 
 
-async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
+async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
+    query = asked.query
     url = feed_url(query.url)
     _refuse_loop(request, url)
-    config = request.app[CONFIG]
-    whole_url = own_url(base_url(request, config.server), url, request.get(MARK, ""))
-    asked = Representation(
+    app = request.app
+    config, service = app[CONFIG], app[SERVICE]
+    whole_url = own_url(base_url(request, asked, config.server), url, asked.mark)
+    wanted = Representation(
         self_url=whole_url + view_query(query.options),
         whole_url=whole_url,
         is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
@@ -75,80 +72,140 @@ async def _answer(request: web.Request, query: Query) -> web.StreamResponse:
     )
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
     is_head = request.method == "HEAD"
-    async with request.app[SERVICE].answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
-        answer = await viewed(reconstruction, asked, request.app[STORE])
-        structlog.contextvars.bind_contextvars(
-            feed=reconstruction.feed.id,
-            state=str(reconstruction.state),
-            documents=reconstruction.feed.documents,
-            entries=reconstruction.feed.entries,
-        )
-        response = web.StreamResponse(headers=_headers(request, reconstruction, answer))
-        if _has_it(request, reconstruction, answer):
-            response.set_status(HTTPStatus.NOT_MODIFIED)
+    if wanted.view.is_whole and (held := service.at_once(url, is_head=is_head)) is not None:
+        response = await _answered_from(held, wanted, request)
+        if response is not None:
+            return response
+    async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
+        asked.facts.update(_facts(reconstruction.feed))
+        store = app[STORE]
+        held = reconstruction.held
+        if (
+            held is not None
+            and wanted.view.is_whole
+            and reconstruction.is_stale == held.snapshot.feed.is_stale
+        ):
+            ready = prepared_of(held, wanted)
         else:
-            response.headers["Content-Type"] = content_type(reconstruction.feed.published_family)
-            response.headers["Content-Length"] = str(answer.length)
-            if answer.is_gzip:
-                response.headers["Content-Encoding"] = "gzip"
-        await _send(request, response, None if is_head else answer)
-        return response
+            ready = prepared(reconstruction, await viewed(reconstruction, wanted, store))
+        response = _without_body(request, reconstruction.feed, ready)
+        if response is not None:
+            return await _send(request, response)
+        fields = _fields(request, reconstruction.feed, ready, has_body=True)
+        pieces = slices(ready.answer, store if held is None else HeldBlocks(held, store))
+        if ready.answer.length <= SLICE_BYTES:
+            body = b"".join([piece async for piece in pieces])
+            return await _send(request, web.Response(headers=fields, body=body))
+        return await _send(request, web.StreamResponse(headers=fields), pieces)
 
 
-async def _send(request: web.Request, response: web.StreamResponse, answer: Answer | None) -> None:
-    """Send the answer; of a failure the reader sees a broken body, no short feed (docs/faults.md row 66)."""
+async def _answered_from(
+    held: Held, wanted: Representation, request: web.Request
+) -> web.StreamResponse | None:
+    """Answer from memory alone; None when something of the body is not held.
+
+    Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
+    meanwhile.
+    """
+    feed, ready = held.snapshot.feed, prepared_of(held, wanted)
+    response, body = _without_body(request, feed, ready), None
+    if response is None:
+        body = joined(ready.answer, held.blocks) if ready.answer.length <= LARGEST_BLOCK_BYTES else None
+        if body is None:
+            return None
+    request[ASKED].facts.update(_facts(feed))
+    if response is not None:
+        return await _send(request, response)
+    assert body is not None, "it is a whole answer"
+    fields = _fields(request, feed, ready, has_body=True)
+    if len(body) <= SLICE_BYTES:
+        return await _send(request, web.Response(headers=fields, body=body))
+    return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
+
+
+def _facts(feed: FeedRow) -> dict[str, object]:
+    """What the log line tells of a feed."""
+    state = str(feed.visible_state)
+    return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
+
+
+def _without_body(request: web.Request, feed: FeedRow, ready: Prepared) -> web.Response | None:
+    """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
+    headers = request.headers
+    if is_not_modified(
+        ready.answer.etag, ready.modified_at, headers.get("If-None-Match"), headers.get("If-Modified-Since")
+    ):
+        fields = _fields(request, feed, ready, has_body=False)
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=fields)
+    if request.method == "HEAD":
+        return web.Response(headers=_fields(request, feed, ready, has_body=True))
+    return None
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    for piece in sliced(body):
+        yield piece
+
+
+async def _send(
+    request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
+) -> web.StreamResponse:
+    """Send the answer, whose body is its own or comes in pieces.
+
+    What has a body of its own is one write. Of a failure in the middle the reader sees a broken body, no
+    short feed (docs/faults.md row 66).
+    """
     try:
         await response.prepare(request)
-        if answer is not None and response.status == HTTPStatus.OK:
-            async for piece in slices(answer, request.app[STORE]):
+        if pieces is not None:
+            async for piece in pieces:
                 async with asyncio.timeout(_STALLED_SECONDS):
                     await response.write(piece)
-        await response.write_eof()
+        if _is_taken_at_once(request, response):
+            await response.write_eof()
+        else:
+            async with asyncio.timeout(_STALLED_SECONDS):
+                await response.write_eof()
     except (ConnectionError, TimeoutError):
         _abort(request)
     except BaseException:
         _abort(request)
         raise
+    return response
+
+
+def _is_taken_at_once(request: web.Request, response: web.StreamResponse) -> bool:
+    """Whether nothing can stall the end of an answer: a small one with nothing before it.
+
+    A deadline would cost as much as a tenth of what such an answer does.
+    """
+    transport = request.transport
+    if transport is None or not isinstance(response, web.Response):
+        return False
+    return transport.get_write_buffer_size() == 0 and (response.content_length or 0) < _TAKEN_BYTES
 
 
 def _abort(request: web.Request) -> None:
-    structlog.contextvars.bind_contextvars(aborted=True)
+    request[ASKED].facts["aborted"] = True
     if request.transport is not None:
         request.transport.abort()
 
 
-def _headers(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> dict[str, str]:
-    now = request.app[SERVICE].now()  # RFC 9110, 8.8.2.1: never later than Date
-    return {
-        "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
-        "ETag": answer.etag,
-        "Last-Modified": formatdate(min(reconstruction.feed.modified_at or 0.0, now), usegmt=True),
-        "Cache-Control": _cache_control(request, reconstruction),
-        "Vary": "Accept-Encoding",
-        "Link": f'<{reconstruction.via_url}>; rel="via"',
-    }
+def _fields(request: web.Request, feed: FeedRow, ready: Prepared, *, has_body: bool) -> dict[str, str]:
+    app = request.app
+    now = app[SERVICE].now()
+    fields = ready.fields_at(now, has_body=has_body)
+    fields["Cache-Control"] = _cache_control(feed, app[CONFIG], now)
+    return fields
 
 
-def _cache_control(request: web.Request, reconstruction: Reconstruction) -> str:
-    feed = reconstruction.feed
+def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
     seconds = LOADING_SECONDS
-    if reconstruction.state is not State.LOADING:
-        now = request.app[SERVICE].now()
-        seconds = int(
-            min(max((feed.fresh_until or 0.0) - now, 0.0), request.app[CONFIG].freshness.maximum_seconds)
-        )
-    server = request.app[CONFIG].server
+    if feed.visible_state is not State.LOADING:
+        seconds = int(min(max((feed.fresh_until or 0.0) - now, 0.0), config.freshness.maximum_seconds))
+    server = config.server
     scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
     return f"{scope}max-age={seconds}"
-
-
-def _has_it(request: web.Request, reconstruction: Reconstruction, answer: Answer) -> bool:
-    return is_not_modified(
-        answer.etag,
-        reconstruction.feed.modified_at or 0.0,
-        request.headers.get("If-None-Match"),
-        request.headers.get("If-Modified-Since"),
-    )
 
 
 def _refuse_loop(request: web.Request, url: str) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from aiohttp import web
 
 from wholefeed.web.keys import STORE
 
-_HEADERS = {"Cache-Control": "no-store"}
+_HEADERS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
 
 
 async def get_healthz(request: web.Request) -> web.StreamResponse:
     """GET /healthz: 200 as soon as the server can answer at all."""
-    return web.json_response({"status": "ok"}, headers=_HEADERS)
+    return web.Response(body=b'{"status": "ok"}', headers=_HEADERS)
 
 
 async def get_readyz(request: web.Request) -> web.StreamResponse:
@@ -21,4 +23,4 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
         StoreError: It cannot (503 `storage-full` when the volume is full).
     """
     await request.app[STORE].check()
-    return web.json_response({"status": "ready"}, headers=_HEADERS)
+    return web.Response(body=b'{"status": "ready"}', headers=_HEADERS)

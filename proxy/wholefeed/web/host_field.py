@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion11, web
-from aiohttp.typedefs import Handler
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.errors import MisdirectedError
 from wholefeed.server.clients import last_value
-from wholefeed.web.access import FEED_ROUTES, OPEN_ROUTES, route_of
+from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
 from wholefeed.web.keys import CONFIG, TRUSTED
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
@@ -21,7 +21,7 @@ _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
 """Nothing of them is about anybody's feeds."""
 
 
-def base_url(request: web.Request, server: ServerConfig) -> str:
+def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
     """Return scheme and authority of the proxy as the reader should see them, without a final slash.
 
     `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
@@ -33,19 +33,22 @@ def base_url(request: web.Request, server: ServerConfig) -> str:
     """
     if server.public_url:
         return server.public_url.rstrip("/")
-    host, scheme = _required_host(request, server)
+    host, scheme = _required_host(request, asked, server)
     return f"{scheme}://{host.lower()}"
 
 
-def _required_host(request: web.Request, server: ServerConfig) -> tuple[str, str]:
+def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
     """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
+    if asked.host is not None:
+        return asked.host
     host, scheme = _asked_for(request)
     match = _HOST.fullmatch(host)
     if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
-    return host, scheme
+    asked.host = host, scheme
+    return asked.host
 
 
 def _asked_for(request: web.Request) -> tuple[str, str]:
@@ -57,23 +60,21 @@ def _asked_for(request: web.Request) -> tuple[str, str]:
     return host, scheme
 
 
-@web.middleware
-async def require_host(request: web.Request, handler: Handler) -> web.StreamResponse:
+def require_host(request: web.Request, asked: Asked) -> None:
     """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
 
     A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
     same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
     of ours where such is wanted.
     """
-    if not _may_bear_any_host(request):
-        _required_host(request, request.app[CONFIG].server)
-    return await handler(request)
+    if asked.route in _ROUTES_OF_ANY_HOST:
+        return
+    server = request.app[CONFIG].server
+    if not _may_bear_any_host(request, asked.route, server):
+        _required_host(request, asked, server)
 
 
-def _may_bear_any_host(request: web.Request) -> bool:
-    server, route = request.app[CONFIG].server, route_of(request)
-    if route in _ROUTES_OF_ANY_HOST:
-        return True
+def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
     if route in FEED_ROUTES and request.method in ("GET", "HEAD"):
         return bool(server.public_url)  # links are made from that
     return bool(server.public_url and (server.access_token or server.signing_keys))
@@ -89,9 +90,15 @@ def _own_address(request: web.Request) -> str:
 
 
 def _is_allowed(name: str, server: ServerConfig) -> bool:
-    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
-    if name in (allowed.lower() for allowed in own):
+    if _is_nobody_else_s(name):
         return True
+    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
+    return name in (allowed.lower() for allowed in own)
+
+
+@lru_cache(maxsize=256)
+def _is_nobody_else_s(name: str) -> bool:
+    """Whether nobody can let the name point here but who runs this host or its network."""
     if "." not in name or name.endswith(".localhost"):
         return True
     try:

@@ -13,6 +13,7 @@ from wholefeed.server.connections import Connections
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
+from wholefeed.web.asked import Asked
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -23,6 +24,4 @@ TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
 
-REQUEST_ID: Final = web.RequestKey("request_id", str)
-MARK: Final = web.RequestKey("mark", str)
-"""The signature that lets this request in; not there when none does."""
+ASKED: Final = web.RequestKey("asked", Asked)

@@ -1,18 +1,17 @@
-"""Middlewares, outermost first in `MIDDLEWARES`: request log, error answers, access, Host."""
+"""What every request goes through: the checks before its handler, error answers, the log line."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
-from uuid import uuid4
 
 import structlog
 from aiohttp import web, web_response
-from aiohttp.typedefs import Handler, Middleware
+from aiohttp.typedefs import Handler
 
-from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
@@ -22,10 +21,10 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.loggers import get_logger
-from wholefeed.web.access import UNMATCHED, limit_clients, refuse_other_sites, require_access, route_of
+from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
+from wholefeed.web.asked import UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
-from wholefeed.web.keys import CONNECTIONS, REQUEST_ID
-from wholefeed.web.request_target import is_prefix_form, read_prefix, read_query
+from wholefeed.web.keys import ASKED, CONNECTIONS
 
 log = get_logger()
 
@@ -38,66 +37,69 @@ _SECURITY_FIELDS: Final = {
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
+Check = Callable[[web.Request, Asked], None]
+"""Raises where the request is not to be answered."""
+
+CHECKS: Final[tuple[Check, ...]] = (limit_clients, refuse_other_sites, require_access, require_host)
+"""Before any handler, in this order."""
+
+
 @web.middleware
-async def log_request(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Write one `request.answered` line a request, whatever becomes of it; give it an id."""
-    structlog.contextvars.clear_contextvars()
-    request_id = request[REQUEST_ID] = uuid4().hex[:16]
-    structlog.contextvars.bind_contextvars(request_id=request_id)
+async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Check and answer a request, and write one `request.answered` line, whatever becomes of it.
+
+    One middleware and not one for each check: each costs every request a coroutine and its frames.
+    """
     started = time.monotonic()
-    status = 0
+    asked = request[ASKED] = Asked(request)
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
+    connections, status = request.app[CONNECTIONS], 0
+    connections.begin(request.protocol)
     try:
-        with request.app[CONNECTIONS].busy(request.protocol):
-            response = await handler(request)
+        response = await _answered(request, asked, handler)
         status = response.status
         return response
     finally:
+        connections.end(request.protocol)
         log.info(
             "request.answered",
             method=request.method,
-            path=route_of(request),
-            url=_asked_url(request),
+            path=asked.route,
+            url=asked.shown_url,
             status=status or None,
             duration_s=round(time.monotonic() - started, 6),
+            **asked.facts,
         )
 
 
-def _asked_url(request: web.Request) -> str | None:
-    if is_prefix_form(request.raw_path):
-        return safe_url(read_prefix(request.raw_path))
-    try:
-        given = read_query(request.rel_url.raw_query_string).url
-    except WholefeedError:
-        return None
-    return safe_url(given) if given else None
-
-
-@web.middleware
-async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
     """Turn what stops an answer into a problem document (RFC 9457)."""
     try:
-        _refuse_forwarding(request)
+        _refuse_forwarding(request, asked)
+        for check in CHECKS:
+            check(request, asked)
         return await handler(request)
     except WholefeedError as exc:
-        structlog.contextvars.bind_contextvars(slug=exc.slug)
-        return _problem(exc.answer_status, exc.slug, str(exc), _headers(exc))
+        asked.facts["slug"] = exc.slug
+        return _problem(asked, exc.answer_status, exc.slug, str(exc), _headers(exc))
     except web.HTTPException as exc:
         slug = _HTTP_SLUGS.get(exc.status, "bad-request")
         allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-        return _problem(exc.status, slug, f"{request.method}: {exc.reason}", allowed)
+        return _problem(asked, exc.status, slug, f"{request.method}: {exc.reason}", allowed)
     except ConnectionError:  # the reader has left
-        structlog.contextvars.bind_contextvars(aborted=True)
+        asked.facts["aborted"] = True
         raise
     except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
-        log.exception("request.failed")
-        return _problem(500, "internal", "an error of the proxy's own; its log has the request id", {})
+        log.exception("request.failed", **asked.facts)
+        return _problem(asked, 500, "internal", "an error of the proxy's own; its log has the request id", {})
 
 
-def _refuse_forwarding(request: web.Request) -> None:
+def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if not request.raw_path.startswith("/") and route_of(request) == UNMATCHED:
+    if not request.raw_path.startswith("/") and asked.route == UNMATCHED:
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 
@@ -111,13 +113,13 @@ def _headers(error: WholefeedError) -> dict[str, str]:
     return {}
 
 
-def _problem(status: int, slug: str, detail: str, headers: dict[str, str]) -> web.Response:
+def _problem(asked: Asked, status: int, slug: str, detail: str, headers: dict[str, str]) -> web.Response:
     body: dict[str, Any] = {
         "type": f"urn:wholefeed:{slug}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "request_id": structlog.contextvars.get_contextvars().get("request_id", ""),
+        "request_id": asked.request_id,
     }
     return web.json_response(
         body, status=status, headers={**headers, "Cache-Control": "no-store"}, content_type=PROBLEM_TYPE
@@ -139,15 +141,6 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
     """
     for name, value in _SECURITY_FIELDS.items():
         response.headers.setdefault(name, value)
-    if REQUEST_ID in request:
-        response.headers["X-Request-Id"] = request[REQUEST_ID]
-
-
-MIDDLEWARES: Final[tuple[Middleware, ...]] = (
-    log_request,
-    answer_errors,
-    limit_clients,
-    refuse_other_sites,
-    require_access,
-    require_host,
-)
+    asked = request.get(ASKED)
+    if asked is not None:
+        response.headers["X-Request-Id"] = asked.request_id

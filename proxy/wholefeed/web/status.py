@@ -13,20 +13,19 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.store.rows import FeedRow
-from wholefeed.web.keys import SERVICE
-from wholefeed.web.request_target import feed_url, read_query
+from wholefeed.web.keys import ASKED, SERVICE
+from wholefeed.web.request_target import feed_url
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
-    query = read_query(request.rel_url.raw_query_string)
-    status, account = await request.app[SERVICE].account(feed_url(query.url))
+    status, account = await request.app[SERVICE].account(feed_url(request[ASKED].query.url))
     return _json(account_object(status, account))
 
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
     """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object."""
-    query = read_query(request.rel_url.raw_query_string)
+    query = request[ASKED].query
     is_full = query.options.get("full", "") not in ("", "0", "false")
     status = await request.app[SERVICE].refresh(feed_url(query.url), is_full=is_full)
     return _json(status_object(status), status=202)

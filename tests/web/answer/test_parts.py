@@ -171,23 +171,24 @@ async def test_a_bad_value_is_a_400_that_names_what_was_expected(
 
 
 async def test_what_is_left_out_whole_is_not_touched(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/design.md#segments: a view costs what it sends, not the feed."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
-    await proxy.whole(url)
-    read: list[int] = []
-    block = proxy.store.block
+    async with running(a_config(tmp_path, store={"memory_bytes": 0})) as proxy:
+        await proxy.whole(url)
+        read: list[int] = []
+        block = proxy.store.block
 
-    async def counted(segment: int) -> bytes:
-        read.append(segment)
-        return await block(segment)
+        async def counted(segment: int) -> bytes:
+            read.append(segment)
+            return await block(segment)
 
-    monkeypatch.setattr(proxy.app[STORE], "block", counted)
-    await proxy.get(url)
-    whole = set(read)
-    read.clear()
-    await proxy.get(url, limit="2")
+        monkeypatch.setattr(proxy.app[STORE], "block", counted)
+        await proxy.get(url)
+        whole = set(read)
+        read.clear()
+        await proxy.get(url, limit="2")
     assert len(whole) > 1
     assert len(read) == 1

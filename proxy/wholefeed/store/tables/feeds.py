@@ -37,6 +37,7 @@ _RETIRE_ALL: Final = """
     UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
 """
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
+_NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
 _BEGIN_WALK: Final = """
     UPDATE feed SET
         is_walking = 1,
@@ -120,6 +121,11 @@ def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> Non
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
         raise _unknown(feed)
+
+
+def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
+    """Note when feeds were asked for, those that are still there."""
+    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
 
 
 def begin_walk(db: sqlite3.Connection, feed: int, now: float) -> None:

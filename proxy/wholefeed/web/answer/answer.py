@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cached_property
@@ -29,11 +29,12 @@ from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.web.answer.parts import Part, block_of, cut_parts
+from wholefeed.web.answer.parts import Blocks, Part, block_of, cut_parts
 
 _WARNED_DOCUMENTS: Final = 20
 """Missing documents that the pseudo-entry names; /status lists them all."""
-_SLICE_BYTES: Final = 1 << 16
+SLICE_BYTES: Final = 1 << 16
+"""What is written at once; an answer that is no longer is sent with its header."""
 _SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
@@ -156,41 +157,88 @@ def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
     return f'"{digest.hexdigest()}{"-gzip" if is_gzip else ""}"'
 
 
-async def slices(answer: Answer, store: Store) -> AsyncIterator[bytes]:
-    """Give the body in pieces of at most 64 KiB, with one segment in memory at a time."""
-    async for chunk in _chunks(answer, store):
-        for piece in _sliced(chunk):
+async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:
+    """Give the body in pieces of at most `SLICE_BYTES`, with one segment in memory at a time."""
+    joining = _joining(answer)
+    for piece in sliced(joining.first):
+        yield piece
+    for segment in answer.segments:
+        for piece in sliced(joining.add(segment, await block_of(segment, blocks))):
             yield piece
+    for piece in sliced(joining.last()):
+        yield piece
 
 
-def _sliced(chunk: bytes) -> Iterator[bytes]:
-    for start in range(0, len(chunk), _SLICE_BYTES):
-        yield chunk[start : start + _SLICE_BYTES]
+def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
+    """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
+    held = [blocks.get(segment.id) for segment in answer.segments if isinstance(segment, SegmentRow)]
+    joining = _joining(answer)
+    body = [joining.first]
+    for segment, block in zip(answer.segments, held, strict=True):
+        if block is None:
+            return None
+        body.append(joining.add(segment, block))
+    return b"".join((*body, joining.last()))
 
 
-async def _chunks(answer: Answer, store: Store) -> AsyncIterator[bytes]:
-    between = inflate(answer.separator.block, answer.separator.length, answer.separator.crc32)
-    if not answer.is_gzip:
-        yield answer.prologue
-        for place, segment in enumerate(answer.segments):
-            text = inflate(await block_of(segment, store), segment.length, segment.crc32)
-            yield between + text if place else text
-        yield answer.epilogue
-        return
-    first, last = answer.sealed_prologue, answer.sealed_epilogue
-    yield GZIP_HEADER + first.block
-    crc, length = first.crc32, first.length
-    for place, segment in enumerate(answer.segments):
-        block = await block_of(segment, store)
-        if place and between:
-            block = answer.separator.block + block
-            crc = combine(crc, answer.separator.crc32, answer.separator.crc_shift)
-            length += len(between)
-        yield block
-        crc = combine(crc, segment.crc32, segment.crc_shift)
-        length += segment.length
-    crc = combine(crc, last.crc32, last.crc_shift)
-    yield last.block + FINAL_BLOCK + gzip_trailer(crc, length + last.length)
+def sliced(chunk: bytes) -> Iterator[bytes]:
+    """Give what is to be written in pieces of at most `SLICE_BYTES`."""
+    for start in range(0, len(chunk), SLICE_BYTES):
+        yield chunk[start : start + SLICE_BYTES]
+
+
+class _PlainJoining:
+    """Puts the text of an answer together."""
+
+    def __init__(self, answer: Answer) -> None:
+        separator = answer.separator
+        self._answer = answer
+        self._between = inflate(separator.block, separator.length, separator.crc32)
+        self._has_begun = False
+        self.first: Final = answer.prologue
+
+    def add(self, segment: Part, block: bytes) -> bytes:
+        text = inflate(block, segment.length, segment.crc32)
+        if self._has_begun:
+            return self._between + text
+        self._has_begun = True
+        return text
+
+    def last(self) -> bytes:
+        return self._answer.epilogue
+
+
+class _GzipJoining:
+    """Puts the blocks of an answer together, and the CRC of what is in them."""
+
+    def __init__(self, answer: Answer) -> None:
+        first = answer.sealed_prologue
+        self._answer = answer
+        self._crc, self._length = first.crc32, first.length
+        self._has_begun = False
+        self.first: Final = GZIP_HEADER + first.block
+
+    def add(self, segment: Part, block: bytes) -> bytes:
+        separator = self._answer.separator
+        if self._has_begun and separator.length:
+            block = separator.block + block
+            self._count(separator)
+        self._has_begun = True
+        self._count(segment)
+        return block
+
+    def last(self) -> bytes:
+        epilogue = self._answer.sealed_epilogue
+        self._count(epilogue)
+        return epilogue.block + FINAL_BLOCK + gzip_trailer(self._crc, self._length)
+
+    def _count(self, part: Part | Sealed) -> None:
+        self._crc = combine(self._crc, part.crc32, part.crc_shift)
+        self._length += part.length
+
+
+def _joining(answer: Answer) -> _PlainJoining | _GzipJoining:
+    return _GzipJoining(answer) if answer.is_gzip else _PlainJoining(answer)
 
 
 def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 
 
+@lru_cache(maxsize=64)
 def accepts_gzip(accept_encoding: str | None) -> bool:
     """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
     if not accept_encoding:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
 from wholefeed.core.compose.views import Cut, Slice, Take, entries_of
 from wholefeed.core.formats import segment_separator
+from wholefeed.service.published import Held
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 
@@ -48,9 +50,32 @@ class Remnant:
 Part = SegmentRow | Remnant
 
 
-async def block_of(part: Part, store: Store) -> bytes:
+class Blocks(Protocol):
+    """Where the blocks of segments are: the store, or what is in front of it."""
+
+    async def block(self, segment_id: int) -> bytes:
+        """Return a segment's deflated text."""
+
+
+class HeldBlocks:
+    """The blocks of a feed, from memory where they are held, else from the store, and held then."""
+
+    def __init__(self, held: Held, store: Store) -> None:
+        self._held = held
+        self._store = store
+
+    async def block(self, segment_id: int) -> bytes:
+        """Return a segment's deflated text; hold the snapshot meanwhile."""
+        block = self._held.blocks.get(segment_id)
+        if block is None:
+            block = await self._store.block(segment_id)
+            self._held.keep_block(segment_id, block)
+        return block
+
+
+async def block_of(part: Part, blocks: Blocks) -> bytes:
     """Return the deflated text of a part; hold the snapshot meanwhile."""
-    return part.sealed.block if isinstance(part, Remnant) else await store.block(part.id)
+    return part.sealed.block if isinstance(part, Remnant) else await blocks.block(part.id)
 
 
 async def cut_parts(

@@ -1,0 +1,197 @@
+"""What answers are made of, held in memory for the feeds that were asked for lately.
+
+    memory = Published(max_bytes)
+    held = memory.find(url)                          # None: ask the store
+    with memory.filling() as fill:                   # before the read of the store begins
+        snapshot = ...
+        held = memory.put(fill, url, snapshot)       # None: it has changed meanwhile, or is too large
+
+Whatever changes a feed drops it, after the commit and before whoever asked for the change is told (`drop`).
+So what is held is what the database says, or said when the request came. A read that a drop has overtaken
+fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
+Nothing here waits or reads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.refresh.stored import Attempt
+from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
+
+LARGEST_BLOCK_BYTES: Final = 1 << 18
+"""Blocks above it are read from the store each time: reading them costs little beside sending them."""
+_SHARE: Final = 4
+"""One feed takes at most this part of the memory."""
+_MOST_MADE: Final = 16
+"""Of one feed; how many there could be is up to whoever asks: by what host name, with what signature."""
+_OVERHEAD_BYTES: Final = 2048
+"""Of a feed: the objects and tables around what is counted."""
+_ENTRY_BYTES: Final = 200
+"""Of what is put into a table: its place there and the key."""
+
+
+class Usage(NamedTuple):
+    """How much is held, and how often it was of use."""
+
+    feeds: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+class Fill:
+    """Which feeds have changed since a read began."""
+
+    def __init__(self) -> None:
+        self.changed: Final[set[int]] = set()
+
+
+class Held:
+    """What is held of one feed; of no use to anybody but the answers under way once it has been dropped."""
+
+    def __init__(self, memory: Published, snapshot: Snapshot) -> None:
+        self._memory = memory
+        self._made: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self.snapshot: Final = snapshot
+        """As read. Nothing keeps its segments readable: see `blocks`."""
+        self.blocks: Final[dict[int, bytes]] = {}
+        """Those held, by segment."""
+        self.urls: Final[set[str]] = set()
+        """What leads to it."""
+        self.asked_at = snapshot.feed.asked_at
+        self.bytes = 0
+
+    def keep_block(self, segment_id: int, block: bytes) -> None:
+        """Hold a block, if it is small enough and there is room."""
+        is_wanted = len(block) <= LARGEST_BLOCK_BYTES and segment_id not in self.blocks
+        if is_wanted and self._memory.grow(self, sys.getsizeof(block) + _ENTRY_BYTES):
+            self.blocks[segment_id] = block
+
+    def made(self, key: Hashable) -> Any:
+        """Return what has been made of the feed under that key, or None."""
+        found = self._made.get(key)
+        return None if found is None else found[0]
+
+    def keep_made(self, key: Hashable, value: object, size: int) -> None:
+        """Hold something made of the snapshot alone, if there is room; `size` in bytes."""
+        while len(self._made) >= _MOST_MADE:
+            self._memory.grow(self, -self._made.popitem(last=False)[1][1])
+        size += _ENTRY_BYTES
+        if key not in self._made and self._memory.grow(self, size):
+            self._made[key] = value, size
+
+
+class Published:
+    """The memory of one service.
+
+    Args:
+        max_bytes: What it may come to; 0: nothing is held.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[int, Held] = OrderedDict()
+        """By feed, those asked for last at the end."""
+        self._feeds: dict[str, int] = {}
+        """By the URLs that were asked for."""
+        self._fills: set[Fill] = set()
+        self._bytes = self._hits = self._misses = 0
+
+    @property
+    def usage(self) -> Usage:
+        """How much is held now."""
+        return Usage(len(self._held), self._bytes, self._hits, self._misses)
+
+    def find(self, url: str) -> Held | None:
+        """Return what is held of the feed that a URL leads to."""
+        held = self._held.get(self._feeds.get(url, 0))
+        if held is None:
+            self._misses += 1
+            return None
+        self._hits += 1
+        self._held.move_to_end(held.snapshot.feed.id)
+        return held
+
+    @contextmanager
+    def filling(self) -> Iterator[Fill]:
+        """Watch for changes while the store is read."""
+        fill = Fill()
+        self._fills.add(fill)
+        try:
+            yield fill
+        finally:
+            self._fills.discard(fill)
+
+    def put(self, fill: Fill, url: str, snapshot: Snapshot) -> Held | None:
+        """Hold a feed that was read, unless it has changed since the read began.
+
+        Args:
+            fill: Begun before it was read what the URL leads to, and the snapshot.
+            url: What was asked for, and leads to the feed.
+            snapshot: The feed.
+
+        Returns:
+            What is held of this very snapshot; None when nothing is.
+        """
+        feed_id = snapshot.feed.id
+        if not self._max_bytes or fill not in self._fills or feed_id in fill.changed:
+            return None
+        held = self._held.get(feed_id)
+        if held is None or held.snapshot != snapshot:
+            self._remove(feed_id)
+            held = self._held[feed_id] = Held(self, snapshot)
+            if not self.grow(held, _size(snapshot)):
+                self._remove(feed_id)
+                return None
+        if url not in held.urls and self.grow(held, 2 * _ENTRY_BYTES + sys.getsizeof(url)):
+            held.urls.add(url)
+            self._feeds[url] = feed_id
+        return held
+
+    def drop(self, feed_id: int) -> None:
+        """Let go of a feed that has changed, and of what is being read of it."""
+        for fill in self._fills:
+            fill.changed.add(feed_id)
+        self._remove(feed_id)
+
+    def grow(self, held: Held, size: int) -> bool:
+        """Count bytes of a feed, letting go of those not asked for longest; return whether there is room."""
+        feed_id = held.snapshot.feed.id
+        if self._held.get(feed_id) is not held or held.bytes + size > self._max_bytes // _SHARE:
+            return False
+        held.bytes += size
+        self._bytes += size
+        self._held.move_to_end(feed_id)
+        while self._bytes > self._max_bytes:
+            self._remove(next(iter(self._held)))
+        return True
+
+    def _remove(self, feed_id: int) -> None:
+        held = self._held.pop(feed_id, None)
+        if held is None:
+            return
+        self._bytes -= held.bytes
+        for url in held.urls:
+            if self._feeds.get(url) == feed_id:
+                del self._feeds[url]
+
+
+_FEED: Final = tuple(each.name for each in fields(FeedRow))
+_SEGMENT: Final = tuple(each.name for each in fields(SegmentRow))
+_ATTEMPT: Final = tuple(each.name for each in fields(Attempt))
+
+
+def _size(snapshot: Snapshot) -> int:
+    size = _OVERHEAD_BYTES + _of(snapshot.feed, _FEED) + sys.getsizeof(snapshot.segments)
+    size += sum(_of(each, _SEGMENT) for each in snapshot.segments)
+    return size + sum(_of(each, _ATTEMPT) for each in snapshot.missing)
+
+
+def _of(row: object, names: tuple[str, ...]) -> int:
+    return sys.getsizeof(row) + sum(sys.getsizeof(getattr(row, name)) for name in names)

@@ -1,0 +1,61 @@
+"""An answer with the header fields that go with it: all that does not depend on the time of the request."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Final
+
+from wholefeed.core.formats import content_type
+from wholefeed.service.published import Held
+from wholefeed.service.results import Reconstruction
+from wholefeed.web.answer.answer import Answer, Representation, prepare, reconstruction_field
+
+_OVERHEAD_BYTES: Final = 3072
+"""Of the objects and the short texts of one that is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An answer, and its fields beside Cache-Control; those of the body are not part of a 304."""
+
+    answer: Answer
+    fields: dict[str, str]
+    body_fields: dict[str, str]
+    modified_at: float
+
+    def fields_at(self, now: float, *, has_body: bool) -> dict[str, str]:
+        """Return the fields of an answer that is made now."""
+        fields = (self.body_fields if has_body else self.fields).copy()
+        if self.modified_at > now:  # RFC 9110, 8.8.2.1: never later than Date
+            fields["Last-Modified"] = formatdate(now, usegmt=True)
+        return fields
+
+
+def prepared(reconstruction: Reconstruction, answer: Answer) -> Prepared:
+    """Return an answer with its fields."""
+    feed = reconstruction.feed
+    fields = {
+        "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
+        "ETag": answer.etag,
+        "Last-Modified": formatdate(feed.modified_at or 0.0, usegmt=True),
+        "Vary": "Accept-Encoding",
+        "Link": f'<{reconstruction.via_url}>; rel="via"',
+    }
+    of_body = {"Content-Type": content_type(feed.published_family), "Content-Length": str(answer.length)}
+    if answer.is_gzip:
+        of_body["Content-Encoding"] = "gzip"
+    return Prepared(answer, fields, {**fields, **of_body}, feed.modified_at or 0.0)
+
+
+def prepared_of(held: Held, wanted: Representation) -> Prepared:
+    """Return the answer with a whole feed that is held, made at its first use."""
+    found: Prepared | None = held.made(wanted)
+    if found is None:
+        snapshot = held.snapshot
+        reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
+        found = prepared(reconstruction, prepare(reconstruction, wanted))
+        size = _OVERHEAD_BYTES + sys.getsizeof(found.answer.prologue) + sys.getsizeof(found.answer.segments)
+        held.keep_made(wanted, found, size + sys.getsizeof(found.answer.sealed_prologue.block))
+    return found

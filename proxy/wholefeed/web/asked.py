@@ -1,0 +1,67 @@
+"""What one request asks for, read once: its route and its query; and what its log line tells of it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from aiohttp import web
+
+from wholefeed.core.text.redact import safe_url
+from wholefeed.errors import WholefeedError
+from wholefeed.web.request_target import Query, is_prefix_form, read_prefix, read_query
+
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
+PREFIXED: Final = "/{url}"
+"""The URL behind the slash."""
+UNMATCHED: Final = "unmatched"
+FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
+
+
+class Asked:
+    """Belongs to one request; the checks before its handler and the handler itself share it."""
+
+    __slots__ = ("_query", "_request", "facts", "host", "is_prefixed", "mark", "request_id", "route")
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._query: Query | None = None
+        self.request_id: Final = secrets.token_hex(8)
+        self.is_prefixed: Final = is_prefix_form(request.raw_path)
+        """Whether the feed's URL is written behind the slash, and its whole query is its own."""
+        self.route: Final = PREFIXED if self.is_prefixed else _route_of(request)
+        """The path of the route, never what a client wrote: a query may hide in it."""
+        self.facts: Final[dict[str, object]] = {}
+        """What the log line of the request tells beside what it tells of each."""
+        self.mark = ""
+        """The signature that lets this request in; empty when none does."""
+        self.host: tuple[str, str] | None = None
+        """Host and scheme, once they are found to be our own."""
+
+    @property
+    def query(self) -> Query:
+        """The options of the request and the URL that it names.
+
+        Raises:
+            RequestError: An option is given twice.
+        """
+        if self._query is None:
+            if self.is_prefixed:
+                self._query = Query(read_prefix(self._request.raw_path), {})
+            else:
+                self._query = read_query(self._request.rel_url.raw_query_string)
+        return self._query
+
+    @property
+    def shown_url(self) -> str | None:
+        """The URL that it names, as it may be logged."""
+        try:
+            given = self.query.url
+        except WholefeedError:
+            return None
+        return safe_url(given) if given else None
+
+
+def _route_of(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None and "{" not in resource.canonical else UNMATCHED

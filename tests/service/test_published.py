@@ -1,0 +1,174 @@
+"""wholefeed.service.published: what is held in memory, within its bound, and never older than the store."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from wholefeed.core.terms import Family, Kind, State
+from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held, Published
+from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
+
+MIB = 1 << 20
+
+
+def url_of(feed: int) -> str:
+    return f"http://o.test/{feed}"
+
+
+def a_segment(number: int) -> SegmentRow:
+    values: dict[str, Any] = {each.name: 0 for each in fields(SegmentRow)}
+    return SegmentRow(**{**values, "id": number, "digest": b"d" * 16})
+
+
+def a_snapshot(feed: int, *, head: bytes = b"<feed>", segments: int = 1, revision: int = 1) -> Snapshot:
+    values: dict[str, Any] = {each.name: 0 for each in fields(FeedRow)}
+    row = {"id": feed, "url": url_of(feed), "head": head, "revision": revision, "asked_at": 7.0}
+    said = {"family": Family.ATOM, "kind": Kind.ARCHIVED, "state": State.COMPLETE}
+    return Snapshot(FeedRow(**{**values, **row, **said}), tuple(map(a_segment, range(segments))), ())
+
+
+def hold(memory: Published, snapshot: Snapshot, url: str | None = None) -> Held | None:
+    with memory.filling() as fill:
+        return memory.put(fill, url or url_of(snapshot.feed.id), snapshot)
+
+
+def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
+    """Its key and its aliases lead to the same; what nobody asked for leads nowhere."""
+    memory = Published(MIB)
+    snapshot = a_snapshot(1)
+    held = hold(memory, snapshot)
+    assert held is not None
+    assert hold(memory, a_snapshot(1), "http://o.test/alias") is held
+    assert memory.find(url_of(1)) is memory.find("http://o.test/alias") is held
+    assert (held.snapshot, held.asked_at) == (snapshot, 7.0)
+    assert memory.find("http://o.test/other") is None
+    assert (memory.usage.feeds, memory.usage.hits, memory.usage.misses) == (1, 2, 1)
+
+
+def test_a_feed_that_changes_is_let_go() -> None:
+    """After a drop no URL leads to it, none of its bytes are counted, and what is made of it is not kept."""
+    memory = Published(MIB)
+    held = hold(memory, a_snapshot(1))
+    hold(memory, a_snapshot(2))
+    assert held is not None
+    both = memory.usage.bytes
+    held.keep_block(1, b"x" * 1000)
+    memory.drop(1)
+    assert memory.find(url_of(1)) is None
+    assert memory.find(url_of(2)) is not None
+    assert memory.usage.bytes < both
+    left = memory.usage.bytes
+    held.keep_block(2, b"x" * 1000)
+    held.keep_made("key", "value", 1000)
+    assert (memory.usage.bytes, held.made("key")) == (left, None)
+    memory.drop(2)
+    assert memory.usage.bytes == 0
+
+
+def test_a_read_that_a_change_has_overtaken_fills_nothing() -> None:
+    """The read may have seen the feed as it was before; one that began after the change may not have."""
+    memory = Published(MIB)
+    with memory.filling() as before, memory.filling() as other:
+        memory.drop(1)
+        with memory.filling() as after:
+            assert memory.put(before, url_of(1), a_snapshot(1)) is None
+            assert memory.find(url_of(1)) is None
+            assert memory.put(other, url_of(2), a_snapshot(2)) is not None
+            assert memory.put(after, url_of(1), a_snapshot(1, revision=2)) is not None
+    held = memory.find(url_of(1))
+    assert held is not None
+    assert held.snapshot.feed.revision == 2
+
+
+def test_a_read_that_has_ended_fills_nothing() -> None:
+    """Nobody has watched for changes since."""
+    memory = Published(MIB)
+    with memory.filling() as fill:
+        pass
+    assert memory.put(fill, url_of(1), a_snapshot(1)) is None
+
+
+def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
+    """The same snapshot shares what is held; another one replaces it, and the first is held no more."""
+    memory = Published(MIB)
+    first = hold(memory, a_snapshot(1))
+    assert first is not None
+    assert hold(memory, a_snapshot(1)) is first
+    second = hold(memory, a_snapshot(1, revision=2))
+    assert second is not first
+    assert second is memory.find(url_of(1))
+    used = memory.usage.bytes
+    first.keep_block(1, b"x")
+    assert (first.blocks, memory.usage.bytes) == ({}, used)
+
+
+def test_what_was_not_asked_for_longest_goes_first() -> None:
+    """The bytes stay within the bound; asking for a feed puts it behind the others."""
+    memory = Published(100_000)
+    for feed in range(1, 6):
+        assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
+    assert memory.usage.bytes <= 100_000
+    assert memory.find(url_of(1)) is not None
+    for feed in range(6, 10):
+        assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
+        assert memory.usage.bytes <= 100_000
+    held = [feed for feed in range(1, 10) if memory.find(url_of(feed)) is not None]
+    assert held[0] == 1
+    assert 2 not in held
+    assert held[-4:] == [6, 7, 8, 9]
+
+
+def test_blocks_that_are_large_and_feeds_that_are_too_large_are_not_held() -> None:
+    """A block over 256 KiB is read from the store; no feed takes more than a quarter of the memory."""
+    memory = Published(8 * MIB)
+    held = hold(memory, a_snapshot(1, segments=20))
+    assert held is not None
+    held.keep_block(0, b"x" * (LARGEST_BLOCK_BYTES + 1))
+    assert held.blocks == {}
+    for segment in range(20):
+        held.keep_block(segment, b"x" * LARGEST_BLOCK_BYTES)
+    assert len(held.blocks) == 7  # of 256 KiB, in 2 MiB with the rest
+    assert memory.usage.bytes <= 2 * MIB
+    assert hold(memory, a_snapshot(2, head=b"x" * (3 * MIB))) is None
+    assert memory.find(url_of(2)) is None
+
+
+def test_what_is_counted_is_what_it_takes() -> None:
+    """Rows, blocks and what is made of them count with the objects around them."""
+    memory = Published(MIB)
+    snapshot = a_snapshot(1, head=b"x" * 10_000, segments=100)
+    held = hold(memory, snapshot)
+    assert held is not None
+    rows = sum(sys.getsizeof(each) + sys.getsizeof(each.digest) for each in snapshot.segments)
+    assert memory.usage.bytes > rows + 10_000
+    before = memory.usage.bytes
+    held.keep_block(5, b"x" * 5000)
+    held.keep_made("key", object(), 700)
+    assert memory.usage.bytes >= before + sys.getsizeof(b"x" * 5000) + 700
+
+
+def test_what_is_made_of_a_feed_is_limited_in_number() -> None:
+    """Whoever asks by ever other names has the oldest of them forgotten, with its bytes."""
+    memory = Published(MIB)
+    held = hold(memory, a_snapshot(1))
+    assert held is not None
+    for number in range(16):
+        held.keep_made(number, f"value {number}", 100)
+    full = memory.usage.bytes
+    for number in range(16, 100):
+        held.keep_made(number, f"value {number}", 100)
+    assert memory.usage.bytes == full
+    assert (held.made(0), held.made(99)) == (None, "value 99")
+
+
+@pytest.mark.parametrize("max_bytes", [0, 5000])
+def test_a_memory_without_room_holds_nothing(max_bytes: int) -> None:
+    """`store.memory_bytes` 0 turns it off."""
+    memory = Published(max_bytes)
+    assert hold(memory, a_snapshot(1)) is None
+    assert memory.find(url_of(1)) is None
+    assert memory.usage[:2] == (0, 0)

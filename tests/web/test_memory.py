@@ -1,0 +1,345 @@
+"""Answers from memory: what they cost, and that they are what the store would have given."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.feeds import an_item, atom, ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.errors import StorageFullError
+from wholefeed.service.results import Reconstruction
+from wholefeed.store.tables import feeds
+from wholefeed.web.answer.answer import Representation, prepare, slices
+from wholefeed.web.answer.prepared import Prepared, prepared
+from wholefeed.web.keys import STORE
+from wholefeed.web.request_target import own_url
+
+HOUR = 3600.0
+CODINGS = ("gzip", "identity")
+
+
+def count_store_calls(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note each turn of a thread, the store's and others."""
+    calls: list[str] = []
+
+    def counting(owner: Any, name: str) -> None:
+        way: Callable[..., Any] = getattr(owner, name)
+
+        def called(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            return way(*args, **options)
+
+        monkeypatch.setattr(owner, name, called)
+
+    for name in ("read", "write", "block", "snapshot"):
+        counting(proxy.app[STORE], name)
+    counting(asyncio.get_running_loop(), "run_in_executor")
+    return calls
+
+
+async def ask_for_all(proxy: Proxy, url: str) -> list[int]:
+    """GET and HEAD in both codings, and a 304 of each."""
+    found = []
+    for coding in CODINGS:
+        query, headers = {"url": url}, {"Accept-Encoding": coding}
+        reply = await proxy.ask("GET", "/feed", params=query, headers=headers)
+        validated = {**headers, "If-None-Match": reply.headers["ETag"]}
+        again = await proxy.ask("GET", "/feed", params=query, headers=validated)
+        head = await proxy.ask("HEAD", "/feed", params=query, headers=headers)
+        assert again.reconstruction == head.reconstruction == reply.reconstruction
+        found += [reply.status, again.status, head.status]
+    return found
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 26, 0])
+async def test_a_fresh_answer_touches_neither_database_nor_thread(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
+) -> None:
+    """Of a feed that was asked for before; without memory each answer asks the store."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, store={"memory_bytes": memory_bytes})) as proxy:
+        await proxy.whole(url)
+        await proxy.settled()
+        await ask_for_all(proxy, url)
+        calls = count_store_calls(proxy, monkeypatch)
+        assert await ask_for_all(proxy, url) == [200, 304, 200] * 2
+        assert (calls == []) is (memory_bytes > 0)
+        assert (proxy.service.memory.hits > 0) is (memory_bytes > 0)
+
+
+async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, origin: Origin) -> None:
+    """What is held does not keep a feed from being refreshed, and the next answer has what is new."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1), complete=True))
+    assert ids((await proxy.whole(url)).body) == ["a"]
+    assert ids((await proxy.get(url)).body) == ["a"]
+    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1), complete=True))
+    proxy.clock.advance(HOUR)
+    assert ids((await proxy.get(url)).body) == ["b", "a"]
+    assert ids((await proxy.get(url)).body) == ["b", "a"]
+
+
+@pytest.mark.parametrize("entry_bytes", [200_000, 800_000])
+async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, entry_bytes: int
+) -> None:
+    """Its list of segments comes from the store, which keeps them readable; blocks over 256 KiB do, too."""
+    for n in range(4):
+        text = noise(n, entry_bytes)
+        older = f"/{n + 1}" if n < 3 else None
+        document = atom(an_item(f"e{n}", 9 - n, text), archive=n > 0, prev_archive=older)
+        origin.publish(f"/{n}", document)
+    url = origin.url("/0")
+    first = await proxy.whole(url)
+    await proxy.settled()
+    for coding in CODINGS:
+        await proxy.get(url, headers={"Accept-Encoding": coding})
+    calls = count_store_calls(proxy, monkeypatch)
+    assert (await proxy.get(url)).body == first.body
+    assert (calls.count("snapshot"), calls.count("block")) == (1, 0 if entry_bytes < 400_000 else 4)
+
+
+async def test_when_feeds_were_asked_for_is_written_together(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request waits for it, a store that cannot write it is tried again, and the end writes it."""
+    urls = [origin.url(f"/{n}") for n in range(3)]
+    for n, url in enumerate(urls):
+        origin.publish(
+            f"/{n}", atom(an_item("a", 1), complete=True), headers=[("Cache-Control", "max-age=80000")]
+        )
+        await proxy.whole(url)
+    await proxy.settled()
+    proxy.clock.advance(2 * HOUR)
+    calls = count_store_calls(proxy, monkeypatch)
+    for url in urls * 2:
+        assert (await proxy.get(url)).status == 200
+    assert "write" not in calls
+    before = [feed.asked_at for feed in await proxy.service.feeds()]
+    await proxy.service.close()
+    after = [feed.asked_at for feed in await proxy.service.feeds()]
+    assert [at - was for at, was in zip(after, before, strict=True)] == pytest.approx([2 * HOUR] * 3, abs=30)
+    assert calls.count("write") == 1
+
+
+async def test_a_feed_asked_for_just_now_is_not_evicted(tmp_path: Path, origin: Origin) -> None:
+    """What has been asked for and not been written yet counts when feeds are evicted."""
+    for n in range(3):
+        origin.publish(f"/{n}", large(n), headers=[("Cache-Control", "max-age=80000")])
+    async with running(a_config(tmp_path, store={"max_bytes": 1 << 20})) as proxy:
+        for n in range(2):
+            await proxy.whole(origin.url(f"/{n}"))
+            await proxy.settled()
+            proxy.clock.advance(HOUR)
+        proxy.clock.advance(HOUR)
+        await proxy.get(origin.url("/0"))
+        proxy.clock.advance(120)
+        await proxy.whole(origin.url("/2"))
+        async with asyncio.timeout(10):
+            while len(left := await proxy.service.feeds()) == 3:
+                await asyncio.sleep(0.01)
+        assert [feed.url.rpartition("/")[2] for feed in left] == ["0", "2"]
+
+
+def large(seed: int) -> bytes:
+    """Some 400 KB in the store."""
+    return atom(an_item(f"e{seed}", 1, noise(seed, 400_000)), feed_id=f"urn:{seed}", complete=True)
+
+
+def noise(seed: int, length: int) -> str:
+    """Text that takes half of its length when it is compressed."""
+    return "".join(hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(length // 64))
+
+
+# Every interleaving
+
+
+@dataclass
+class Story:
+    """A proxy with memory, publishers that change, and what is done meanwhile."""
+
+    proxy: Proxy
+    origin: Origin
+    entries: dict[int, int] = field(default_factory=dict)
+    asked: set[asyncio.Task[Any]] = field(default_factory=set)
+    failing_writes: int = 0
+    compared: int = 0
+
+    def publish(self, feed: int) -> None:
+        count = self.entries[feed] = self.entries.get(feed, 0) + 1
+        items = [an_item(f"{feed}.{n}", n) for n in reversed(range(count))]
+        if count > 2:
+            self.origin.publish(f"/{feed}/1", atom(*items[2:], feed_id=f"urn:{feed}", archive=True))
+        older = f"/{feed}/1" if count > 2 else None
+        self.origin.publish(f"/{feed}", atom(*items[:2], feed_id=f"urn:{feed}", prev_archive=older))
+        self.origin.redirect(f"/to/{feed}", f"/{feed}", status=302)
+
+    def url(self, feed: int, *, is_alias: bool = False) -> str:
+        return self.origin.url(f"/to/{feed}" if is_alias else f"/{feed}")
+
+    def begin(self, work: Any) -> None:
+        self.asked.add(asyncio.create_task(work))
+
+    async def end(self) -> None:
+        """Wait until nothing is under way."""
+        if self.asked:
+            await asyncio.wait(self.asked)
+        for task in self.asked:
+            task.result()
+        self.asked.clear()
+        await self.proxy.settled()
+
+    def fail_writes(self) -> None:
+        """Let the store refuse what is written from now on, for some writes."""
+        store = self.proxy.app[STORE]
+        write = store.write
+
+        async def failing(work: Any, *, feed: int | None = None) -> Any:
+            if self.failing_writes:
+                self.failing_writes -= 1
+                raise StorageFullError("no room")
+            return await write(work, feed=feed)
+
+        store.write = failing  # type: ignore[method-assign]
+
+    async def play(self, step: tuple[Any, ...]) -> None:
+        match step:
+            case "publish", feed:
+                self.publish(feed)
+            case "ask", feed, coding, is_alias:
+                url = self.url(feed, is_alias=is_alias)
+                self.begin(self.proxy.get(url, headers={"Accept-Encoding": coding}))
+            case "compare", feed, coding, is_alias:
+                await self.compare(feed, coding, is_alias=is_alias)
+            case "refresh", feed:
+                self.begin(self.proxy.ask("POST", "/refresh", params={"url": self.url(feed)}))
+            case "forget", feed:
+                self.begin(self.proxy.ask("DELETE", "/feed", params={"url": self.url(feed)}))
+            case "advance", seconds:
+                self.proxy.clock.advance(seconds)
+            case "fail", number:
+                self.failing_writes = number
+            case "pause", seconds:
+                await asyncio.sleep(seconds)
+
+    async def from_store(self, url: str, *, is_gzip: bool) -> tuple[Prepared, bytes] | None:
+        """What the answer is, made from the database alone."""
+        store = self.proxy.app[STORE]
+        row = await store.read(lambda db: feeds.find_by_url(db, canonical_url(url)))
+        if row is None or not row.digest:
+            return None
+        own = own_url(f"http://{self.proxy.client.host}:{self.proxy.client.port}", canonical_url(url))
+        wanted = Representation(self_url=own, whole_url=own, is_gzip=is_gzip, warns=True)
+        async with store.snapshot(row.id) as snapshot:
+            reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale)
+            answer = prepare(reconstruction, wanted)
+            body = b"".join([piece async for piece in slices(answer, store)])
+            return prepared(reconstruction, answer), body
+
+    async def compare(self, feed: int, coding: str, *, is_alias: bool) -> None:
+        """GET it once more when nothing goes on: an answer from memory is the store's, byte for byte."""
+        url = self.url(feed, is_alias=is_alias)
+        await self.end()
+        await self.proxy.get(url, headers={"Accept-Encoding": coding})
+        await self.proxy.settled()
+        expected = await self.from_store(url, is_gzip=coding == "gzip")
+        reply = await self.proxy.get(url, headers={"Accept-Encoding": coding})
+        if expected is None or self.proxy.service.is_busy:
+            return
+        self.compared += 1
+        ready, body = expected
+        assert reply.status == 200
+        self.require(reply, ready, ready.body_fields)
+        assert reply.body == body
+        again = await self.proxy.get(
+            url, headers={"Accept-Encoding": coding, "If-None-Match": reply.headers["ETag"]}
+        )
+        assert again.status == 304
+        self.require(again, ready, ready.fields)
+
+    def require(self, reply: Reply, ready: Prepared, fields: dict[str, str]) -> None:
+        """Its fields are these; a Last-Modified that would lie in the future is that of the moment."""
+        expected = dict(fields)
+        if ready.modified_at + 2 > self.proxy.clock():
+            del expected["Last-Modified"]
+        assert {name: reply.headers[name] for name in expected} == expected
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("publish"), st.integers(0, 2)),
+    st.tuples(st.just("ask"), st.integers(0, 2), st.sampled_from(CODINGS), st.booleans()),
+    st.tuples(st.just("compare"), st.integers(0, 2), st.sampled_from(CODINGS), st.booleans()),
+    st.tuples(st.just("refresh"), st.integers(0, 2)),
+    st.tuples(st.just("forget"), st.integers(0, 2)),
+    st.tuples(st.just("advance"), st.sampled_from([1.0, 1000.0, 100_000.0])),
+    st.tuples(st.just("fail"), st.integers(1, 3)),
+    st.tuples(st.just("pause"), st.sampled_from([0.0, 0.001, 0.01])),
+)
+
+
+@settings(max_examples=40)
+@given(steps=st.lists(STEPS, min_size=6, max_size=25))
+def test_an_answer_from_memory_is_the_one_that_the_store_would_give(steps: list[Any]) -> None:
+    """Whatever goes on meanwhile: requests by key and alias, publications, refreshes, feeds that are
+    forgotten, writes that fail, and time."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(played(Path(folder), steps))
+
+
+async def played(folder: Path, steps: list[Any]) -> None:
+    async with Origin() as origin, running(a_config(folder)) as proxy:
+        story = Story(proxy, origin)
+        story.fail_writes()
+        for feed in range(3):
+            story.publish(feed)
+        for step in steps:
+            await story.play(step)
+        story.failing_writes = 0
+        for feed in range(3):
+            for coding in CODINGS:
+                await story.compare(feed, coding, is_alias=coding == "gzip")
+        assert story.compared
+
+
+async def test_readers_never_see_a_feed_go_back(proxy: Proxy, origin: Origin) -> None:
+    """While a feed is refreshed again and again, no answer is older than one that was there before it was
+    asked for."""
+    story = Story(proxy, origin)
+    story.publish(0)
+    url = story.url(0)
+    await proxy.whole(url)
+    is_over = False
+    seen = 0
+
+    async def read() -> None:
+        newest = 0
+        while not is_over:
+            least = seen_by_all[0]
+            reply: Reply = await proxy.get(url)
+            count = int(reply.reconstruction.split("entries=")[1].partition(";")[0])
+            assert count >= max(newest, least)
+            newest = count
+            seen_by_all[0] = max(seen_by_all[0], count)
+
+    seen_by_all = [seen]
+    readers = [asyncio.create_task(read()) for _ in range(4)]
+    for _ in range(12):
+        story.publish(0)
+        await proxy.ask("POST", "/refresh", params={"url": url})
+        await proxy.settled()
+    is_over = True
+    await asyncio.gather(*readers)
+    assert seen_by_all[0] >= 12
