@@ -50,7 +50,7 @@ class FeedService:
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
         self._openings = Openings(context, self._running)
-        self._stopping = asyncio.Event()
+        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def now(self) -> float:
         """Return the time that freshness is counted by, in epoch seconds."""
@@ -88,7 +88,8 @@ class FeedService:
 
     def stop_waiting(self) -> None:
         """Let every request that waits for a publisher go on with what there is."""
-        self._stopping.set()
+        if not self._stopping.done():
+            self._stopping.set_result(None)
 
     async def close(self) -> None:
         """Stop what is under way; unfinished walks are taken up at the next start."""
@@ -221,14 +222,15 @@ class FeedService:
 
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
-        feed = await self._by_url(url)
+        held = self._published.find(url)
+        feed = held.snapshot.feed if held is not None else await self._by_url(url)
         if feed is None or not feed.digest:
             return await self._first(url, deadline, may_walk=not is_head), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
     async def _first(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow:
         """Have a feed that nothing can be served of yet."""
-        while not self._stopping.is_set():
+        while not self._stopping.done():
             try:
                 feed = await self._opened(url, deadline, may_walk=may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
@@ -238,7 +240,7 @@ class FeedService:
             if feed is not None and feed.digest:
                 return feed
             break
-        if self._stopping.is_set():
+        if self._stopping.done():
             raise OverloadedError("shutting down", slug="shutting-down")
         raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
 
@@ -271,12 +273,8 @@ class FeedService:
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
-        stopping = asyncio.ensure_future(self._stopping.wait())
         left_seconds = max(0.0, deadline - time.monotonic())
-        try:
-            await asyncio.wait({task, stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
+        await asyncio.wait({task, self._stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
 
     def _is_refreshing(self, feed_id: int) -> bool:
         return self._running.running(feed_id) is not None
