@@ -39,6 +39,7 @@ Events
     polling.paused      reason: the store could not say which feeds are due
     connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging
+    worker.unstarted    reason: large documents are worked on in the server's own process
     log.lost            lines: how many could not be written before this one
 """
 

@@ -25,7 +25,7 @@ from wholefeed.store.sqlite import connection
 from wholefeed.store.sqlite.migrate import migrate_file
 
 STRIDE, COMMIT_STRIDE = 97, 7
-FEWEST_STATEMENTS, FEWEST_COMMITS = 50, 10
+FEWEST_STATEMENTS, FEWEST_COMMITS = 50, 8
 SLUGS = {"store", "storage-full", "overloaded", "store-damaged"}
 OLD = ["e6", "e5", "e4", "e3", "e2", "e1"]
 NEW = ["e8", "e7", *OLD]
