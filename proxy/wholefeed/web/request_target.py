@@ -96,13 +96,9 @@ def feed_url(given: str) -> str:
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
     try:
-        return _canonical(given) if len(given) <= _LONGEST_KEPT else canonical_url(given)
+        return canonical_url(given)
     except UrlError as exc:
         raise InvalidUrlError(str(exc), slug=exc.slug) from exc
-
-
-_canonical: Final = lru_cache(maxsize=2048)(canonical_url)
-"""To make one costs 20 us, of the 400 that an answer from memory takes; a reader asks for the same ones."""
 
 
 def read_wait(options: Mapping[str, str], at_most: float) -> float:

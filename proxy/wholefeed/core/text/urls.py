@@ -100,7 +100,7 @@ def is_http(url: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=512)  # each request and each step of a walk asks for the few that it is about
+@lru_cache(maxsize=2048)  # each request and each step of a walk asks for the few that it is about
 def canonical_url(text: str) -> str:
     """Return the one spelling of an http(s) URL that its document is known by (docs/faults.md row 27).
 
