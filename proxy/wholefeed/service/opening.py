@@ -1,6 +1,6 @@
 """How a URL becomes a feed: its subscription document is found, and its first refresh begins.
 
-feed_id, flight = await openings.join(url, may_walk=True)     # one opening a URL, however many ask
+feed, flight = await openings.join(url, may_walk=True)     # one opening a URL, however many ask
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_WAITING_WALKS: Final = 64
 MAX_WAITING_PER_SITE: Final = 32
 """Of them at one site; beyond that a feed there is refused, and others are not."""
 
-Opened = tuple[int, asyncio.Task[None]]
-"""A feed's id, and the refresh that has begun."""
+Opened = tuple[FeedRow, asyncio.Task[None]]
+"""A feed as it was then, and the refresh that has begun."""
 
 
 class Openings:
@@ -59,7 +59,7 @@ class Openings:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = await self._store.read(lambda db: feeds.find_by_url(db, url))
         if known is not None:
-            return known.id, self._running.join(known, RefreshRequest(may_walk=may_walk))
+            return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
@@ -71,7 +71,7 @@ class Openings:
             raise
         key = canonical_url(found.url)
         feed = await self._create(url, key, found)
-        return feed.id, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
+        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
     async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
         """Return the feed of a key, made if it was not there, and let the URL lead to it."""

@@ -250,12 +250,11 @@ class FeedService:
         await self._wait(opening, deadline)
         if not opening.done():
             return None
-        feed_id, flight = opening.result()
-        feed = await self._store.read(lambda db: feeds.find(db, feed_id))
-        if feed is not None and may_walk and not flight.done():
-            _ = self._running.join(feed, RefreshRequest())  # whoever opened it may have wanted the head alone
+        opened, flight = opening.result()
+        if may_walk and not flight.done():
+            _ = self._running.join(opened, RefreshRequest())  # whoever opened it may want the head alone
         await self._wait(flight, deadline)
-        feed = await self._store.read(lambda db: feeds.find(db, feed_id))
+        feed = await self._store.read(lambda db: feeds.find(db, opened.id))
         if feed is None or flight.cancelled():
             raise UnknownFeedError(f"forgotten meanwhile: {url}")
         if not feed.digest and flight.done():

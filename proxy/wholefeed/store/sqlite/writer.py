@@ -100,7 +100,7 @@ class Writer:
         done.add_done_callback(retrieve_failure)
         self._jobs.append(_Job(work, feed, is_alone, done))
         self._has_come.set()
-        return await asyncio.shield(done)
+        return await done  # whoever is cancelled cancels this future, and not the transaction
 
     async def close(self) -> None:
         """Finish what was asked for, then close the connection, which checkpoints."""
@@ -122,7 +122,7 @@ class Writer:
         finally:
             self._is_closing = True
             while self._jobs:
-                self._jobs.popleft().done.set_exception(_closed())
+                _fail(self._jobs.popleft(), _closed())
 
     def _next(self) -> list[_Job]:
         """Take what is to be done next, in one transaction."""
@@ -139,16 +139,16 @@ class Writer:
                 outcomes = [outcome for job in jobs for outcome in await self._transact([job])]
         except BaseException:
             for job in jobs:
-                job.done.set_exception(_closed())
+                _fail(job, _closed())
             raise
         for job, outcome in zip(jobs, outcomes, strict=True):
             if job.feed is not None:  # also of a failure: a COMMIT that is said to have failed may be done
                 self.on_change(job.feed)
-            if outcome.error is None:
-                job.done.set_result(outcome.result)
-            else:
+            if outcome.error is not None:
                 self.condition.judge(outcome.error)
-                job.done.set_exception(outcome.error)
+                _fail(job, outcome.error)
+            elif not job.done.done():
+                job.done.set_result(outcome.result)
 
     async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Write in one transaction. Where that fails as a whole, every outcome is the error."""
@@ -201,6 +201,11 @@ def _saved(db: sqlite3.Connection, work: _Work) -> _Outcome:
         outcome = _Outcome(error=exc)
     db.execute("RELEASE piece")
     return outcome
+
+
+def _fail(job: _Job, error: Exception) -> None:
+    if not job.done.done():
+        job.done.set_exception(error)
 
 
 def _closed() -> OverloadedError:
