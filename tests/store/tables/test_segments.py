@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import threading
+from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +19,8 @@ from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
+from wholefeed.store.tables import segments
+from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.segments import spread
 
 OTHER = "http://o.test/other"
@@ -191,6 +197,84 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(
 
     await store.upkeep.purge(now=NOW)
     assert stored_segments(database) == 0
+
+
+class Overtaking(Pins):
+    """A reader that goes on from finding out its segments to holding them as soon as anything is asked."""
+
+    def __init__(self, feed: int, segment: int) -> None:
+        super().__init__()
+        self._reads, self._holds = ExitStack(), ExitStack()
+        self._reads.enter_context(self.reading(feed))
+        self._found = (feed, [segment])
+
+    def _go_on(self) -> None:
+        found, self._found = self._found, (0, [])
+        if found[0]:
+            self._holds.enter_context(self.held(*found))
+            self._reads.close()
+
+    @property
+    def segments(self) -> frozenset[int]:
+        segments = super().segments
+        self._go_on()
+        return segments
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        feeds = super().feeds
+        self._go_on()
+        return feeds
+
+
+@pytest.mark.fault("66a")
+async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: NamedStore) -> None:
+    """The removal runs in a thread of its own: between two of its questions a reader may pin what it found."""
+    feed = await a_published_feed(store, 1)
+    (old,) = await segment_ids(store, feed)
+    await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
+    await publish(store, feed)
+
+    await store.write(partial(segments.sweep, pins=Overtaking(feed, old)))
+
+    assert await store.block(old)
+
+
+@pytest.mark.fault("66a")
+async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: NamedStore) -> None:
+    """The second removes what the first has retired, which readers see until both are committed."""
+    feed = (await a_feed(store)).id
+    (document,) = await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    await publish(store, feed)
+    revision, _ = await store.placed(feed)
+    has_published, may_end, may_begin = threading.Event(), threading.Event(), threading.Event()
+
+    def published(text: bytes) -> asyncio.Task[object]:
+        publication = a_publication([a_segment(document, text=text)])
+        work = partial(
+            segments.publish,
+            feed=feed,
+            publication=publication,
+            revision=revision,
+            pins=store.pins,
+            now=NOW,
+        )
+        return asyncio.create_task(store.write(work, feed=feed))
+
+    def hold_up(_: sqlite3.Connection) -> None:
+        has_published.set()
+        may_end.wait(10)
+
+    busy = asyncio.create_task(store.write(lambda _: may_begin.wait(10)))
+    first, second = published(b"<entry>1</entry>"), published(b"<entry>2</entry>")
+    last = asyncio.create_task(store.write(hold_up))
+    await asyncio.sleep(0)
+    may_begin.set()
+    await asyncio.to_thread(has_published.wait, 10)
+    async with store.snapshot(feed) as snapshot:
+        may_end.set()
+        await asyncio.gather(busy, first, second, last)
+        assert [await store.block(segment.id) for segment in snapshot.segments]
 
 
 async def test_retired_segments_are_removed_by_the_next_publication(

@@ -155,11 +155,15 @@ def publish(
 
 def sweep(db: sqlite3.Connection, pins: Pins, feed: int | None = None) -> int:
     """Remove the segments that earlier transactions retired and no answer uses. Returns how many."""
+    # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
+    # event loop goes on counting.
+    reading = pins.feeds
+    pinned = pins.segments
     parameters = {
         "feed": feed,
-        "pinned": json_ids(pins.segments),
-        "reading": json_ids(pins.feeds),
-        "is_reading": bool(pins.feeds),
+        "pinned": json_ids(pinned),
+        "reading": json_ids(reading),
+        "is_reading": bool(reading),
     }
     return run(db, _SWEEP, parameters)
 
