@@ -125,9 +125,18 @@ class Writer:
                 _fail(self._jobs.popleft(), _closed())
 
     def _next(self) -> list[_Job]:
-        """Take what is to be done next, in one transaction."""
+        """Take what is to be done next, in one transaction.
+
+        No two changes of one feed: the second may remove what the first has retired, and until the COMMIT
+        readers see that as it was before.
+        """
         jobs = [self._jobs.popleft()]
+        feeds = {jobs[0].feed}
         while self._jobs and len(jobs) < _TOGETHER and not (jobs[0].is_alone or self._jobs[0].is_alone):
+            feed = self._jobs[0].feed
+            if feed is not None and feed in feeds:
+                break
+            feeds.add(feed)
             jobs.append(self._jobs.popleft())
         return jobs
 
