@@ -229,7 +229,7 @@ class Overtaking(Pins):
 
 @pytest.mark.fault("66a")
 async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: NamedStore) -> None:
-    """The removal runs in a thread of its own: between two of its questions a reader may pin what it found."""
+    """The removal runs in a thread of its own: meanwhile a reader may hold what it has found."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
