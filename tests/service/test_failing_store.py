@@ -1,4 +1,4 @@
-"""Refreshes whose store fails in the middle, for a moment or for longer."""
+"""Refreshes whose store, or whose work on a document, fails in the middle, for a moment or for longer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.answers import Status
-from tests.feeds import ids, publish_chain
+from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError
+from wholefeed.core.refresh.intents import NoteFailure
+from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError, WorkError
+from wholefeed.service.documents.source import Obtained
+from wholefeed.service.documents.work import Work
+from wholefeed.service.refresh.rendering import Rendering
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import FeedRow, Publication
-from wholefeed.store.tables import arrangement
+from wholefeed.store.tables import arrangement, segments
+from wholefeed.web.keys import STORE
+from wholefeed.workers.pool import Workers
 
 
 @pytest.mark.parametrize("error", [StorageFullError("the volume is full"), ValueError("an error of our own")])
@@ -114,3 +120,65 @@ async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled
             await ending.wait()
             assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
     assert calls == 1
+
+
+async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """It is written with what comes next: a publication meanwhile that fails takes no remark with it."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.whole(url)
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    now = proxy.clock()
+
+    def take(_: str) -> Obtained:
+        raise AssertionError("nothing is fetched")
+
+    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, take=take)
+    storage.remark(NoteFailure(failure=None, fresh_until=now + 7000))
+
+    def fail(_: object) -> None:
+        raise StorageFullError("the volume is full")
+
+    with pytest.raises(StorageFullError):
+        await storage.write(fail)
+    await storage.flush()
+
+    stored = await proxy.store.feed(feed.id)
+    assert stored is not None
+    assert (stored.is_stale, stored.fresh_until) == (True, now + 7000)
+
+
+@pytest.mark.parametrize(
+    "error", [WorkError("its worker was killed"), StorageFullError("the volume is full")]
+)
+async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
+) -> None:
+    """What is stored serves, as fresh as the publisher said: it was heard, and is not asked each time."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.whole(url)
+    origin.publish(
+        "/feed", atom(an_item("b", 2), an_item("a", 1)), headers=[("Cache-Control", "max-age=600")]
+    )
+    proxy.clock.advance(90_000)
+    origin.forget_requests()
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as broken, capture_logs() as lines:
+        if isinstance(error, WorkError):
+            broken.setattr(Rendering, "composed", fail)
+        else:
+            broken.setattr(segments, "publish", fail)
+        for _ in range(3):
+            reply = await proxy.get(url)
+            assert (reply.status, ids(reply.body)) == (200, ["a"])
+            assert reply.headers["Cache-Control"] != "max-age=0"
+    assert origin.counts() == {"/feed": 1}
+    assert [line["slug"] for line in lines if line["event"] == "feed.unkept"] == [error.slug]
+    assert ids((await proxy.refreshed(url)).body) == ["b", "a"]

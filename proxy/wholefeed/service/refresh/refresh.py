@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final, assert_never
 
@@ -29,7 +29,7 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
-from wholefeed.errors import DocumentError, OverloadedError, StoreError
+from wholefeed.errors import DocumentError, OverloadedError, StoreError, WorkError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
@@ -104,6 +104,7 @@ class Refresh:
         Raises:
             DocumentError: The subscription document could not be had; what is stored serves as stale.
             StoreError: What was fetched cannot be kept.
+            WorkError: It cannot be rendered.
         """
         decision = self._decision = await self._begin()
         try:
@@ -117,6 +118,10 @@ class Refresh:
                     assert self._error is not None, "something failed"
                     raise self._error
                 decision.advance(await self._carry_out(intent), now=self._context.now())
+        except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
+            with suppress(StoreError, OverloadedError):
+                await self._storage.flush()
+            raise
         finally:
             try:
                 await self._fetches.stop()
@@ -249,7 +254,7 @@ class Refresh:
     async def _publish_meanwhile(self) -> None:
         """Publish what has arrived from time to time, for readers that do not wait for the end.
 
-        What the store cannot do now it may do at the next time, or at the end.
+        What cannot be done now may be done at the next time, or at the end.
         """
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
@@ -260,7 +265,7 @@ class Refresh:
                 continue
             try:
                 await self._publish(publication)
-            except (StoreError, OverloadedError) as exc:
+            except (StoreError, OverloadedError, WorkError) as exc:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
     async def _publish(self, intent: intents.Publish) -> None:

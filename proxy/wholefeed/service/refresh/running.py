@@ -17,7 +17,7 @@ import structlog
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.terms import State
-from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError
+from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.refresh.context import RefreshContext
@@ -29,7 +29,7 @@ from wholefeed.store.tables import feeds
 log = get_logger()
 
 REST_SECONDS: Final = 60.0
-"""After the store could not keep what a refresh brought."""
+"""After what a refresh brought could not be kept, or not be rendered."""
 
 
 class Running:
@@ -120,7 +120,7 @@ class Running:
         return not (is_fresh and (is_whole or feed.is_stale))
 
     def is_resting(self, feed_id: int) -> bool:
-        """Whether the store could not keep what was fetched a moment ago."""
+        """Whether what was fetched a moment ago could not be kept or rendered."""
         return time.monotonic() < self._resting_until.get(feed_id, 0.0)
 
     def is_confirmed(self, feed_id: int) -> bool:
@@ -165,7 +165,8 @@ class Running:
             raise
         except UnknownFeedError:  # forgotten meanwhile
             raise
-        except (StoreError, OverloadedError) as exc:  # what is stored serves; the publisher is left alone
+        except (StoreError, OverloadedError, WorkError) as exc:
+            # What is stored serves; the publisher is left alone.
             self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
             log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
             raise

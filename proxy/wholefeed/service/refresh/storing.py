@@ -160,7 +160,11 @@ class FeedStorage:
                 remark(db)
             return work(db)
 
-        return await self._store.write(both, feed=self.feed_id)
+        try:
+            return await self._store.write(both, feed=self.feed_id)
+        except Exception:  # they are not written either; whoever goes on all the same writes them next
+            self._remarks = remarks + self._remarks
+            raise
 
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Look at what is stored of the feed, without the remarks that are not written yet."""
