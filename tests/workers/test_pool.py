@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from wholefeed.core.jobs.remembering import remember_copies
 from wholefeed.core.jobs.rendering import Part, Stored, compose, render
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
-from wholefeed.workers import pool, worker
+from wholefeed.workers import frames, pool, worker
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, Workers
 
 SMALL, MIDDLE, LARGE = INLINE_BYTES, INLINE_BYTES + 1, START_BYTES
@@ -272,6 +272,29 @@ async def test_a_worker_that_dies_costs_its_own_document_alone() -> None:
             await doing
         assert (caught.value.slug, caught.value.answer_status) == ("work-failed", 500)
         assert (await read(workers)).facts.entries
+
+
+async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no memory for it, say: what is left in the pipe is not read as the reply to another job."""
+    real = frames.read_frame
+    left = 1
+
+    def read_frame(stream: IO[bytes]) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise MemoryError
+        return real(stream)
+
+    async with opened() as workers:
+        await read(workers)
+        monkeypatch.setattr(worker, "read_frame", read_frame)
+        left = 2  # the first frame says that the job has begun
+        with pytest.raises(WorkError, match="MemoryError"):
+            await read(workers, BODIES["rss"])
+        for name in ("atom", "json", "atom"):
+            found = await workers.run(LARGE, read_document, BODIES[name], a_sender(name), max_depth=256)
+            assert found == read_document(BODIES[name], a_sender(name), max_depth=256)
 
 
 async def test_what_a_worker_says_at_its_end_is_told() -> None:

@@ -73,18 +73,28 @@ class Worker:
             WorkerStartError: There is no process that could do it.
         """
         request = (name, arguments, dict(options), cpu_seconds)
-        process = self._begin(request)
         try:
-            kind, value = read_frame(_pipes(process)[1])
-        except EOFError as exc:
-            raise self._end_of(process, cpu_seconds) from exc
-        self._drain(process)
+            kind, value = self._replied(request, cpu_seconds)
+        except (WorkError, WorkerStartError):
+            raise
+        except Exception as exc:
+            self.kill()  # what is left in its pipes would be taken for the reply to another job
+            raise WorkError(f"expected a reply from a worker process, got an error: {exc!r}") from exc
         if kind == DONE:
             return value
         if kind == UNREADABLE:
             message, slug = value
             raise ParseError(message, slug=slug)
         raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_TAIL_BYTES:]}")
+
+    def _replied(self, request: tuple[Any, ...], cpu_seconds: float) -> tuple[str, Any]:
+        process = self._begin(request)
+        try:
+            kind, value = read_frame(_pipes(process)[1])
+        except EOFError as exc:
+            raise self._end_of(process, cpu_seconds) from exc
+        self._drain(process)
+        return kind, value
 
     def _begin(self, request: tuple[Any, ...]) -> subprocess.Popen[bytes]:
         """Hand a job over. A process that was killed while it had nothing to do is replaced."""
