@@ -12,7 +12,8 @@ import aiosqlite
 import pytest
 import structlog
 
-from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from tests.sqlite_faults import sqlite_error
+from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.sqlite import connection as module
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, open_writer
@@ -272,6 +273,30 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connecti
 
     assert not writer.condition.is_full
     assert [log["event"] for log in logs] == ["store.full", "store.recovered"]
+
+
+async def test_work_that_is_undone_is_no_sign_of_room(writer: Writer) -> None:
+    """Row 68: what shares its commit has written nothing, so the volume may be as full as before."""
+
+    def fail(db: sqlite3.Connection) -> None:
+        put_pair(db, 1)
+        raise KeyError("x")
+
+    writer.condition.judge(StorageFullError("the volume is full"))
+    read = partial(fetch_value, sql="SELECT count(*) FROM pair")
+    await asyncio.gather(writer.run(fail), writer.run(read), return_exceptions=True)
+    assert writer.condition.is_full
+
+
+async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: Writer) -> None:
+    """Row 70: neither what shared its transaction nor what comes later; it could spread the damage."""
+
+    def fail(_: sqlite3.Connection) -> None:
+        raise sqlite_error("SQLITE_CORRUPT")
+
+    works = (partial(put_pair, number=1), fail, partial(put_pair, number=2))
+    results = await asyncio.gather(*(writer.run(work) for work in works), return_exceptions=True)
+    assert [type(each) for each in results] == [StoreDamagedError] * 3
 
 
 async def test_other_errors_of_sqlite_become_store_errors(writer: Writer) -> None:

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from wholefeed.errors import OverloadedError
+from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, close
@@ -46,14 +46,8 @@ class _Outcome(NamedTuple):
 
     result: Any = None
     error: Exception | None = None
-
-
-class _Written(NamedTuple):
-    """What a transaction came to."""
-
-    outcomes: list[_Outcome]
-    has_changed: bool
-    """Whether anything was written: a full or read-only volume bears it when nothing is."""
+    has_changed: bool = False
+    """Whether it has written anything: a full or read-only volume bears it when nothing is."""
 
 
 class Writer:
@@ -164,14 +158,16 @@ class Writer:
         works = [job.work for job in jobs]
         try:
             self.condition.require_sound()
-            written = await self._tried(lambda db: _written(db, works))
+            outcomes = await self._tried(lambda db: _written(db, works))
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
+            if isinstance(exc, StoreDamagedError):  # at once: the others are not written any more, either
+                self.condition.judge(exc)
             return [_Outcome(error=exc)] * len(jobs)
-        if written.has_changed:
+        if any(outcome.has_changed for outcome in outcomes):
             self.condition.has_written()
-        return written.outcomes
+        return outcomes
 
-    async def _tried(self, work: Callable[[sqlite3.Connection], _Written]) -> _Written:
+    async def _tried(self, work: Callable[[sqlite3.Connection], list[_Outcome]]) -> list[_Outcome]:
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._db.hop(work)
@@ -181,7 +177,7 @@ class Writer:
         raise AssertionError
 
 
-def _written(db: sqlite3.Connection, works: Sequence[_Work]) -> _Written:
+def _written(db: sqlite3.Connection, works: Sequence[_Work]) -> list[_Outcome]:
     """Run pieces of work in one transaction, in the connection's thread.
 
     What a piece raises of its own undoes that piece, and it is the outcome; what SQLite raises undoes all.
@@ -189,20 +185,25 @@ def _written(db: sqlite3.Connection, works: Sequence[_Work]) -> _Written:
     try:
         if db.in_transaction:  # an earlier one could not be rolled back when it failed
             db.rollback()
-        changes = db.total_changes
         db.execute("BEGIN IMMEDIATE")
-        outcomes = [_Outcome(works[0](db))] if len(works) == 1 else [_saved(db, work) for work in works]
+        outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
         db.execute("COMMIT")
     except BaseException:
         db.rollback()
         raise
-    return _Written(outcomes, db.total_changes > changes)
+    return outcomes
+
+
+def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
+    changes = db.total_changes
+    result = work(db)
+    return _Outcome(result, has_changed=db.total_changes > changes)
 
 
 def _saved(db: sqlite3.Connection, work: _Work) -> _Outcome:
     db.execute("SAVEPOINT piece")
     try:
-        outcome = _Outcome(work(db))
+        outcome = _outcome(db, work)
     except sqlite3.Error:
         raise
     except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
