@@ -75,7 +75,7 @@ class Refresh:
         self._storage = FeedStorage(
             context.store, context.source.work, feed.id, now=context.now, take=self._fetches.take
         )
-        self._style: Callable[[], Style | None] = _unknown
+        self._style: Callable[[], Style | None] = lambda: None
         self._decision: Decision | None = None
         self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
@@ -288,10 +288,6 @@ class Refresh:
                 entries=feed.entries,
                 notes=sorted({note.code for note in intent.notes}),
             )
-
-
-def _unknown() -> None:
-    return None
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
