@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
@@ -96,7 +97,7 @@ async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, or
 async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, entry_bytes: int
 ) -> None:
-    """Its list of segments comes from the store, which keeps them readable; blocks over 256 KiB do, too."""
+    """Where all of them are held the store is not asked; else it keeps the segments readable."""
     for n in range(4):
         text = noise(n, entry_bytes)
         older = f"/{n + 1}" if n < 3 else None
@@ -109,7 +110,27 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
         await proxy.get(url, headers={"Accept-Encoding": coding})
     calls = count_store_calls(proxy, monkeypatch)
     assert (await proxy.get(url)).body == first.body
-    assert (calls.count("snapshot"), calls.count("block")) == (1, 0 if entry_bytes < 400_000 else 4)
+    assert (calls.count("snapshot"), calls.count("block")) == ((0, 0) if entry_bytes < 400_000 else (1, 4))
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_a_publisher_that_has_nothing_new_leaves_what_is_held(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, changes: bool
+) -> None:
+    """A 304 renews the freshness that is held; a failure lets go of the feed."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1), complete=True), etag='"1"')
+    first = await proxy.whole(url)
+    held = await proxy.get(url)
+    proxy.clock.advance(2 * HOUR)
+    if changes:
+        origin.answer("/feed", Status(503))
+    calls = count_store_calls(proxy, monkeypatch)
+    again = await proxy.get(url)
+    assert (again.body, again.headers["ETag"]) == (first.body, held.headers["ETag"])
+    assert calls.count("snapshot") == changes
+    assert again.reconstruction == first.reconstruction + (";stale" if changes else "")
+    assert changes or again.headers["Cache-Control"] == held.headers["Cache-Control"] != "max-age=0"
 
 
 async def test_when_feeds_were_asked_for_is_written_together(

@@ -18,7 +18,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
@@ -58,14 +58,19 @@ class Held:
     def __init__(self, memory: Published, snapshot: Snapshot) -> None:
         self._memory = memory
         self._made: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
-        self.snapshot: Final = snapshot
-        """As read. Nothing keeps its segments readable: see `blocks`."""
+        self.snapshot = snapshot
+        """As read, or renewed since. Nothing keeps its segments readable: see `blocks`."""
         self.blocks: Final[dict[int, bytes]] = {}
         """Those held, by segment."""
         self.urls: Final[set[str]] = set()
         """What leads to it."""
         self.asked_at = snapshot.feed.asked_at
         self.bytes = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its text is here, so that nothing has to be kept readable for it."""
+        return all(each.id in self.blocks for each in self.snapshot.segments if each.length)
 
     def keep_block(self, segment_id: int, block: bytes) -> None:
         """Hold a block, if it is small enough and there is room."""
@@ -160,6 +165,19 @@ class Published:
             fill.changed.add(feed_id)
         self._remove(feed_id)
 
+    def renew(self, feed: FeedRow) -> None:
+        """Take a row of which no more has changed than is said here; where more has, let go of the feed."""
+        held = self._held.get(feed.id)
+        for fill in self._fills:
+            fill.changed.add(feed.id)
+        if held is None:
+            return
+        before = held.snapshot.feed
+        if replace(feed, **{name: getattr(before, name) for name in _AGE}) == before:
+            held.snapshot = replace(held.snapshot, feed=feed)
+        else:
+            self._remove(feed.id)
+
     def grow(self, held: Held, size: int) -> bool:
         """Count bytes of a feed, letting go of those not asked for longest; return whether there is room."""
         feed_id = held.snapshot.feed.id
@@ -182,6 +200,8 @@ class Published:
                 del self._feeds[url]
 
 
+_AGE: Final = ("asked_at", "checked_at", "fresh_until")
+"""Columns that nothing which is made of a feed depends on."""
 _FEED: Final = tuple(each.name for each in fields(FeedRow))
 _SEGMENT: Final = tuple(each.name for each in fields(SegmentRow))
 _ATTEMPT: Final = tuple(each.name for each in fields(Attempt))

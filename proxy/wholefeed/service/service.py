@@ -45,7 +45,7 @@ class FeedService:
         self._context = context
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
-        self._store.on_change(self._published.drop)
+        self._store.on_change(self._published.drop, self._published.renew)
         self._asked = AskedTimes(context.store, context.now)
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
@@ -116,7 +116,7 @@ class FeedService:
 
     @asynccontextmanager
     async def answer(
-        self, url: str, *, wait_seconds: float, is_head: bool = False
+        self, url: str, *, wait_seconds: float, is_head: bool = False, from_memory: bool = False
     ) -> AsyncIterator[Reconstruction]:
         """Give the feed of a URL as it is known within a time.
 
@@ -124,6 +124,8 @@ class FeedService:
             url: Canonical URL, as `canonical_url` makes it.
             wait_seconds: How long to wait for the publisher.
             is_head: Fetch no more than the subscription document, and of a known feed nothing.
+            from_memory: Whether the blocks are taken from what is held: then nothing else is kept readable
+                where all of them are.
 
         Raises:
             DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
@@ -133,7 +135,12 @@ class FeedService:
         async with AsyncExitStack() as stack:
             while True:
                 try:
-                    found = await self._reconstruction(stack, url, deadline, is_head=is_head)
+                    feed, is_late, leads_there = await self._led_to(url, deadline, is_head=is_head)
+                    held = self._published.find(url) if from_memory else None
+                    if held is not None and held.is_whole:
+                        found = Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
+                    else:
+                        found = await self._read(stack, url if leads_there else "", feed, is_late)
                 except UnknownFeedError:  # forgotten just now: once more from the beginning
                     if time.monotonic() >= deadline:
                         raise
@@ -142,18 +149,18 @@ class FeedService:
             _ = self._asked.note(found.feed.id, found.feed.asked_at)
             yield found
 
-    async def _reconstruction(
-        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool
-    ) -> Reconstruction:
-        """Read what is served of a URL from the store, hold it in memory, and its segments on the stack."""
+    async def _led_to(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool, bool]:
+        """Return what `_ready` does, and whether the URL still led to the feed when that was done."""
         with self._published.filling() as fill:
             feed, is_late = await self._ready(url, deadline, is_head=is_head)
-            leads_there = feed.url == url or feed.id not in fill.changed  # its key is nobody else's
+            return feed, is_late, feed.url == url or feed.id not in fill.changed  # its key is nobody else's
+
+    async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow, is_late: bool) -> Reconstruction:
+        """Read what is served of a feed, hold its segments on the stack, and it in memory under a URL."""
         with self._published.filling() as fill:
             snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
-            held = self._published.put(fill, url, snapshot) if leads_there else None
-        is_stale = snapshot.feed.is_stale or is_late
-        return Reconstruction(snapshot=snapshot, is_stale=is_stale, held=held)
+            held = self._published.put(fill, url, snapshot) if url else None
+        return Reconstruction(snapshot=snapshot, is_stale=snapshot.feed.is_stale or is_late, held=held)
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
-from wholefeed.store.rows import Snapshot
+from wholefeed.store.rows import FeedRow, Snapshot
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
 from wholefeed.store.sqlite.migrate import check_current, locked
@@ -49,6 +49,7 @@ class Store:
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer = writer
         self._readers = readers
+        self._renewed: Callable[[FeedRow], None] = lambda row: writer.on_change(row.id)
         self.pins = Pins()
         """Which segments answers are using."""
         self.upkeep = Upkeep(writer, readers, self.pins)
@@ -79,12 +80,17 @@ class Store:
                 await store.upkeep.sweep()
             yield store
 
-    def on_change(self, listener: Callable[[int], None]) -> None:
-        """Have the number of each feed told that a commit has changed.
+    def on_change(
+        self, listener: Callable[[int], None], renewed: Callable[[FeedRow], None] | None = None
+    ) -> None:
+        """Have it told what a commit has changed, on the event loop, before whoever asked for it goes on.
 
-        It is told on the event loop, before whoever asked for the change goes on.
+        Args:
+            listener: Told the number of each feed that is another one than before.
+            renewed: Told the rows of feeds of which `renew` has changed no more; None: `listener` is.
         """
         self._writer.on_change = listener
+        self._renewed = renewed or (lambda row: listener(row.id))
 
     async def check(self) -> None:
         """Make sure that the store can be read and written; a full volume is tried again.
@@ -111,6 +117,15 @@ class Store:
             feed: The feed that is changed; None: one that is not known yet, or none.
         """
         return await self._writer.run(work, feed=feed)
+
+    async def renew(self, work: Callable[[sqlite3.Connection], object], feed: int) -> None:
+        """Let a function change what the row of a feed says, and nothing else that is sent of it."""
+
+        def both(db: sqlite3.Connection) -> FeedRow:
+            work(db)
+            return feeds.require(db, feed)
+
+        _ = await self._writer.run(both, feed=feed, tell=self._renewed)
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""

@@ -76,7 +76,9 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
         response = await _answered_from(held, wanted, request)
         if response is not None:
             return response
-    async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
+    async with service.answer(
+        url, wait_seconds=wait_seconds, is_head=is_head, from_memory=wanted.view.is_whole
+    ) as reconstruction:
         asked.facts.update(_facts(reconstruction.feed))
         store = app[STORE]
         held = reconstruction.held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
@@ -24,6 +24,7 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, segments
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 class FeedStorage:
@@ -146,12 +147,19 @@ class FeedStorage:
         )
 
     async def flush(self) -> None:
-        """Write the remarks that were made."""
+        """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
         if self._remarks:
-            await self.write(lambda _: None)
+            await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
 
     async def write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Change what is stored of the feed, and write the remarks made before, in one transaction."""
+        return await self._with_remarks(work, partial(self._store.write, feed=self.feed_id))
+
+    async def _with_remarks(
+        self,
+        work: Callable[[sqlite3.Connection], _T],
+        write: Callable[[Callable[[sqlite3.Connection], _T]], Awaitable[_R]],
+    ) -> _R:
         remarks, self._remarks = self._remarks, []
         self._rows = None
 
@@ -161,7 +169,7 @@ class FeedStorage:
             return work(db)
 
         try:
-            return await self._store.write(both, feed=self.feed_id)
+            return await write(both)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
             self._remarks = remarks + self._remarks
             raise

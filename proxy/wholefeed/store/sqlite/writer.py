@@ -38,6 +38,8 @@ class _Job(NamedTuple):
     work: _Work
     feed: int | None
     is_alone: bool
+    tell: Callable[[Any], None] | None
+    """Told the result instead of that the feed has changed."""
     done: asyncio.Future[Any]
 
 
@@ -74,6 +76,7 @@ class Writer:
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
 
@@ -81,6 +84,7 @@ class Writer:
             work: The function.
             feed: The feed that it changes; None where it changes none that is known yet.
             is_alone: Whether its transaction is not to be shared.
+            tell: Told the result, instead of `on_change` that the feed has changed.
 
         Raises:
             StorageFullError: The volume is full or read-only.
@@ -92,7 +96,7 @@ class Writer:
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         done.add_done_callback(retrieve_failure)
-        self._jobs.append(_Job(work, feed, is_alone, done))
+        self._jobs.append(_Job(work, feed, is_alone, tell, done))
         self._has_come.set()
         return await done  # whoever is cancelled cancels this future, and not the transaction
 
@@ -145,7 +149,9 @@ class Writer:
                 _fail(job, _closed())
             raise
         for job, outcome in zip(jobs, outcomes, strict=True):
-            if job.feed is not None:  # also of a failure: a COMMIT that is said to have failed may be done
+            if job.tell is not None and outcome.error is None:
+                job.tell(outcome.result)
+            elif job.feed is not None:  # also of a failure: a COMMIT said to have failed may be done
                 self.on_change(job.feed)
             if outcome.error is not None:
                 self.condition.judge(outcome.error)

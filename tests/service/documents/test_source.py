@@ -1,0 +1,42 @@
+"""wholefeed.service.documents.source: where a document is read."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import Proxy
+from wholefeed.core.jobs import reading
+from wholefeed.service.documents import source
+
+
+@pytest.mark.parametrize(
+    ("body", "is_beside"),
+    [
+        (atom(an_item("a", 1, "word " * 10_000)), False),
+        (atom(an_item("a", 1, "&lt;b&gt;" * 3_000)), True),
+        (b"<" * 60_000, True),
+        (atom(an_item("a", 1, "word " * 20_000)), True),
+    ],
+    ids=["small", "dense", "hostile", "large"],
+)
+async def test_what_takes_long_is_read_beside_the_event_loop(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, body: bytes, is_beside: bool
+) -> None:
+    """Row 45: by its size, and a small one by how much there is in it to be read or repaired."""
+    threads: list[threading.Thread] = []
+    for module in (source, reading):
+        real = module.parse
+
+        def parse(*arguments: object, real: object = real, **options: object) -> object:
+            threads.append(threading.current_thread())
+            return real(*arguments, **options)  # type: ignore[operator]
+
+        monkeypatch.setattr(module, "parse", parse)
+    origin.publish("/feed", body)
+    await proxy.get(origin.url("/feed"))
+    assert threads
+    assert (threads[0] is not threading.main_thread()) is is_beside
