@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
@@ -46,10 +46,44 @@ class Usage(NamedTuple):
 
 
 class Fill:
-    """Which feeds have changed since a read began."""
+    """Tells which feeds have changed since a read began; when that has ended nobody knows."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._since = changes.count
+        self.has_ended = False
+
+    def has_changed(self, feed_id: int) -> bool:
+        """Whether the feed has, or may have."""
+        return self.has_ended or self._changes.at.get(feed_id, 0) > self._since
+
+
+class Changes:
+    """When feeds have changed, counted; kept as long as anybody is reading, and many may for seconds."""
 
     def __init__(self) -> None:
-        self.changed: Final[set[int]] = set()
+        self.count = 0
+        self.at: dict[int, int] = {}
+        self._readers = 0
+
+    def note(self, feed_id: int) -> None:
+        """Note that a feed has changed."""
+        self.count += 1
+        if self._readers:
+            self.at[feed_id] = self.count
+
+    @contextmanager
+    def watched(self) -> Iterator[Fill]:
+        """Watch for changes."""
+        self._readers += 1
+        fill = Fill(self)
+        try:
+            yield fill
+        finally:
+            fill.has_ended = True
+            self._readers -= 1
+            if not self._readers:
+                self.at.clear()
 
 
 class Held:
@@ -105,7 +139,7 @@ class Published:
         """By feed, those asked for last at the end."""
         self._feeds: dict[str, int] = {}
         """By the URLs that were asked for."""
-        self._fills: set[Fill] = set()
+        self._changes = Changes()
         self._bytes = self._hits = self._misses = 0
 
     @property
@@ -123,15 +157,9 @@ class Published:
         self._held.move_to_end(held.snapshot.feed.id)
         return held
 
-    @contextmanager
-    def filling(self) -> Iterator[Fill]:
+    def filling(self) -> AbstractContextManager[Fill]:
         """Watch for changes while the store is read."""
-        fill = Fill()
-        self._fills.add(fill)
-        try:
-            yield fill
-        finally:
-            self._fills.discard(fill)
+        return self._changes.watched()
 
     def put(self, fill: Fill, url: str, snapshot: Snapshot) -> Held | None:
         """Hold a feed that was read, unless it has changed since the read began.
@@ -145,7 +173,7 @@ class Published:
             What is held of this very snapshot; None when nothing is.
         """
         feed_id = snapshot.feed.id
-        if not self._max_bytes or fill not in self._fills or feed_id in fill.changed:
+        if not self._max_bytes or fill.has_changed(feed_id):
             return None
         held = self._held.get(feed_id)
         if held is None or held.snapshot != snapshot:
@@ -161,15 +189,13 @@ class Published:
 
     def drop(self, feed_id: int) -> None:
         """Let go of a feed that has changed, and of what is being read of it."""
-        for fill in self._fills:
-            fill.changed.add(feed_id)
+        self._changes.note(feed_id)
         self._remove(feed_id)
 
     def renew(self, feed: FeedRow) -> None:
         """Take a row of which no more has changed than is said here; where more has, let go of the feed."""
         held = self._held.get(feed.id)
-        for fill in self._fills:
-            fill.changed.add(feed.id)
+        self._changes.note(feed.id)
         if held is None:
             return
         before = held.snapshot.feed

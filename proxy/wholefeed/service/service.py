@@ -153,7 +153,7 @@ class FeedService:
         """Return what `_ready` does, and whether the URL still led to the feed when that was done."""
         with self._published.filling() as fill:
             feed, is_late = await self._ready(url, deadline, is_head=is_head)
-            return feed, is_late, feed.url == url or feed.id not in fill.changed  # its key is nobody else's
+            return feed, is_late, feed.url == url or not fill.has_changed(feed.id)  # its key is nobody else's
 
     async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow, is_late: bool) -> Reconstruction:
         """Read what is served of a feed, hold its segments on the stack, and it in memory under a URL."""
