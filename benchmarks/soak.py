@@ -93,16 +93,17 @@ class Soak:
         fields = {"Accept_Encoding": "gzip"}
         if self._chance.random() < 0.5 and target in self._etags:
             fields["If_None_Match"] = self._etags[target]
+        is_known = target in self._entries
         began = time.monotonic()
         phase = self.warm_up if began < self._warm_until else self.after
         reply = await connection.ask(request_for(target, self._server.port, **fields))
         phase.durations.append(time.monotonic() - began)
         phase.statuses[reply.status] += 1
-        self._check(target, reply)
+        self._check(target, reply, is_known=is_known)
 
-    def _check(self, target: str, reply: Reply) -> None:
+    def _check(self, target: str, reply: Reply, *, is_known: bool) -> None:
         if reply.status not in (200, 304):
-            is_named = reply.status in _UNKNOWN and target not in self._entries
+            is_named = reply.status in _UNKNOWN and not is_known
             expect(f"status {reply.status} for {target}: {reply.body[:200]!r}", is_named, True)
             return
         self._etags[target] = reply.etag
