@@ -39,7 +39,7 @@ from wholefeed.core.terms import Kind, Role, State
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import documents_to_remember
 from wholefeed.service.documents.shapes import Put, new_document
-from wholefeed.service.documents.source import Obtained, Source
+from wholefeed.service.documents.source import Source
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
@@ -121,14 +121,10 @@ async def put(store: Store, feed: FeedRow, puts: Sequence[Put]) -> None:
     )
 
 
-def _nothing(url: str) -> Obtained:
-    raise AssertionError(f"nothing has come under {url}")
-
-
 async def assembled(store: Store, work: Work, feed: FeedRow) -> tuple[FeedRow, float]:
     """Assemble, and return the feed as published with the seconds it took."""
     began = time.perf_counter()
-    storage = FeedStorage(store, work, feed.id, now=time.time, take=_nothing)
+    storage = FeedStorage(store, work, feed.id, now=time.time)
     published = await assemble(storage, state=State.COMPLETE, notes=[])
     took = time.perf_counter() - began
     assert published is not None

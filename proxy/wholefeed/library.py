@@ -22,11 +22,13 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from typing import NamedTuple
 
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config, config_of
 from wholefeed.core.compose.entries import Entries, Held, held, instant
 from wholefeed.core.compose.feed import Feed, Link, Missing
+from wholefeed.core.model import EntryId
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import Family, Role
@@ -36,7 +38,7 @@ from wholefeed.service.documents.shapes import document_from
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import bodies
+from wholefeed.store.tables import bodies, identities
 from wholefeed.store.tables.documents import list_all, live_ordinals
 from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.request_target import feed_url
@@ -140,15 +142,15 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     feed = reconstruction.feed
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
     coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
-    rows, live = await store.read(partial(_attached, feed_id=feed.id))
+    attached = await store.read(partial(_attached, feed_id=feed.id))
     title, links = "", tuple[Link, ...]()
     documents: list[Held] = []
-    for row in rows:
+    for row in attached.documents:
         body = await store.read(partial(bodies.read, document=row.id))
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
-            documents.append(await asyncio.to_thread(_held, row, body, live[row.id]))
+            documents.append(await asyncio.to_thread(_held, row, body, attached.live[row.id]))
     return Feed(
         url=feed.url,
         state=reconstruction.state,
@@ -165,15 +167,25 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
             )
             for each in reconstruction.missing
         ),
-        entries=Entries(documents),
+        entries=Entries(documents, attached.ambiguous),
         _coded=b"".join(coded),
     )
 
 
-def _attached(db: sqlite3.Connection, feed_id: int) -> tuple[list[DocumentRow], dict[int, tuple[int, ...]]]:
-    """Return the documents that the feed is made of, and which of their entries are live."""
+class _Attached(NamedTuple):
+    """What a feed is made of."""
+
+    documents: list[DocumentRow]
+    live: dict[int, tuple[int, ...]]
+    """The ordinals of the live entries of each document."""
+    ambiguous: frozenset[EntryId]
+    """Keys that identify no entry of the feed (R9)."""
+
+
+def _attached(db: sqlite3.Connection, feed_id: int) -> _Attached:
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
-    return rows, live_ordinals(db, [row.id for row in rows])
+    ambiguous = identities.ambiguous(db, feed_id)
+    return _Attached(rows, live_ordinals(db, [row.id for row in rows]), ambiguous)
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:

@@ -213,15 +213,6 @@ async def test_entries_that_left_a_feed_without_history_are_remembered(
     assert gzip.decompress((await proxy.get(origin.url("/feed"), headers=GZIP)).body) == reply.body
 
 
-async def test_identities_that_a_publisher_lists_are_not_the_proxys_own(proxy: Proxy, origin: Origin) -> None:
-    """R9: only documents of remembered copies list them."""
-    origin.publish("/xml", b"<?wholefeed-identities 0a?>" + rss(an_item("a")).partition(b"?>")[2])
-    origin.publish("/json", json_feed(an_item("a"), _wholefeed={"identities": "0a"}))
-    for path in ("/xml", "/json"):
-        reply = await proxy.whole(origin.url(path))
-        assert (reply.status, reply.state) == (200, "remembered")
-
-
 async def test_a_page_leads_to_a_json_feed(proxy: Proxy, origin: Origin) -> None:
     """A reader who enters a page that announces a JSON Feed gets that feed."""
     page = b"<html><link rel=alternate type=application/feed+json href=/feed></html>"

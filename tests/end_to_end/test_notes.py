@@ -116,6 +116,10 @@ def archive_that_will_change(origin: Origin) -> None:
     origin.publish("/1", atom(an_item("b"), archive=True))
 
 
+def identity_repeated(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", 1, "one"), an_item("a", 1, "another")))
+
+
 RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.DocumentUnavailable: (unavailable,),
     notes.NoSubscriptionDocument: (no_subscription_document,),
@@ -131,6 +135,7 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
     reading_notes.EncodingRetried: (encoding_retried,),
     reading_notes.DocumentRepaired: (repaired,),
     reading_notes.DocumentTruncated: (truncated,),
+    reading_notes.IdentityRepeated: (identity_repeated,),
     notes.CurrentUnavailable: (current_unavailable,),
     notes.NewerNotOlder: (newer_not_older,),
     notes.PagesAscend: (pages_ascend,),

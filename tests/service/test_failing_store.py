@@ -13,7 +13,6 @@ from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.refresh.intents import NoteFailure
 from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError, WorkError
-from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.rendering import Rendering
 from wholefeed.service.refresh.storing import FeedStorage
@@ -133,10 +132,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
     assert feed is not None
     now = proxy.clock()
 
-    def take(_: str) -> Obtained:
-        raise AssertionError("nothing is fetched")
-
-    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, take=take)
+    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock)
     storage.remark(NoteFailure(failure=None, fresh_until=now + 7000))
 
     def fail(_: object) -> None:

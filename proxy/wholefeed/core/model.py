@@ -7,8 +7,8 @@ offsets into `FeedDocument.text`. Everything here is immutable and knows no I/O.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, NewType
 
 from wholefeed.core.notes import Note
@@ -24,6 +24,26 @@ ENTRY_ID_BYTES: Final = 16
 def entry_id(text: str) -> EntryId:
     """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
     return EntryId(hashlib.blake2b(text.strip(" \t\r\n").encode(), digest_size=ENTRY_ID_BYTES).digest())
+
+
+class EntryKeys(NamedTuple):
+    """What can identify an entry that has no id of its own (rule R9), digested as identities are."""
+
+    link: EntryId | None
+    """Of its link, absolute where it can be made so."""
+    enclosure: EntryId | None
+    """Of its first enclosure's URL."""
+    content: EntryId
+    """Of link, title, content, enclosures and date: no two unlike entries share it."""
+    enclosures: EntryId | None
+    """Of all its enclosures' URLs, to tell items of one link apart."""
+
+    def identity(self, ambiguous: Container[EntryId]) -> EntryId:
+        """Return the first key that is not ambiguous."""
+        for key in (self.link, self.enclosure):
+            if key is not None and key not in ambiguous:
+                return key
+        return self.content
 
 
 class Entry(NamedTuple):
@@ -42,6 +62,12 @@ class Entry(NamedTuple):
     """The same for atom:rights."""
     scope: int = 0
     """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
+    keys: EntryKeys | None = None
+    """None where it has an id of its own."""
+
+    def identified(self, ambiguous: Container[EntryId]) -> Entry:
+        """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""
+        return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
 
 
 class Link(NamedTuple):
@@ -156,8 +182,14 @@ class FeedDocument:
     notes: tuple[Note, ...] = ()
     further_scopes: tuple[Scope, ...] = ()
     """What is in force for entries that do not stand beside the head's children (RSS)."""
+    ambiguous: frozenset[EntryId] = frozenset()
+    """Keys that identify no entry, by what stands in this document (rule R9)."""
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """What is in force where entries stand; `Entry.scope` counts into it."""
         return (self.head.scope, *self.further_scopes)
+
+    def identified(self, ambiguous: Collection[EntryId]) -> FeedDocument:
+        """Return the same document, its entries identified by what is ambiguous in their feed (rule R9)."""
+        return replace(self, entries=tuple(entry.identified(ambiguous) for entry in self.entries))

@@ -87,3 +87,18 @@ class DocumentTruncated(ReadingNote):
     def __str__(self) -> str:
         found = "breaks off before its end" if self.breaks_off else "goes on behind its end"
         return f"{found}, so only its whole entries count: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityRepeated(ReadingNote):
+    """Entries of one document that say different things bear one id: only one of them counts (rule R9)."""
+
+    reference: ClassVar[str] = "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "identity-repeated"
+
+    entries: int
+    """How many bear the id of an earlier one."""
+
+    def __str__(self) -> str:
+        return f"{self.entries} entries bear the id of another one and say something else: {self.url}"

@@ -58,10 +58,7 @@ The position of a prefix in this table is its bit in stored masks: append only.
 """
 
 EXTENSION: Final = "_wholefeed"
-"""The proxy's own member of a JSON Feed's head: where the feed comes from (`via`); identities of copies."""
-
-IDENTITIES_TARGET: Final = "wholefeed-identities"
-"""The processing instruction by which a synthesized document lists what identifies its entries."""
+"""The proxy's own member of a JSON Feed's head: where the feed comes from (`via`)."""
 
 MEMORY_URL: Final = "urn:wholefeed:memory:"
 """How the URL of a document of remembered copies begins, its number behind it; no publisher's does."""

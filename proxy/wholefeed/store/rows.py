@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
-from wholefeed.core.jobs.packed import EntryFacts, PackedEntries
-from wholefeed.core.model import Tombstone
+from wholefeed.core.jobs.packed import EntryFacts, PackedEntries, PackedKeys
+from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.terms import Family, Kind, Role, State
 
@@ -128,6 +128,10 @@ class NewDocument:
     last_modified: str | None = None
     updated_at: float | None = None
     tombstones: Sequence[Tombstone] = ()
+    keys: PackedKeys = field(default_factory=PackedKeys)
+    """Of entries without an id of their own; what identifies them is settled as they are put (R9)."""
+    ambiguous: Collection[EntryId] = ()
+    """As `FeedDocument.ambiguous`."""
     notes: Sequence[NoteDict] = ()
 
     @classmethod
@@ -138,7 +142,9 @@ class NewDocument:
 
 
 PUT_COLUMNS: Final = tuple(
-    each.name for each in fields(NewDocument) if each.name not in ("body", "coded", "entries", "tombstones")
+    each.name
+    for each in fields(NewDocument)
+    if each.name not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous")
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
 

@@ -29,7 +29,7 @@ def test_what_is_packed_comes_out_as_it_was(entries: list[EntryFacts]) -> None:
     assert len(packed) == len(entries)
     for _ in range(2):
         assert list(packed) == entries
-        assert list(packed.keys) == [(each.identity, each.updated_at) for each in entries]
+        assert list(packed.dated_identities) == [(each.identity, each.updated_at) for each in entries]
     assert list(packed.identities()) == [each.identity for each in entries]
 
 

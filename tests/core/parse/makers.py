@@ -29,3 +29,8 @@ def only(body: bytes) -> Entry:
     """The one entry of a document."""
     (entry,) = parse(body, URL).entries
     return entry
+
+
+def named(document: FeedDocument) -> list[tuple[object, float | None, float | None]]:
+    """What identifies each entry, or can do so, and its instants."""
+    return [(entry.keys or entry.identity, entry.updated_at, entry.order_at) for entry in document.entries]

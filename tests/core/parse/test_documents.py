@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.core.parse.makers import URL, atom, rss, slices
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.terms import IDENTITIES_TARGET, MEMORY_URL, Family
+from wholefeed.core.terms import Family
 
 SLUGS = {"malformed-xml", "malformed-json", "not-a-feed", "unsupported-encoding", "xml-limit"}
 
@@ -81,30 +81,6 @@ def test_a_feed_without_entries_is_a_feed() -> None:
     """An empty feed is read, not refused: a new blog can be subscribed to."""
     assert parse(atom(), URL).entries == ()
     assert parse(b"<rss/>", URL).entries == ()
-
-
-def test_listed_identities_take_the_place_of_made_up_ones() -> None:
-    """Synthesized documents list what identifies their entries (R9)."""
-    listed = f"<?{IDENTITIES_TARGET} {'0a' * 16} {'0b' * 16}?>"
-    document = parse(rss("<item/><item/>", prolog=listed), f"{MEMORY_URL}1")
-
-    assert [entry.identity for entry in document.entries] == [b"\x0a" * 16, b"\x0b" * 16]
-
-
-@pytest.mark.parametrize(
-    ("listed", "url"),
-    [
-        *((listed, f"{MEMORY_URL}1") for listed in ("0a", "no hex", "", "0a 0b 0c", " ")),
-        (f"{'0a' * 16} {'0b' * 16}", URL),
-        ("0a 0b", URL),
-    ],
-)
-def test_listed_identities_that_do_not_fit_or_are_a_publishers_mean_nothing(listed: str, url: str) -> None:
-    """R9: a list of identities counts in our own memory documents alone, and only if it fits the items."""
-    body = rss("<item><link>a</link></item><item><guid>b</guid></item>")
-    document = parse(f"<?{IDENTITIES_TARGET} {listed}?>".encode() + body, url)
-
-    assert [e.identity for e in document.entries] == [e.identity for e in parse(body, URL).entries]
 
 
 markup = st.sampled_from(

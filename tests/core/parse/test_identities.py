@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Callable
 
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.model import EntryId, entry_id
+from wholefeed.core.model import EntryId, EntryKeys, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS, MAX_TITLE_CHARACTERS
+
+Make = Callable[..., bytes]
 
 
 def identities(body: bytes) -> list[EntryId]:
@@ -56,9 +58,9 @@ def test_a_link_that_another_item_has_identifies_neither() -> None:
     """R9: where no other item of the document has it; those with a guid count too."""
     first, second, third = identities(rss(item(None, "x", "1"), item(None, "x", "2"), item(None, "y", "3")))
 
-    assert entry_id("x") not in (first, second)
+    assert entry_id("http://example.org/blog/x") not in (first, second)
     assert first != second
-    assert third == entry_id("y")
+    assert third == entry_id("http://example.org/blog/y")
     assert identities(rss(item(None, "x", "1"), item("g", "x")))[0] == first
 
 
@@ -102,7 +104,7 @@ def test_an_atom_entry_without_an_id_follows_the_same_rule() -> None:
     ]
     first, second, third, fourth, fifth, sixth = identities(atom(*entries))
 
-    assert (first, third) == (entry_id("a"), entry_id("1"))
+    assert (first, third) == (entry_id("http://example.org/blog/a"), entry_id("1"))
     assert len({first, second, third, fourth, fifth}) == 5
     assert fifth == sixth
 
@@ -116,14 +118,57 @@ def test_instants_and_spans_do_not_depend_on_how_an_entry_is_identified() -> Non
     assert alone.head.scope == beside.head.scope
 
 
-@pytest.mark.parametrize("listed", ["00", "00" * 17, "0g" * 16, "00" * 16 + " 00"])
-def test_a_list_of_what_are_no_identities_is_none(listed: str) -> None:
-    """What a publisher writes into a document must not be taken for what the proxy noted there."""
-    body = rss(
-        "<item><guid>a</guid></item>" * len(listed.split()), prolog=f"<?wholefeed-identities {listed}?>"
-    )
-    assert {entry.identity for entry in parse(body, URL).entries} == {entry_id("a")}
-    items = [{"id": "a"}] * len(listed.split())
-    version = "https://jsonfeed.org/version/1.1"
-    body = json.dumps({"version": version, "_wholefeed": {"identities": listed}, "items": items}).encode()
-    assert {entry.identity for entry in parse(body, URL).entries} == {entry_id("a")}
+def keys(body: bytes) -> EntryKeys:
+    (entry,) = parse(body, URL).entries
+    assert entry.keys is not None
+    return entry.keys
+
+
+def test_an_entry_with_an_id_has_no_keys() -> None:
+    """R9: nothing else identifies it."""
+    assert parse(rss(item("a", "x"), item(None, "y")), URL).entries[0].keys is None
+
+
+def test_links_are_compared_absolute() -> None:
+    """R9: one link, however it is written; what is absolute already counts as written."""
+    whole = keys(rss(item(None, "http://example.org/blog/x")))
+    assert keys(rss(item(None, "x"))).link == whole.link
+    assert keys(rss(item(None, "/blog/x").replace("<item", "<item xml:base='http://example.org/'"))) == whole
+    assert keys(rss(item(None, "HTTP://example.org/blog/x"))).link != whole.link
+    linked = "<entry><link xml:base='http://example.org/' href='blog/x'/></entry>"
+    assert keys(atom(linked)).link == whole.link
+
+
+@pytest.mark.parametrize(
+    ("make", "written"),
+    [
+        (rss, "<item><enclosure url='{}'/><enclosure url='{}'/></item>"),
+        (atom, "<entry><link rel='enclosure' href='{}'/><link rel='enclosure' href='{}'/></entry>"),
+    ],
+)
+def test_the_first_enclosure_is_a_key_and_all_tell_items_apart(make: Make, written: str) -> None:
+    """R9: two files of one first name are two items if another file differs."""
+    one, other = keys(make(written.format("/1", "/2"))), keys(make(written.format("/1", "/3")))
+    assert one.enclosure == other.enclosure is not None
+    assert one.enclosures != other.enclosures
+    assert one.content != other.content
+
+
+def test_the_channels_own_link_identifies_no_item() -> None:
+    """R9: neither RSS's link nor an alternate of Atom's."""
+    own = "http://example.org/"
+    alternate = f"<link rel='alternate' href='{own}'/>"
+    for body in (
+        rss(f"<link>{own}</link>", item(None, own, "t")),
+        rss(f"<atom:link href='{own}'/>", item(None, own, "t")),
+        atom(alternate, f"<entry>{alternate}<title>t</title></entry>"),
+    ):
+        (entry,) = parse(body, URL).entries
+        assert entry.identity == keys(body).content
+        assert entry_id(own) in parse(body, URL).ambiguous
+
+
+def test_a_date_tells_items_apart() -> None:
+    """R9: a weekly item whose title and text are always the same."""
+    dated = "<item><title>Open thread</title><pubDate>Sat, 0{} Dec 2003 18:30:02 GMT</pubDate></item>"
+    assert keys(rss(dated.format(1))).content != keys(rss(dated.format(8))).content

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, overload
@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, overload
 from wholefeed.core.compose.compose import newest_first
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
 from wholefeed.core.compose.fields import read_fields
+from wholefeed.core.model import EntryId
 from wholefeed.core.parse.documents import parse
 
 _ANY_DEPTH: Final = 1 << 62
@@ -81,11 +82,16 @@ class Entries(Sequence[Entry]):
 
     One document at a time is read and kept, so going through them in order reads each once, whereas jumping
     to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed.
+
+    Args:
+        documents: In output order.
+        ambiguous: Keys that identify no entry of the feed (R9).
     """
 
-    def __init__(self, documents: Sequence[Held]) -> None:
+    def __init__(self, documents: Sequence[Held], ambiguous: Collection[EntryId] = ()) -> None:
         self._documents = [each for each in documents if each.live]
         self._ends = list(itertools.accumulate(len(each.live) for each in self._documents))
+        self._ambiguous = ambiguous
         self._opened: tuple[int, list[Entry]] = (-1, [])
 
     def __len__(self) -> int:
@@ -116,14 +122,15 @@ class Entries(Sequence[Entry]):
     def _open(self, place: int) -> list[Entry]:
         opened, entries = self._opened
         if opened != place:
-            entries = _read(self._documents[place])
+            entries = _read(self._documents[place], self._ambiguous)
             self._opened = (place, entries)  # at once, for threads that share the feed
         return entries
 
 
-def _read(kept: Held) -> list[Entry]:
+def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
     document = parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
+    document = document.identified({*ambiguous, *document.ambiguous})
     order = newest_first([document.entries[ordinal].order_at for ordinal in kept.live])
     ordinals = [kept.live[place] for place in order]
     made = []

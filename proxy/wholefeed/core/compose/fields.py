@@ -18,7 +18,7 @@ from defusedxml.ElementTree import fromstring
 
 from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.model import EntryId, FeedDocument, entry_id
-from wholefeed.core.parse.identities import SPACES
+from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.terms import ATOM_NS, DC_NS, RDF_NS, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.urls import resolve
@@ -39,7 +39,8 @@ class Fields(NamedTuple):
     """What an entry says of itself."""
 
     identity: str
-    """Its id as written: atom:id, guid, rdf:about, JSON id; where it has none, its link, else `NAMELESS`."""
+    """Its id as written: atom:id, guid, rdf:about, JSON id; without one its link, where that identifies it,
+    else `NAMELESS`."""
     title: str
     """Without white space around it and with single spaces in it; empty when there is none."""
     link: str
@@ -69,7 +70,7 @@ def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]
 def _fields(document: FeedDocument, ordinal: int, said: _Said) -> Fields:
     entry = document.entries[ordinal]
     base = said.base or document.scopes[entry.scope].base
-    identity = _identity(entry.identity, (said.id, said.href))
+    identity = _identity(entry.identity, (said.id, absolute(base, said.href)))
     return Fields(identity, " ".join(said.title.split()), _absolute(base, said.href), said.published_at)
 
 

@@ -82,7 +82,6 @@ def remember(
     copies = [
         _Copy(
             fragments.entry(n),
-            old.entries[n].identity,
             CopyDates(counted_instant(old.entries[n].updated_at, fetched_at), old.head.updated_at),
         )
         for n in left
@@ -92,7 +91,7 @@ def remember(
         numbers = itertools.chain([memory.number], numbers)
         held = fragments_of(memory.document)
         copies += [
-            _Copy(held.entry(n), entry.identity, memory.dates[n])
+            _Copy(held.entry(n), memory.dates[n])
             for n, entry in enumerate(memory.document.entries)
             if entry.identity not in gone
         ]
@@ -101,7 +100,6 @@ def remember(
 
 class _Copy(NamedTuple):
     fragment: bytes
-    identity: EntryId
     dates: CopyDates
 
 
@@ -111,8 +109,8 @@ def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[in
     end = len(copies)
     while end:
         start, is_sealed = _filled(copies, end)
-        fragments, identities, dates = zip(*copies[start:end], strict=True)
-        text = synthesize(like.family, like.version, fragments, identities)
+        fragments, dates = zip(*copies[start:end], strict=True)
+        text = synthesize(like.family, like.version, fragments)
         documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
         end = start
     return documents

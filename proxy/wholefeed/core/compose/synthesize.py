@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
-from wholefeed.core.model import EntryId
-from wholefeed.core.terms import EXTENSION, IDENTITIES_TARGET, RDF_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.terms import RDF_NS, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, prefixes_in
 from wholefeed.core.verbatim.start_tags import Attribute, attribute
 
@@ -24,7 +23,6 @@ def synthesize(
     family: Family,
     version: str,
     fragments: Sequence[bytes],
-    identities: Sequence[EntryId] = (),
     *,
     namespace: str | None = None,
 ) -> bytes:
@@ -34,17 +32,15 @@ def synthesize(
         family: Of the entries.
         version: Of RSS and JSON Feed. Atom and RDF are always 1.0: older entries say their namespace.
         fragments: From `fragments_of(document).entry`, without a context.
-        identities: Of the entries, in their order. Needed where entries have no id of their own: whether a
-            link identifies one depends on the document that it stood in first (R9).
         namespace: The default one that they were made for; the family's usual one when None.
     """
-    assert not identities or len(identities) == len(fragments), "every entry has an identity"
-    listed = " ".join(identity.hex() for identity in identities)
     entries = SEPARATOR[family].join(fragments) + (segment_end(family) if fragments else b"")
     if family is Family.JSON:
-        return _json(version, entries, listed)
-    beginning = _DECLARATION + (f"<?{IDENTITIES_TARGET} {listed}?>\n".encode() if listed else b"")
-    return beginning + _xml(family, version, namespace, _namespaces(fragments), entries)
+        return b'{"version":"https://jsonfeed.org/version/%s","items":[\n%s\n]}\n' % (
+            version.encode(),
+            entries,
+        )
+    return _DECLARATION + _xml(family, version, namespace, _namespaces(fragments), entries)
 
 
 def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
@@ -56,12 +52,6 @@ def _xml(family: Family, version: str, namespace: str | None, declared: bytes, e
         return b"<rdf:RDF%s%s%s>\n<channel/>\n%s</rdf:RDF>\n" % (default, rdf, declared, entries)
     root = attribute("version", version).written + declared
     return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
-
-
-def _json(version: str, entries: bytes, listed: str) -> bytes:
-    own = f'"{EXTENSION}":{{"identities":"{listed}"}},' if listed else ""
-    head = f'{{"version":"https://jsonfeed.org/version/{version}",{own}"items":[\n'
-    return head.encode() + entries + b"\n]}\n"
 
 
 def _namespaces(fragments: Sequence[bytes]) -> bytes:

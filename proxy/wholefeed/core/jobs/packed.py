@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Self
 
 from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, FeedDocument
+from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, FeedDocument
 
 _RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sdddI")
 _KEY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
 _IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
+_KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
 assert _KEY.size == _IDENTITY.size == _RECORD.size
 
 _NONE: Final = math.nan
@@ -90,18 +91,30 @@ class PackedEntries:
         for (identity,) in _IDENTITY.iter_unpack(self.data):
             yield EntryId(identity)
 
+    def identified(self, identities: Mapping[int, EntryId]) -> Self:
+        """Return the same entries, some with another identity.
+
+        Args:
+            identities: By ordinal.
+        """
+        data = bytearray(self.data)
+        for ordinal, identity in identities.items():
+            start = ordinal * _RECORD.size
+            data[start : start + ENTRY_ID_BYTES] = identity
+        return replace(self, data=bytes(data))
+
     def copy_dates(self) -> tuple[CopyDates, ...]:
         """Return the dates that remembered copies are known by."""
         return tuple(CopyDates(each.updated_at, each.document_updated_at) for each in self)
 
     @property
-    def keys(self) -> Keys:
+    def dated_identities(self) -> DatedIdentities:
         """Identity and update instant of each."""
-        return Keys(self.data)
+        return DatedIdentities(self.data)
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class DatedIdentities:
     """Identity and update instant of each entry, for whoever goes through them, as often as they like."""
 
     data: bytes
@@ -109,6 +122,42 @@ class Keys:
     def __iter__(self) -> Iterator[tuple[EntryId, float | None]]:
         for identity, updated_at in _KEY.iter_unpack(self.data):
             yield EntryId(identity), _instant(updated_at)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedKeys:
+    """What can identify those entries of a document that have no id of their own (rule R9)."""
+
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, document: FeedDocument) -> Self:
+        """Pack the keys of a document's entries."""
+        pack, absent = _KEYS.pack, bytes(ENTRY_ID_BYTES)
+        return cls(
+            b"".join(
+                pack(ordinal, *(key or absent for key in entry.keys))
+                for ordinal, entry in enumerate(document.entries)
+                if entry.keys is not None
+            )
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.data)
+
+    def __iter__(self) -> Iterator[tuple[int, EntryKeys]]:
+        """Yield the ordinal of each such entry, and its keys."""
+        for ordinal, link, enclosure, content, enclosures in _KEYS.iter_unpack(self.data):
+            keys = EntryKeys(_present(link), _present(enclosure), EntryId(content), _present(enclosures))
+            yield ordinal, keys
+
+    def identities(self, ambiguous: Container[EntryId]) -> dict[int, EntryId]:
+        """Return what identifies each, by its ordinal."""
+        return {ordinal: keys.identity(ambiguous) for ordinal, keys in self}
+
+
+def _present(key: bytes) -> EntryId | None:
+    return EntryId(key) if any(key) else None
 
 
 def _number(instant: float | None) -> float:

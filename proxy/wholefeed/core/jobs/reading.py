@@ -9,12 +9,12 @@ What comes back holds neither the text nor an object an entry: who has the body 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import PackedEntries
+from wholefeed.core.jobs.packed import PackedEntries, PackedKeys
 from wholefeed.core.jobs.rendering import (
     Composed,
     Rendered,
@@ -25,7 +25,7 @@ from wholefeed.core.jobs.rendering import (
 )
 from wholefeed.core.links.classify import Navigation, classify
 from wholefeed.core.merge.merge import counted_instant
-from wholefeed.core.model import FeedDocument, Tombstone
+from wholefeed.core.model import EntryId, FeedDocument, Tombstone
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import Family
@@ -60,6 +60,10 @@ class DocumentFacts:
     notes: tuple[Note, ...]
     """On how it reads."""
     entries: PackedEntries
+    keys: PackedKeys
+    """Of entries without an id of their own."""
+    ambiguous: frozenset[EntryId]
+    """As `FeedDocument.ambiguous`."""
 
     @classmethod
     def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
@@ -72,7 +76,13 @@ class DocumentFacts:
             tombstones=document.head.tombstones,
             notes=document.notes,
             entries=PackedEntries.of(document, dates),
+            keys=PackedKeys.of(document),
+            ambiguous=document.ambiguous,
         )
+
+    def identified(self, ambiguous: Collection[EntryId]) -> Self:
+        """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
+        return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

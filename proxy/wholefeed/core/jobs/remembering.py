@@ -45,6 +45,7 @@ def remember_copies(
     present: Collection[EntryId],
     memory: StoredMemory | None,
     *,
+    ambiguous: Collection[EntryId] = (),
     fetched_at: float,
     next_number: int,
     keeps_parsed: bool = False,
@@ -55,6 +56,7 @@ def remember_copies(
         old: What is replaced.
         present: The identities that need not be remembered.
         memory: The newest memory document that is not sealed, if there is one.
+        ambiguous: Keys that identify nothing in the feed (R9).
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered.
         keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
@@ -62,8 +64,10 @@ def remember_copies(
     Raises:
         ParseError: Only when another parser has stored one of them.
     """
-    held = None if memory is None else OpenMemory(memory.number, memory.document.parse(), memory.dates)
-    document = old.parse()
+    held = None
+    if memory is not None:
+        held = OpenMemory(memory.number, memory.document.parse().identified(ambiguous), memory.dates)
+    document = old.parse().identified(ambiguous)
     media_type = MEDIA_TYPE[Family.JSON] if document.family is Family.JSON else _XML_TYPE
     written = []
     for each in remember(document, present, held, fetched_at=fetched_at, next_number=next_number):

@@ -4,7 +4,8 @@
     document.text[document.entries[0].start : document.entries[0].end]      # as the publisher wrote it
 
 A document whose entries have all that entries should have is read once. Where one lacks its id (or in Atom
-its update instant), it is read once more from the start, with all that can stand in for them. One that is
+its update instant), or two bear the same id, it is read once more from the start, with all that can stand in
+for them or tell them apart. One that is
 not well-formed goes through the repair pass (docs/repair.md) and is read again, as strictly as before.
 """
 
@@ -15,11 +16,11 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from wholefeed.core.formats import ATOM_03
-from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.identities import FieldsNeededError, listed
+from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.json.json_text import json_text
 from wholefeed.core.parse.json.jsonfeed import read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED
@@ -32,7 +33,7 @@ from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfParser
 from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssParser
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, IDENTITIES_TARGET, MEMORY_URL
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
 MAX_GAIN_FACTOR: Final = 4
@@ -162,7 +163,7 @@ def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FamilyParse
         family = opening.family
         assert family is not None, "expat reports a document without a root as malformed"
         if not is_full:
-            family.check_listed()
+            check_distinct(url, family.entries)
     finally:
         guard.close()
     return family
@@ -182,18 +183,11 @@ class Opening:
         self._guard = guard
         self._url = url
         self._options = options
-        self._identities: tuple[EntryId, ...] = ()
-        guard.parser.ProcessingInstructionHandler = self._instruction
         guard.parser.StartElementHandler = self._root_began
 
-    def _instruction(self, target: str, data: str) -> None:
-        if target == IDENTITIES_TARGET and self._url.startswith(MEMORY_URL):
-            self._identities = listed(data)
-
     def _root_began(self, name: str, attributes: list[str]) -> None:
-        self._guard.parser.ProcessingInstructionHandler = None
         namespace, _, local = name.rpartition("}")
-        options = self._options._replace(identities=self._identities)
+        options = self._options
         family: FamilyParser
         if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
             family = RssParser(self._guard, self._url, options, namespace)

@@ -1,23 +1,32 @@
 """What identifies entries that have no id of their own (rule R9; RFC 5005, appendix B).
 
-That is the link, where no other entry of the document has it, else a hash of link, title and content.
-Whether a link is an entry's own shows only when all are known.
+Each has several keys: its link, its enclosure, a hash of what it says. The first one counts that is not
+ambiguous. What is ambiguous in a document shows only when all of it is known; what is ambiguous in the feed
+is known to the store (`wholefeed.store.tables.identities`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wholefeed.core.model import ENTRY_ID_BYTES, Entry, EntryId, entry_id
+from wholefeed.core.model import Entry, EntryId, EntryKeys, entry_id
+from wholefeed.core.notes import Note
+from wholefeed.core.reading_notes import IdentityRepeated
+from wholefeed.core.terms import MEMORY_URL
+from wholefeed.core.text.urls import resolve
 
 SPACES: Final = " \t\r\n"
 """White space of XML 1.0, section 2.3."""
 
 MAX_SITE_ID_CHARACTERS: Final = 2048
 MAX_TITLE_CHARACTERS: Final = 1000
+_MAX_OWN_LINKS: Final = 16
+_HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DATES: Final = ("published", "pubDate", "date", "updated")
 
 
 def site_id(text: str) -> str:
@@ -27,46 +36,118 @@ def site_id(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def listed(text: str) -> tuple[EntryId, ...]:
-    """Return the identities that a document of remembered copies lists, none if one of them is none."""
-    try:
-        found = tuple(EntryId(bytes.fromhex(word)) for word in text.split())
-    except ValueError:
-        return ()
-    return found if all(len(each) == ENTRY_ID_BYTES for each in found) else ()
-
-
 class FieldsNeededError(Exception):
     """An entry lacks what most have: its document must be read with all fields. Never leaves this package."""
 
 
-class Alternative(NamedTuple):
-    """What identifies an entry if need be."""
-
-    link: str
-    digest: EntryId | None
-    """None where the entry has an id."""
+def has_id(values: Mapping[str, str]) -> bool:
+    """Return whether an entry has an id of its own; an empty one is none."""
+    return bool(values.get("id", "").strip(SPACES))
 
 
-def alternative(values: Mapping[str, str]) -> Alternative:
-    """Return what identifies an entry, from its id, link, title and content or summary."""
-    link = values.get("link", "").strip(SPACES)
-    if values.get("id", "").strip(SPACES):
-        return Alternative(link, None)
-    parts = (link, values.get("title", ""), values.get("content", values.get("summary", "")))
+def absolute(base: str, reference: str) -> str:
+    """Return the URL that is meant, character by character as written where it is absolute already."""
+    written = reference.strip(SPACES)
+    if not written or _HAS_SCHEME.match(written):
+        return written
+    try:
+        return resolve(base, written)
+    except ValueError:
+        return written
+
+
+def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) -> EntryKeys:
+    """Return what can identify an entry.
+
+    Args:
+        values: Its link, title, content or summary, and dates, as far as it has them.
+        enclosures: The URLs of its enclosures, as written.
+        base: What its relative URLs count from.
+    """
+    link = absolute(base, values.get("link", ""))
+    files = [url for url in (absolute(base, each) for each in enclosures) if url]
+    date = next((values[name] for name in _DATES if values.get(name)), "")
+    said = (link, values.get("title", ""), values.get("content", values.get("summary", "")), *files, date)
+    return EntryKeys(
+        link=entry_id(link) if link else None,
+        enclosure=_hidden("enclosure", files[:1]) if files else None,
+        content=_hidden("content", said),
+        enclosures=_hidden("enclosures", files) if files else None,
+    )
+
+
+def _hidden(kind: str, parts: Iterable[str]) -> EntryId:
+    """Digest texts so that no id and no link is ever the same: no document can hold U+0000."""
     digest = hashlib.sha256("\0".join(part.strip(SPACES) for part in parts).encode()).hexdigest()
-    # No document can hold U+0000: this is never the id of another entry.
-    return Alternative(link, entry_id(f"\0{digest}"))
+    return entry_id(f"\0{kind} {digest}")
 
 
-def identified(entries: Sequence[Entry], alternatives: Sequence[Alternative]) -> list[Entry]:
-    """Return the entries, those without an id identified by what else they have."""
-    bearers = Counter(each.link for each in alternatives)
-    return [
-        entry if each.digest is None else entry._replace(identity=_identity(each.link, each.digest, bearers))
-        for entry, each in zip(entries, alternatives, strict=True)
-    ]
+def ambiguous_keys(own_links: Sequence[str], entries: Sequence[EntryKeys]) -> frozenset[EntryId]:
+    """Return the keys that identify nothing, by what stands in one document.
+
+    Args:
+        own_links: What the feed links to as itself, absolute.
+        entries: Of all entries, those with an id too; none where that was not collected.
+    """
+    bearers = Counter(key for keys in entries for key in (keys.link, keys.enclosure) if key is not None)
+    repeated = (key for key, times in bearers.items() if times > 1)
+    return frozenset([*repeated, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
 
 
-def _identity(link: str, digest: EntryId, bearers: Mapping[str, int]) -> EntryId:
-    return entry_id(link) if link and bearers[link] == 1 else digest
+def check_distinct(url: str, entries: Sequence[Entry]) -> None:
+    """See to it that entries which share an identity can be compared.
+
+    Raises:
+        FieldsNeededError: There are some, and what there is to compare was not collected.
+    """
+    if not url.startswith(MEMORY_URL) and len({entry.identity for entry in entries}) < len(entries):
+        raise FieldsNeededError
+
+
+class Identified(NamedTuple):
+    """The entries of a document, with what identifies them as far as the document tells."""
+
+    entries: tuple[Entry, ...]
+    ambiguous: frozenset[EntryId]
+    """As `FeedDocument.ambiguous`."""
+    notes: tuple[Note, ...]
+
+
+def told_apart(
+    url: str, entries: Sequence[Entry], keys: Sequence[EntryKeys], own_links: Sequence[str]
+) -> Identified:
+    """Return the entries of a document, those without an id identified.
+
+    Entries of a document of remembered copies come from several: that two share a key there means nothing.
+
+    Args:
+        url: Of the document.
+        entries: From the top.
+        keys: Of all entries, those with an id too; none where that was not collected.
+        own_links: What the feed links to as itself, absolute.
+    """
+    if url.startswith(MEMORY_URL):
+        return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
+    ambiguous = ambiguous_keys(own_links, keys)
+    unlike = unlike_entries(entries, keys)
+    notes = (IdentityRepeated(url, unlike),) if unlike else ()
+    return Identified(tuple(entry.identified(ambiguous) for entry in entries), ambiguous, notes)
+
+
+def unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys]) -> int:
+    """Return how many entries bear the id of an earlier one that says something else.
+
+    Copies of different update instants are versions of one entry (RFC 4287, 4.1.1).
+
+    Args:
+        entries: Of a document.
+        keys: Theirs; none where that was not collected.
+    """
+    first: dict[EntryId, tuple[EntryKeys, float | None]] = {}
+    unlike = 0
+    for entry, own in zip(entries, keys, strict=False):
+        if entry.keys is not None:
+            continue
+        held, updated_at = first.setdefault(entry.identity, (own, entry.updated_at))
+        unlike += held.content != own.content and updated_at == entry.updated_at
+    return unlike

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER_VERSION: Final[int] = 4
+PARSER_VERSION: Final[int] = 5
 """Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added."""

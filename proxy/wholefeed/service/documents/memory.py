@@ -16,7 +16,7 @@ from wholefeed.service.documents.shapes import Put, stored_as
 from wholefeed.service.documents.work import Work
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
-from wholefeed.store.tables import bodies, documents
+from wholefeed.store.tables import bodies, documents, identities
 from wholefeed.workers.pool import INLINE_BYTES
 
 
@@ -58,11 +58,12 @@ async def documents_to_remember(
         if not any(identity not in present for identity in gone):
             return None
         outgoing = stored_as(old, bodies.read(db, old.id))
+        ambiguous = identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous)
         if memory_row is None:
-            return _Left(outgoing, present)
+            return _Left(outgoing, present, ambiguous)
         body, dates = bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id)
         memory = StoredMemory(_number(memory_row), stored_as(memory_row, body), dates)
-        return _Left(outgoing, present, memory)
+        return _Left(outgoing, present, ambiguous, memory)
 
     left = await store.read(look)
     if left is None:
@@ -74,6 +75,7 @@ async def documents_to_remember(
         left.outgoing,
         left.present,
         left.memory,
+        ambiguous=left.ambiguous,
         fetched_at=old.fetched_at,
         next_number=next_number,
         keeps_parsed=size_bytes <= INLINE_BYTES,
@@ -86,6 +88,7 @@ class _Left(NamedTuple):
 
     outgoing: Stored
     present: set[EntryId]
+    ambiguous: frozenset[EntryId]
     memory: StoredMemory | None = None
 
 
@@ -119,5 +122,6 @@ def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: 
         fetched_at=now,
         parser_version=PARSER_VERSION,
         entries=written.facts.entries,
+        keys=written.facts.keys,
     )
     return Put(new, Fresh(written.digest, written.parsed))

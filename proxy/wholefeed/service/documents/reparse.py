@@ -23,7 +23,7 @@ from wholefeed.service.documents.work import Work, coded
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies
-from wholefeed.store.tables.documents import copy_dates, put
+from wholefeed.store.tables.documents import copy_dates, put_again
 
 log = get_logger()
 
@@ -40,7 +40,7 @@ async def reparse(store: Store, work: Work, feed_id: int, rows: list[DocumentRow
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
         new = await coded([each for each in documents if each is not None])
-        await store.write(partial(put, feed=feed_id, documents=new, now=now), feed=feed_id)
+        await store.write(partial(put_again, feed=feed_id, documents=new, now=now), feed=feed_id)
     return bool(outdated)
 
 
@@ -61,6 +61,8 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
         updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
         tombstones=facts.tombstones,
+        keys=facts.keys,
+        ambiguous=facts.ambiguous,
         notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _link_notes(row),
     )
 

@@ -42,7 +42,7 @@ def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
         digest=read.digest,
         body_bytes=len(fetched.body),
         entries=len(facts.entries),
-        keys=facts.entries.keys,
+        keys=facts.entries.dated_identities,
         news=news,
         span=read.span,
     )
@@ -95,6 +95,8 @@ def new_document(
         parser_version=PARSER_VERSION,
         entries=facts.entries,
         tombstones=facts.tombstones,
+        keys=facts.keys,
+        ambiguous=facts.ambiguous,
         notes=[replace(note, url=url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
     )
     return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))

@@ -69,11 +69,13 @@ class Refresh:
         self._feed = feed
         self._request = request
         self._found = found
+        self._storage = FeedStorage(context.store, context.source.work, feed.id, now=context.now)
         self._fetches = WalkFetches(
-            context.source, is_ahead=self._is_ahead, predicted=self._predicted, style=self._known_style
-        )
-        self._storage = FeedStorage(
-            context.store, context.source.work, feed.id, now=context.now, take=self._fetches.take
+            context.source,
+            is_ahead=self._is_ahead,
+            predicted=self._predicted,
+            style=self._known_style,
+            identified=self._storage.identified,
         )
         self._style: Callable[[], Style | None] = lambda: None
         self._decision: Decision | None = None
@@ -155,7 +157,7 @@ class Refresh:
                 | intents.SetKind()
             ):
                 async with self._writing:
-                    return await self._storage.change(intent)
+                    return await self._storage.change(intent, self._fetches.take)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 return self._storage.remark(intent)
             case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
@@ -190,7 +192,7 @@ class Refresh:
             return SubscriptionFailed(failure=failure_of(exc))
         if isinstance(came, Fetched):
             return SubscriptionUnchanged(reply=reply_of(came))
-        self._storage.found = came
+        came = await self._storage.receive(came)
         self._style = came.obtained.style_of()
         fresh = fresh_document(came.document_url, came.obtained)
         return SubscriptionCame(

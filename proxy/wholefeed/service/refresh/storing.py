@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
@@ -21,7 +22,7 @@ from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
 from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, documents, failures, feeds, segments
+from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -37,7 +38,6 @@ class FeedStorage:
         work: Where documents are worked on.
         feed_id: The feed.
         now: Epoch seconds.
-        take: Hands over the document that has come under a URL.
     """
 
     def __init__(
@@ -47,13 +47,11 @@ class FeedStorage:
         feed_id: int,
         *,
         now: Callable[[], float],
-        take: Callable[[str], Obtained],
     ) -> None:
         self._store = store
         self.work = work
         self.feed_id = feed_id
         self._now = now
-        self._take = take
         self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
         self._rows: list[DocumentRow] | None = None
         self.fetch_url: str | None = None
@@ -73,13 +71,28 @@ class FeedStorage:
         self._rows = rows
         return rows, missing
 
-    async def change(self, intent: intents.Change) -> Event:
-        """Change what the feed is made of, in one transaction."""
+    async def receive(self, found: Subscription) -> Subscription:
+        """Hold the subscription document that has come until it is stored; return it as it counts here."""
+        self.found = replace(found, obtained=await self.identified(found.obtained))
+        return self.found
+
+    async def identified(self, obtained: Obtained) -> Obtained:
+        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9)."""
+        facts = obtained.read.facts
+        if not facts.keys:
+            return obtained
+        ambiguous = await self.read(
+            partial(identities.ambiguous_with, feed=self.feed_id, keys=facts.keys, own=facts.ambiguous)
+        )
+        return replace(obtained, read=replace(obtained.read, facts=facts.identified(ambiguous)))
+
+    async def change(self, intent: intents.Change, take: Callable[[str], Obtained]) -> Event:
+        """Change what the feed is made of, in one transaction; `take` hands over what has come."""
         match intent:
             case intents.StoreSubscription():
                 await self._put_subscription(intent)
             case intents.Put():
-                return Stored(await self._put(intent))
+                return Stored(await self._put(intent, take(intent.url)))
             case intents.Attach(document, rank):
                 await self._arrange({document: rank})
             case intents.Detach(leaving):
@@ -203,8 +216,8 @@ class FeedStorage:
         ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
         await self._put_all(new, now, ranks, intent.detached, changes, looks=True)
 
-    async def _put(self, intent: intents.Put) -> int:
-        obtained, now = self._take(intent.url), self._now()
+    async def _put(self, intent: intents.Put, obtained: Obtained) -> int:
+        now = self._now()
         new = [
             new_document(
                 intent.stored_url,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import assert_never
 
 from wholefeed.core.jobs.rendering import Style
@@ -32,6 +32,7 @@ class WalkFetches:
         predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
             what can be begun because of it.
         style: Gives what the feed's segments are rendered for, where that is known.
+        identified: Identifies the entries of a document that has come by what is known of the feed.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class WalkFetches:
         is_ahead: Callable[[str], bool],
         predicted: Callable[[str, str], Iterable[intents.Fetch]],
         style: Callable[[], Style | None],
+        identified: Callable[[Obtained], Awaitable[Obtained]],
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
         self._predicted = predicted
         self._style = style
+        self._identified = identified
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._deadline = 0.0
@@ -115,8 +118,8 @@ class WalkFetches:
             return TimeOver()
         outcome = self._pending.pop(url).result()
         if isinstance(outcome, Obtained):
-            self._obtained[url] = outcome
-            return Arrived(url, fresh_document(url, outcome))
+            obtained = self._obtained[url] = await self._identified(outcome)
+            return Arrived(url, fresh_document(url, obtained))
         if isinstance(outcome, Fetched):
             return Confirmed(url)
         return Failed(url, failure_of(outcome))

@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from wholefeed.core.compose.remember import CopyDates
+from wholefeed.core.jobs.packed import PackedKeys
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
 from wholefeed.store.sqlite.statements import fetch_all, fetch_made, fetch_one, json_ids, run
-from wholefeed.store.tables import bodies, tombstones
+from wholefeed.store.tables import bodies, identities, tombstones
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
@@ -136,6 +137,25 @@ def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now
     return ids
 
 
+def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> None:
+    """Put stored documents as they read now; what was known of their entries stays known (R8, R9, R19).
+
+    An entry whose identity has changed is found by its place in the document.
+    """
+    require_known(db, feed)
+    change = Change.begin(db, feed)
+    for document in documents:
+        place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
+        before = [] if place is None else identities_but(db, place["id"], ())
+        if document.role is Role.MEMORY:
+            identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
+        number = _put_one(db, change, feed, document, now, is_same=True)
+        for old, new in zip(before, identities_but(db, number, ()), strict=False):
+            if old != new:
+                identities.carry(db, feed, old, new)
+    change.finish()
+
+
 def touch(db: sqlite3.Connection, document: int, changes: Mapping[str, Any]) -> None:
     """Set columns of a document. The names are the program's own, never input."""
     if changes:
@@ -162,10 +182,20 @@ def purge(db: sqlite3.Connection, before: float) -> int:
     return len(rows)
 
 
-def _put_one(db: sqlite3.Connection, change: Change, feed: int, document: NewDocument, now: float) -> int:
+def _put_one(
+    db: sqlite3.Connection,
+    change: Change,
+    feed: int,
+    document: NewDocument,
+    now: float,
+    *,
+    is_same: bool = False,
+) -> int:
+    ambiguous = identities.note(db, change, feed, document.keys, document.ambiguous)
+    named = document.keys.identities(ambiguous)
     place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
     if place is not None:
-        _take_out(db, change, document, place["id"], place["segment"])
+        _take_out(db, change, document, place["id"], place["segment"], is_same=is_same)
     row = fetch_one(db, _PUT, _columns(feed, document, now))
     assert row is not None
     number = int(row["id"])
@@ -173,10 +203,11 @@ def _put_one(db: sqlite3.Connection, change: Change, feed: int, document: NewDoc
     run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
     is_live = None if document.rank is None else 1
     rows = (
-        (number, ordinal, feed, e.identity, e.updated_at, e.order_at, e.size, e.document_updated_at, is_live)
-        for ordinal, e in enumerate(document.entries)
+        (number, ordinal, feed, named.get(ordinal, entry.identity), *entry[1:], is_live)
+        for ordinal, entry in enumerate(document.entries)
     )
     db.executemany(_PUT_ENTRY, rows)
+    identities.put(db, feed, number, document.keys)
     tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     change.concern(number)
     if document.rank is not None:
@@ -187,13 +218,20 @@ def _put_one(db: sqlite3.Connection, change: Change, feed: int, document: NewDoc
 
 
 def _take_out(
-    db: sqlite3.Connection, change: Change, document: NewDocument, number: int, segment: int | None
+    db: sqlite3.Connection,
+    change: Change,
+    document: NewDocument,
+    number: int,
+    segment: int | None,
+    *,
+    is_same: bool,
 ) -> None:
     """Take the old entries of a document out, before its new ones come."""
     change.concern(number)
-    if document.role is Role.ARCHIVE:
+    if document.role is Role.ARCHIVE and not is_same:
         run(db, _SETTLE, {"document": number})
     run(db, _DELETE_ENTRIES, {"document": number})
+    identities.remove(db, number)
     if document.rank is None:
         unlink(db, number, segment)
 

@@ -16,7 +16,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.json.json_text import scan
 from wholefeed.core.parse.limits import UNLIMITED
-from wholefeed.core.terms import MEMORY_URL, Family
+from wholefeed.core.terms import Family
 from wholefeed.core.text.dates import parse_rfc3339
 
 VERSION = "https://jsonfeed.org/version/1.1"
@@ -182,17 +182,6 @@ def test_an_author_and_a_language_are_seen() -> None:
     document = read(feed({"id": "a", "authors": [{"name": "x"}]}, {"id": "b", "author": {}}, language="de"))
     assert [entry.has_author for entry in document.entries] == [True, False]
     assert document.head.scope.lang == "de"
-
-
-def test_identities_that_a_document_lists_count_when_they_are_as_many_as_its_items() -> None:
-    """R8, R9: our own memory documents keep the identities of items; a publisher's list of them is
-    ignored."""
-    listed = entry_id("x")
-    own = {"identities": listed.hex()}
-    memory = f"{MEMORY_URL}1"
-    assert read(feed({"id": "a"}, _wholefeed=own), memory).entries[0].identity == listed
-    assert read(feed({"id": "a"}, {"id": "b"}, _wholefeed=own), memory).entries[0].identity == entry_id("a")
-    assert read(feed({"id": "a"}, _wholefeed=own)).entries[0].identity == entry_id("a")
 
 
 @pytest.mark.parametrize("values", ["0," * 9, "{}," * 9, '"",' * 25, "[" * 6 + "]" * 6 + ","])

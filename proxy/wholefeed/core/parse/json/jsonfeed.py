@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.model import Entry, EntryId, FeedDocument, Head, HeadChild, Link, Scope, entry_id
+from wholefeed.core.model import Entry, EntryKeys, FeedDocument, Head, HeadChild, Link, Scope, entry_id
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.identities import (
     MAX_TITLE_CHARACTERS,
     SPACES,
-    Alternative,
-    alternative,
-    identified,
-    listed,
+    absolute,
+    entry_keys,
+    has_id,
     site_id,
+    told_apart,
 )
 from wholefeed.core.parse.json.json_text import Member, Number, byte_offsets, scan
 from wholefeed.core.parse.limits import (
@@ -30,7 +31,7 @@ from wholefeed.core.parse.limits import (
     MAX_LANG_CHARACTERS,
     UNLIMITED,
 )
-from wholefeed.core.terms import EXTENSION, MEMORY_URL, Family
+from wholefeed.core.terms import Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve
 
@@ -49,7 +50,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         ParseError: It is malformed, breaks a limit, or is no JSON Feed.
     """
     max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
-    members = scan(text, items=ITEMS, read=_item, max_depth=max_depth, max_items=max_items)
+    members = scan(text, items=ITEMS, read=partial(_item, url=url), max_depth=max_depth, max_items=max_items)
     version = _VERSION.fullmatch(_string(members, "version"))
     if version is None:
         raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
@@ -62,13 +63,17 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         item.value.entry._replace(start=start, end=end)
         for item, start, end in zip(items, places, places, strict=False)
     ]
-    own = _listed(members) if url.startswith(MEMORY_URL) else []
-    if len(own) == len(entries):
-        entries = [e._replace(identity=i) for e, i in zip(entries, own, strict=True)]
-    else:
-        entries = identified(entries, [item.value.alternative for item in items])
+    keys = [item.value.keys for item in items]
+    told = told_apart(url, entries, keys, [absolute(url, _string(members, "home_page_url"))])
     return FeedDocument(
-        url, Family.JSON, version[1], text.encode(), _head(text, members, url), tuple(entries)
+        url,
+        Family.JSON,
+        version[1],
+        text.encode(),
+        _head(text, members, url),
+        told.entries,
+        told.notes,
+        ambiguous=told.ambiguous,
     )
 
 
@@ -119,39 +124,36 @@ def _link(members: Mapping[str, Member], name: str, url: str) -> Link:
 class _Item(NamedTuple):
     entry: Entry
     """Without its place."""
-    alternative: Alternative
+    keys: EntryKeys
 
 
-def _item(value: object) -> _Item | None:
+def _item(value: object, url: str) -> _Item | None:
     """Return what is kept of an item; None where it is no object."""
     if not isinstance(value, dict):
         return None
     # A number is taken for its digits (JSON Feed 1.1, "Items").
-    identifier = _text(value.get("id")).strip(SPACES)
-    updated_at = parse_rfc3339(_text(value.get("date_modified")))
-    order_at = updated_at
-    if order_at is None:
-        order_at = parse_rfc3339(_text(value.get("date_published")))
-    has_author = bool(value.get("author") or value.get("authors"))
-    entry = Entry(entry_id(identifier), updated_at, order_at, 0, 0, has_author)
-    if identifier:
-        return _Item(entry, Alternative(_link_of(value), None))
-    stands_in = {
-        "link": _link_of(value),
+    values = {
+        "id": _text(value.get("id")),
+        "link": _text(value.get("url")) or _text(value.get("external_url")),
         "title": _text(value.get("title")),
         "content": _text(value.get("content_html")) or _text(value.get("content_text")),
+        "published": _text(value.get("date_published")),
+        "updated": _text(value.get("date_modified")),
     }
-    return _Item(entry, alternative(stands_in))
+    updated_at = parse_rfc3339(values["updated"])
+    order_at = updated_at
+    if order_at is None:
+        order_at = parse_rfc3339(values["published"])
+    has_author = bool(value.get("author") or value.get("authors"))
+    keys = entry_keys(values, _enclosures(value), url)
+    own = None if has_id(values) else keys
+    return _Item(Entry(entry_id(values["id"]), updated_at, order_at, 0, 0, has_author, keys=own), keys)
 
 
-def _link_of(item: Mapping[str, Any]) -> str:
-    """R9: what identifies an item that has no id."""
-    return (_text(item.get("url")) or _text(item.get("external_url"))).strip(SPACES)
-
-
-def _listed(members: Mapping[str, Member]) -> tuple[EntryId, ...]:
-    own = members[EXTENSION].value if EXTENSION in members else None
-    return listed(_text(own.get("identities"))) if isinstance(own, dict) else ()
+def _enclosures(item: Mapping[str, Any]) -> list[str]:
+    attachments = item.get("attachments")
+    held = attachments if isinstance(attachments, list) else []
+    return [_text(each.get("url")) for each in held if isinstance(each, dict)]
 
 
 def _string(members: Mapping[str, Member], name: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from wholefeed.core.model import Entry, Head
-from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, site_id
-from wholefeed.core.parse.xml.attributes import attribute
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, absolute, site_id
+from wholefeed.core.parse.xml.attributes import attribute, base_in
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
@@ -55,7 +55,7 @@ class AtomParser(FamilyParser):
 
     def _child_began(self, name: str, attributes: list[str]) -> None:
         if name in _ENTRIES:
-            self.entry_began()
+            self.entry_began(attributes, self.scope)
         else:
             self.head_child(name, attributes)
 
@@ -66,8 +66,12 @@ class AtomParser(FamilyParser):
         if slot == "source":
             self.descend(self._source_child)
         elif slot == "link":
-            if (attribute(attributes, "rel") or "alternate") == "alternate":
-                self.values.setdefault("link", attribute(attributes, "href") or "")
+            relation = attribute(attributes, "rel") or "alternate"
+            target = absolute(base_in(self.entry_base, attributes), attribute(attributes, "href") or "")
+            if relation == "alternate":
+                self.values.setdefault("link", target)
+            elif relation == "enclosure":
+                self.enclosures.append(target)
         else:
             super().mark(slot, attributes)
 

@@ -39,7 +39,7 @@ def inner_scope(outer: Scope, declarations: Mapping[str, str], attributes: Seque
     if lang is None or len(lang) > MAX_LANG_CHARACTERS:
         lang = outer.lang
     prefixes = {**outer.prefixes, **declarations}
-    return Scope(prefixes, lang.strip(SPACES), _base(outer.base, attributes))
+    return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
 
 
 def too_much(prefixes: Mapping[str, str]) -> str:
@@ -54,7 +54,7 @@ def head_link(attributes: Sequence[str], scope: Scope) -> Link:
     relation = (attribute(attributes, "rel") or "").strip(SPACES).lower() or "alternate"
     href = (attribute(attributes, "href") or "").strip(SPACES)
     try:
-        target = resolve(_base(scope.base, attributes), href) if href else ""
+        target = resolve(base_in(scope.base, attributes), href) if href else ""
     except ValueError:
         target = ""
     media_type = (attribute(attributes, "type") or "").partition(";")[0].strip(SPACES).lower()
@@ -70,7 +70,7 @@ def tombstone(attributes: Sequence[str]) -> Tombstone | None:
     return Tombstone(entry_id(ref), when_at, ref if len(ref) <= MAX_REF_CHARACTERS else "")
 
 
-def _base(outer: str, attributes: Sequence[str]) -> str:
+def base_in(outer: str, attributes: Sequence[str]) -> str:
     """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
     reference = attribute(attributes, _XML_BASE)
     if reference is None:

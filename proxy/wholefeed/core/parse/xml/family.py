@@ -17,6 +17,7 @@ from typing import ClassVar
 from wholefeed.core.model import (
     Entry,
     EntryId,
+    EntryKeys,
     FeedDocument,
     Head,
     HeadChild,
@@ -27,18 +28,31 @@ from wholefeed.core.model import (
     entry_id,
 )
 from wholefeed.core.notes import Note
-from wholefeed.core.parse.identities import SPACES, Alternative, FieldsNeededError, alternative, identified
+from wholefeed.core.parse.identities import (
+    SPACES,
+    FieldsNeededError,
+    absolute,
+    entry_keys,
+    has_id,
+    told_apart,
+)
 from wholefeed.core.parse.limits import (
     MAX_ELEMENTS,
     MAX_ENTRIES,
     MAX_FLAT_ATTRIBUTES,
     MAX_HEAD_BYTES,
     MAX_HEAD_CHILDREN,
-    MAX_SCOPES,
 )
-from wholefeed.core.parse.xml.attributes import DELETED, LINKS, head_link, inner_scope, tombstone, too_much
+from wholefeed.core.parse.xml.attributes import (
+    DELETED,
+    LINKS,
+    base_in,
+    head_link,
+    tombstone,
+)
 from wholefeed.core.parse.xml.frames import Frame, Options, ignore, nothing
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.scopes import FurtherScopes
 from wholefeed.core.terms import FH_NS, Family
 
 
@@ -67,9 +81,12 @@ class FamilyParser(ABC):
         self.marks: frozenset[str] = frozenset()
         """Those among them whose text is not wanted: `mark` looks at them."""
         self.entries: list[Entry] = []
-        self._alternatives: list[Alternative] = []
+        self._keys: list[EntryKeys] = []
+        """Of each entry, where all fields are read."""
         self.values: dict[str, str] = {}
         """Of the entry that is being read."""
+        self.enclosures: list[str] = []
+        """The URLs of its enclosures, as written."""
         self.head_values: dict[str, str] = {}
         self.children: list[HeadChild] = []
         self.links: list[Link] = []
@@ -77,9 +94,11 @@ class FamilyParser(ABC):
         self.tombstones: list[Tombstone] = []
         self.scope = Scope({}, "", url)
         """The head's."""
-        self.further_scopes: list[Scope] = []
+        self.scopes = FurtherScopes(guard)
         self.start_at = 0
         """Of the entry or head child that is being read."""
+        self.entry_base = ""
+        """What its relative URLs count from, where all fields are read."""
         self._head_bytes = 0
         self._child = ("", "", "")
         self._slot = ""
@@ -148,23 +167,8 @@ class FamilyParser(ABC):
 
     def enter(self, container: Frame, attributes: Sequence[str]) -> None:
         """Go into the element that holds head and entries: what it declares holds for them."""
-        self.scope = self.inner(self.scope, attributes)
+        self.scope = self.scopes.inner(self.scope, attributes)
         self.contain(container)
-
-    def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
-        """Return what holds inside of the element that begins now."""
-        scope = inner_scope(outer, self.guard.declarations(), attributes)
-        if expected := too_much(scope.prefixes):
-            self.guard.limit(expected, "more")
-        return scope
-
-    def numbered(self, scope: Scope) -> int:
-        """Return the `Entry.scope` of entries that do not stand beside the head's children."""
-        if scope not in self.further_scopes:
-            if len(self.further_scopes) == MAX_SCOPES:
-                self.guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
-            self.further_scopes.append(scope)
-        return self.further_scopes.index(scope) + 1
 
     def contain(self, container: Frame) -> None:
         """Wait for the children of an element that holds entries."""
@@ -210,14 +214,17 @@ class FamilyParser(ABC):
 
     # -- entries ------------------------------------------------------------------------------------------
 
-    def entry_began(self) -> None:
-        """A child of the container that is an entry began."""
+    def entry_began(self, attributes: Sequence[str], scope: Scope) -> None:
+        """A child of the container that is an entry began, in these surroundings."""
         self.has_entered = True
         self.start_at = self.parser.CurrentByteIndex
         if self._options.is_early:
             self.parser.StartElementHandler = self.parser.EndElementHandler = None
             return
         self.values = {}
+        if self.is_full:
+            self.enclosures = []
+            self.entry_base = base_in(scope.base, attributes)
         self._wait(self._entry_frame)
 
     def mark(self, slot: str, attributes: list[str]) -> None:
@@ -261,9 +268,12 @@ class FamilyParser(ABC):
         entry = self.entry(self.start_at, end)
         if len(self.entries) >= MAX_ENTRIES:
             self.guard.limit(f"at most {MAX_ENTRIES} entries", "more")
-        self.entries.append(entry)
         if self.is_full:
-            self._alternatives.append(alternative(self.values))
+            keys = entry_keys(self.values, self.enclosures, self.entry_base)
+            self._keys.append(keys)
+            if not has_id(self.values):
+                entry = entry._replace(keys=keys)
+        self.entries.append(entry)
         self._wait(self._container)
 
     def identity(self) -> EntryId:
@@ -272,28 +282,19 @@ class FamilyParser(ABC):
         Raises:
             FieldsNeededError: It has none, and what else identifies it was not collected.
         """
-        text = self.values.get("id", "").strip(SPACES)
-        if not text and not self.is_full and not self._options.identities:
+        if not self.is_full and not has_id(self.values):
             raise FieldsNeededError
-        return entry_id(text)
+        return entry_id(self.values.get("id", ""))
 
     def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
         """Return what was read."""
-        entries, listed = self.entries, self._options.identities
-        if listed and len(listed) == len(entries):
-            entries = [e._replace(identity=i) for e, i in zip(entries, listed, strict=True)]
-        elif self.is_full:
-            entries = identified(entries, self._alternatives)
-        further = tuple(self.further_scopes)
+        own_links = [absolute(self.scope.base, self.head_values.get("link", ""))]
+        own_links += [
+            absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
+        ]
+        told = told_apart(self.url, self.entries, self._keys, own_links)
+        entries, notes, further = told.entries, (*notes, *told.notes), tuple(self.scopes.further)
+        head, version = self.head(), self.version
         return FeedDocument(
-            self.url, self.family, self.version, text, self.head(), tuple(entries), notes, further
+            self.url, self.family, version, text, head, entries, notes, further, told.ambiguous
         )
-
-    def check_listed(self) -> None:
-        """See to it that the identities which the document lists are as many as its entries.
-
-        Raises:
-            FieldsNeededError: They are not; they mean nothing then.
-        """
-        if self._options.identities and len(self._options.identities) != len(self.entries):
-            raise FieldsNeededError

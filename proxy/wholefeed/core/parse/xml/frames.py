@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
-
-from wholefeed.core.model import EntryId
 
 
 class Frame(NamedTuple):
@@ -20,8 +18,6 @@ class Frame(NamedTuple):
 class Options(NamedTuple):
     """What is wanted of one reading."""
 
-    identities: Sequence[EntryId] = ()
-    """Those that the document itself lists for its entries (`synthesize`)."""
     is_full: bool = False
     """Also collect what stands in for an entry's id or update instant."""
     is_early: bool = False

@@ -71,7 +71,7 @@ class RdfParser(RssParser):
     def item_began(self, attributes: list[str]) -> None:
         self._about = attribute(attributes, _ABOUT) or ""
         if self._is_in_channel and self.scope != self._root_scope:
-            self._place = self.numbered(self.scope)
+            self._place = self.scopes.numbered(self.scope)
         super().item_began(attributes)
 
     @property

@@ -29,7 +29,9 @@ RSS_NAMESPACES: Final = frozenset(
 
 _HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
 _PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}
-_PLAIN_FULL: Final = {**_PLAIN, "link": "link", "title": "title", "description": "summary"}
+_PLAIN_FULL: Final = {**_PLAIN, "link": "link", "title": "title", "description": "summary"} | {
+    "enclosure": "enclosure"
+}
 _FOREIGN: Final = {
     f"{ATOM_NS}}}updated": "updated",
     f"{DCTERMS_NS}}}modified": "modified",
@@ -59,6 +61,7 @@ class RssParser(FamilyParser):
         self._namespaces: set[str] = set()
         self._head_slots: dict[str, str] = {}
         self._has_channel = False
+        self.marks = frozenset({"enclosure"})
         self._place = 0
         """`Entry.scope` of the items that come."""
         self._around = self.scope
@@ -91,7 +94,7 @@ class RssParser(FamilyParser):
         if local == "channel" and namespace in self._namespaces:
             self._place = 0
             if self._has_channel:
-                self._around = self.inner(self._root_scope, attributes)
+                self._around = self.scopes.inner(self._root_scope, attributes)
                 self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
             else:
                 self._has_channel = True
@@ -108,7 +111,7 @@ class RssParser(FamilyParser):
         """Beside the first channel and in further ones only items count."""
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self._place = self._place or self.numbered(self._around)
+            self._place = self._place or self.scopes.numbered(self._around)
             self.item_began(attributes)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
@@ -123,7 +126,11 @@ class RssParser(FamilyParser):
 
     def item_began(self, attributes: list[str]) -> None:
         """An item began."""
-        self.entry_began()
+        self.entry_began(attributes, self.scopes.at(self._place, self.scope))
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        if url := attribute(attributes, "url"):
+            self.enclosures.append(url)
 
     def _is_plain(self, namespace: str) -> bool:
         """An item without a prefix is one, whatever default namespace was put around it.

@@ -1,0 +1,163 @@
+"""What identifies entries without an id of their own (rule R9): their keys, and which are ambiguous.
+
+A key is ambiguous for good once it is the feed's own link, stands twice in one document, or on two items
+with different enclosures; an enclosure also on two items with different links, which it would make one where
+their links become ambiguous. Entries that a key identified are then identified by their next key, each for
+itself: what was one only ever splits, and the outcome does not depend on the order in which documents came.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from wholefeed.core.jobs.packed import PackedKeys
+from wholefeed.core.model import EntryId, EntryKeys
+from wholefeed.store.sqlite.statements import fetch_all, fetch_one, run
+from wholefeed.store.tables.live import Change
+
+_AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
+_NOTE: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (:feed, :key) ON CONFLICT DO NOTHING"
+_PUT: Final = """
+    INSERT INTO entry_key (document, ordinal, feed, link, enclosure, content, enclosures)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_DELETE: Final = "DELETE FROM entry_key WHERE document = :document"
+_UNLIKE_OF_LINK: Final = """
+    SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures LIMIT 1
+"""
+_UNLIKE_OF_ENCLOSURE: Final = """
+    SELECT 1 FROM entry_key WHERE feed = :feed AND enclosure = :enclosure
+        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x'')) LIMIT 1
+"""
+_BEARERS: Final = """
+    SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, e.identity
+    FROM entry_key AS k JOIN entry AS e ON e.document = k.document AND e.ordinal = k.ordinal
+    WHERE k.feed = :feed AND k.{} = :key
+"""
+_BEARERS_OF_LINK: Final = _BEARERS.format("link")
+_BEARERS_OF_ENCLOSURE: Final = _BEARERS.format("enclosure")
+# In attached documents they stand as live until the change is finished, as those of a new document do.
+_IDENTIFY: Final = """
+    UPDATE entry SET identity = :identity, is_live = CASE WHEN is_live >= 0 THEN 1 END
+    WHERE document = :document AND ordinal = :ordinal
+"""
+_CARRY_SETTLED: Final = """
+    INSERT INTO settled (feed, identity)
+    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before
+    ON CONFLICT DO NOTHING
+"""
+_CARRY_TOMBSTONES: Final = """
+    INSERT INTO tombstone (feed, identity, document, when_at, ref)
+    SELECT feed, :identity, NULL, max(when_at), '' FROM tombstone
+    WHERE feed = :feed AND identity = :before GROUP BY feed
+    ON CONFLICT (feed, identity) WHERE document IS NULL
+    DO UPDATE SET when_at = max(when_at, excluded.when_at)
+"""
+
+
+def ambiguous(db: sqlite3.Connection, feed: int) -> frozenset[EntryId]:
+    """Return the keys that identify nothing in the feed."""
+    return frozenset(EntryId(row["key"]) for row in fetch_all(db, _AMBIGUOUS, {"feed": feed}))
+
+
+def ambiguous_with(
+    db: sqlite3.Connection, feed: int, keys: PackedKeys, own: Collection[EntryId]
+) -> frozenset[EntryId]:
+    """Return the keys that will identify nothing in the feed once a document stands in it.
+
+    Args:
+        db: In the connection's thread.
+        feed: The feed.
+        keys: Of the document's entries.
+        own: What is ambiguous by the document alone.
+    """
+    return ambiguous(db, feed).union(own, _clashing(db, feed, keys))
+
+
+def note(
+    db: sqlite3.Connection, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
+) -> frozenset[EntryId]:
+    """Keep what `ambiguous_with` returns, and return as much as concerns the document: stored entries split.
+
+    To be called before the entries of the document come, and before those that they replace go.
+    """
+    found = {*own, *_clashing(db, feed, keys)}
+    new = [key for key in found if run(db, _NOTE, {"feed": feed, "key": key})]
+    if new:
+        _split(db, change, feed, new)
+    return ambiguous(db, feed) if keys else frozenset()
+
+
+def put(db: sqlite3.Connection, feed: int, document: int, keys: PackedKeys) -> None:
+    """Keep what can identify the entries of a document."""
+    if keys:
+        rows = (
+            (document, ordinal, feed, each.link, each.enclosure, each.content, each.enclosures)
+            for ordinal, each in keys
+        )
+        db.executemany(_PUT, rows)
+
+
+def remove(db: sqlite3.Connection, document: int) -> None:
+    """Forget the keys of the entries of a document, which go."""
+    run(db, _DELETE, {"document": document})
+
+
+def carry(db: sqlite3.Connection, feed: int, before: EntryId, identity: EntryId) -> None:
+    """Let what is known of an entry under one identity count under another, too (R8, R19)."""
+    parameters = {"feed": feed, "before": before, "identity": identity}
+    run(db, _CARRY_SETTLED, parameters)
+    run(db, _CARRY_TOMBSTONES, parameters)
+
+
+def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
+    """Return the links that were ambiguous where remembered copies were made, before that was kept.
+
+    Args:
+        keys: Of a document of remembered copies.
+        before: What has identified its entries.
+    """
+    return frozenset(
+        each.link
+        for ordinal, each in keys
+        if each.link is not None
+        and ordinal < len(before)
+        and before[ordinal] not in (each.link, each.enclosure, each.content)
+    )
+
+
+def _clashing(db: sqlite3.Connection, feed: int, keys: PackedKeys) -> set[EntryId]:
+    """Return the keys that stand on an unlike item, too."""
+    found: set[EntryId] = set()
+    for _, each in keys:
+        if each.enclosure is None:
+            continue
+        item = {"feed": feed, **each._asdict()}
+        for key, sql in ((each.link, _UNLIKE_OF_LINK), (each.enclosure, _UNLIKE_OF_ENCLOSURE)):
+            if key is not None and key not in found and fetch_one(db, sql, item) is not None:
+                found.add(key)
+    return found
+
+
+def _split(db: sqlite3.Connection, change: Change, feed: int, keys: Iterable[EntryId]) -> None:
+    known = ambiguous(db, feed)
+    bearers = {
+        (row["document"], row["ordinal"]): row
+        for key in keys
+        for sql in (_BEARERS_OF_LINK, _BEARERS_OF_ENCLOSURE)
+        for row in fetch_all(db, sql, {"feed": feed, "key": key})
+    }
+    concerned = {document for document, _ in bearers}
+    for document in concerned:
+        change.concern(document)
+    for (document, ordinal), row in bearers.items():
+        before = EntryId(row["identity"])
+        identity = EntryKeys(row["link"], row["enclosure"], row["content"], None).identity(known)
+        if identity != before:
+            carry(db, feed, before, identity)
+            run(db, _IDENTIFY, {"identity": identity, "document": document, "ordinal": ordinal})
+    for document in concerned:
+        change.concern(document)
+        change.mark(document)

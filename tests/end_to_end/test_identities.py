@@ -1,0 +1,152 @@
+"""Entries without an id of their own, from the publisher to the reader (rule R9)."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import an_item
+from tests.feeds import atom as atom_feed
+from tests.nameless import AFTERWARDS, MAKES, SHOW, STAGES, Make, Nameless, atom, rss, stage, titles
+from tests.origin import Origin
+from tests.running import Clock, Proxy, a_config, running
+from wholefeed.core.parse.version import PARSER_VERSION
+
+STORED = Path(__file__).parents[1] / "data" / "stored" / "schema-5.db.gz"
+"""What the last version with the earlier rule stored of the story's stages, for each format."""
+
+STAYS = {"json": {"a", "g"}}
+"""What stays in a format beside `AFTERWARDS`."""
+
+DAY = 86_400
+
+
+def publish(origin: Origin, name: str, number: int) -> None:
+    for path, body in stage(number, MAKES[name]).items():
+        linked = body.replace(b'"/1"', f'"/{name}/1"'.encode())
+        kind = "application/feed+json" if name == "json" else "application/xml"
+        origin.publish(f"/{name}{path}", linked, content_type=kind)
+
+
+def publish_archives(origin: Origin, make: Make, *documents: list[Nameless]) -> list[str]:
+    """Publish documents as a chain, the newest as the subscription document; return the titles."""
+    for number, items in enumerate(documents):
+        older = f"/{number + 1}" if number + 1 < len(documents) else ""
+        origin.publish(f"/{number}" if number else "/feed", make(*items, archive=bool(number), older=older))
+    return [item.title for items in documents for item in items]
+
+
+@pytest.mark.parametrize("name", MAKES)
+async def test_every_item_of_the_story_is_there_once(name: str, proxy: Proxy, origin: Origin) -> None:
+    """R8, R9, R19: items of one link, in one document, one after the other, archived and remembered."""
+    for number in range(STAGES):
+        publish(origin, name, number)
+        proxy.clock.advance(2 * DAY)
+        reply = await proxy.refreshed(origin.url(f"/{name}/feed"), full=True) if number else None
+        if reply is None:
+            await proxy.whole(origin.url(f"/{name}/feed"))
+    reply = await proxy.get(origin.url(f"/{name}/feed"))
+    assert sorted(titles(reply.body)) == sorted(AFTERWARDS | STAYS.get(name, set()))
+
+
+@pytest.mark.parametrize("name", MAKES)
+async def test_what_an_earlier_version_stored_is_read_again(
+    name: str, tmp_path: Path, origin: Origin
+) -> None:
+    """R9: items split, settled ones stay away, deleted ones too, nothing is doubled and no archive is asked
+    for. The earlier version had not kept `d`: it took it for `e`."""
+    database = tmp_path / "wholefeed.db"
+    database.write_bytes(gzip.decompress(STORED.read_bytes()))
+    with closing(sqlite3.connect(database)) as db:
+        for table, column in [
+            *(("feed", each) for each in ("url", "fetch_url", "via_url")),
+            *(("document", each) for each in ("url", "final_url", "links")),
+        ]:
+            own = f"127.0.0.1:{origin.port}"
+            db.execute(f"UPDATE {table} SET {column} = replace({column}, '127.0.0.1:1', ?)", (own,))
+        db.commit()
+    publish(origin, name, STAGES - 1)
+    url = origin.url(f"/{name}/feed")
+    clock = Clock()
+    clock.advance(STAGES * 3 * DAY)
+    async with running(a_config(tmp_path), clock) as proxy:
+        reply = await proxy.refreshed(url)
+        assert sorted(titles(reply.body)) == sorted((AFTERWARDS - {"d"}) | STAYS.get(name, set()))
+        feed = await proxy.store.feed_by_url(url)
+        assert feed is not None
+        read_by = {row.parser_version for row in await proxy.store.documents(feed.id)}
+        assert read_by == {PARSER_VERSION}
+    assert origin.counts()[f"/{name}/feed"] == 1
+
+
+@pytest.mark.parametrize("make", [atom, rss])
+async def test_episodes_that_all_link_to_the_show_are_all_there(
+    make: Make, proxy: Proxy, origin: Origin
+) -> None:
+    """R9: one an archive, of one title or not; the link is not the channel's own, so only the enclosures tell
+    that they are not one."""
+    page = "http://site.test/show"
+    expected = publish_archives(
+        origin, make, *([Nameless("episode", page, f"http://site.test/{n}.mp3")] for n in range(15))
+    )
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, titles(reply.body)) == ("complete", expected)
+
+
+async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, origin: Origin) -> None:
+    """R9: an item that stands alone in one document and beside another of its link in the next stood
+    twice."""
+    one, two = Nameless("one", "http://site.test/x"), Nameless("two", "http://site.test/x")
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(one))
+    await proxy.whole(url)
+    origin.publish("/feed", rss(two, one))
+    assert titles((await proxy.refreshed(url)).body) == ["two", "one"]
+    origin.publish("/feed", rss(two))
+    assert titles((await proxy.refreshed(url)).body) == ["two", "one"]
+    origin.publish("/feed", rss(one))
+    assert titles((await proxy.refreshed(url)).body) == ["one", "two"]
+
+
+async def test_an_item_that_is_edited_stays_one_as_long_as_its_link_is_its_own(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R9, R10: the link identifies it, whatever its title becomes."""
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(Nameless("before", "http://site.test/x")))
+    await proxy.whole(url)
+    origin.publish("/feed", rss(Nameless("after", "http://site.test/x")))
+    assert titles((await proxy.refreshed(url)).body) == ["after"]
+
+
+async def test_a_link_that_becomes_the_channels_own_identifies_nothing(proxy: Proxy, origin: Origin) -> None:
+    """R9: for good, also where the channel links elsewhere again."""
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(Nameless("one"), link="http://site.test/elsewhere"))
+    await proxy.whole(url)
+    for title, link in (("two", SHOW), ("three", "http://site.test/elsewhere")):
+        origin.publish("/feed", rss(Nameless(title), link=link))
+        await proxy.refreshed(url)
+    assert titles((await proxy.get(url)).body) == ["three", "two", "one"]
+
+
+async def test_unlike_entries_of_one_id_are_told_of(proxy: Proxy, origin: Origin) -> None:
+    """R9: one of them is shown; `/status` says how many bear the id of another."""
+    items = [Nameless(title, id="urn:same") for title in ("one", "two", "two", "three")]
+    origin.publish("/feed", rss(*items))
+    url = origin.url("/feed")
+    assert titles((await proxy.whole(url)).body) == ["one"]
+    (note,) = (await proxy.status(url))["notes"]
+    assert (note["code"], note["text"].partition(" ")[0]) == ("IdentityRepeated", "3")
+
+
+async def test_versions_of_one_entry_are_none_to_be_told_of(proxy: Proxy, origin: Origin) -> None:
+    """RFC 4287, 4.1.1: entries of one id and different update instants are one entry's versions."""
+    origin.publish("/feed", atom_feed(an_item("a", 2, "new"), an_item("a", 1, "old")))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    assert (await proxy.status(url))["notes"] == []

@@ -1,0 +1,180 @@
+"""Keys of entries without an id, and how they become ambiguous (rule R9)."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.parse.makers import rss
+from tests.store.makers import NOW, URL
+from wholefeed.core.jobs.reading import DocumentFacts
+from wholefeed.core.model import EntryId, EntryKeys
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.terms import Family, Kind, Role
+from wholefeed.store.rows import NewDocument
+from wholefeed.store.sqlite.migrate import read_migrations
+from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables.live import TEMPORARY_TABLES
+
+Item = tuple[str, str, str]
+"""Link, enclosure and title; each may be empty."""
+
+items = st.tuples(
+    st.sampled_from(["", "/a", "/b"]), st.sampled_from(["", "/1.mp3", "/2.mp3"]), st.sampled_from("xy")
+)
+bodies = st.lists(st.lists(items, max_size=3), min_size=1, max_size=4)
+
+
+@contextmanager
+def a_database() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.row_factory = sqlite3.Row
+        for migration in read_migrations():
+            db.executescript(migration.sql)
+        db.executescript(TEMPORARY_TABLES)
+        yield db
+
+
+def a_document(number: int, body: Sequence[Item], channel: str = "") -> NewDocument:
+    written = "".join(
+        f"<item><title>{title}</title>"
+        + (f"<link>{link}</link>" if link else "")
+        + (f'<enclosure url="{enclosure}"/>' if enclosure else "")
+        + "</item>"
+        for link, enclosure, title in body
+    )
+    text = rss((f"<link>{channel}</link>" if channel else "") + written)
+    facts = DocumentFacts.of(parse(text, "http://o.test/feed"))
+    return NewDocument(
+        url=f"http://o.test/{number}",
+        final_url=f"http://o.test/{number}",
+        role=Role.ARCHIVE,
+        rank=number,
+        family=Family.RSS,
+        body=text,
+        digest=b"",
+        media_type="application/rss+xml",
+        fetched_at=NOW,
+        parser_version=5,
+        entries=facts.entries,
+        keys=facts.keys,
+        ambiguous=facts.ambiguous,
+    )
+
+
+def a_feed(db: sqlite3.Connection) -> int:
+    made = feeds.create(db, url=URL, fetch_url=URL, family=Family.RSS, kind=Kind.ARCHIVED, now=NOW)
+    return made.id
+
+
+def put(db: sqlite3.Connection, new: Sequence[NewDocument]) -> int:
+    feed = a_feed(db)
+    for each in new:
+        documents.put(db, feed, [each], NOW)
+    return feed
+
+
+def identities(db: sqlite3.Connection, feed: int) -> dict[tuple[str, int], bytes]:
+    rows = db.execute(
+        "SELECT url, ordinal, identity FROM entry JOIN document ON document.id = entry.document"
+        " WHERE entry.feed = ?",
+        (feed,),
+    )
+    return {(row["url"], row["ordinal"]): row["identity"] for row in rows}
+
+
+def live(db: sqlite3.Connection, feed: int) -> set[tuple[str, int]]:
+    rows = db.execute(
+        "SELECT url, ordinal FROM entry JOIN document ON document.id = entry.document"
+        " WHERE entry.feed = ? AND is_live = 1",
+        (feed,),
+    )
+    return {(row["url"], row["ordinal"]) for row in rows}
+
+
+def expected(new: Sequence[NewDocument]) -> dict[tuple[str, int], EntryId]:
+    """What identifies each entry when all documents are looked at together, as the rule has it."""
+    keyed: dict[tuple[str, int], EntryKeys] = {
+        (document.url, ordinal): keys for document in new for ordinal, keys in document.keys
+    }
+    ambiguous = {key for document in new for key in document.ambiguous}
+    for one, other in itertools.combinations(keyed.values(), 2):
+        if one.enclosures and other.enclosures and one.enclosures != other.enclosures:
+            shared = {one.link, one.enclosure} & {other.link, other.enclosure}
+            ambiguous |= {key for key in shared if key is not None}
+        if one.enclosure and one.enclosure == other.enclosure and one.link != other.link:
+            ambiguous.add(one.enclosure)
+    return {place: keys.identity(ambiguous) for place, keys in keyed.items()}
+
+
+@given(bodies, st.randoms())
+def test_the_order_of_arrival_does_not_matter(found: list[list[Item]], chance: object) -> None:
+    """R9: entries are identified as if all documents had been looked at together, whatever order they came
+    in, and the same ones are live."""
+    new = [a_document(number, body, "/a" if number == 1 else "") for number, body in enumerate(found)]
+    shuffled = list(new)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    with a_database() as db, a_database() as other:
+        first, second = put(db, new), put(other, shuffled)
+        assert identities(db, first) == expected(new)
+        assert identities(other, second) == expected(new)
+        assert live(db, first) == live(other, second)
+
+
+@given(bodies)
+def test_items_only_ever_split(found: list[list[Item]]) -> None:
+    """R9: what was two entries once is never one again, as long as both stand in the feed."""
+    apart: set[tuple[tuple[str, int], tuple[str, int]]] = set()
+    with a_database() as db:
+        feed = a_feed(db)
+        for number, body in enumerate(found):
+            documents.put(db, feed, [a_document(number, body)], NOW)
+            named = identities(db, feed)
+            pairs = set(itertools.permutations(named, 2))
+            assert all(named[one] != named[other] for one, other in apart)
+            apart |= {(one, other) for one, other in pairs if named[one] != named[other]}
+
+
+@given(bodies)
+def test_every_entry_is_live_once(found: list[list[Item]]) -> None:
+    """R9, R10: of each identity exactly one copy is the feed's."""
+    with a_database() as db:
+        feed = put(db, [a_document(number, body) for number, body in enumerate(found)])
+        named = identities(db, feed)
+        times = Counter(named[place] for place in live(db, feed))
+        assert times == Counter(set(named.values()))
+
+
+def test_what_is_settled_or_deleted_stays_so_when_it_splits() -> None:
+    """R8, R19: the marks of an identity are those of each entry that had it."""
+    one = a_document(0, [("/a", "/1.mp3", "x")])
+    other = replace(a_document(0, [("/a", "/2.mp3", "x")]), url="http://o.test/1", role=Role.PAGE)
+    with a_database() as db:
+        feed = put(db, [one])
+        (before,) = identities(db, feed).values()
+        db.execute("INSERT INTO settled VALUES (?, ?)", (feed, before))
+        db.execute(
+            "INSERT INTO tombstone (feed, identity, when_at, ref) VALUES (?, ?, ?, '')", (feed, before, NOW)
+        )
+        documents.put(db, feed, [other], NOW)
+        after = identities(db, feed)["http://o.test/0", 0]
+        assert after != before
+        for table in ("settled", "tombstone"):
+            known = {row["identity"] for row in db.execute(f"SELECT identity FROM {table}")}
+            assert known == {before, after}
+
+
+def test_a_document_that_goes_takes_its_keys_with_it() -> None:
+    """R9: what is ambiguous stays known, for good; what stands nowhere any more clashes with nothing."""
+    with a_database() as db:
+        feed = put(db, [a_document(0, [("/a", "/1.mp3", "x")])])
+        documents.put(db, feed, [a_document(0, [("", "", "y")])], NOW)
+        documents.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
+        assert db.execute("SELECT count(*) FROM ambiguous_key").fetchone()[0] == 0
