@@ -136,7 +136,8 @@ async def sent_entries(store: Store, feed: FeedRow) -> int:
     count = 0
     async with store.snapshot(feed.id) as snapshot:
         for segment in snapshot.segments:
-            text = inflate(await store.block(segment.id), segment.length, segment.crc32)
+            block = b"".join([piece async for piece in store.pieces(segment)])
+            text = inflate(block, segment.length, segment.crc32)
             count += text.count(b"<entry ") + text.count(b"<entry>")
     return count
 

@@ -176,7 +176,8 @@ async def measure(store: Store, documents: int, entries: int) -> None:
 
     async def read_all() -> int:
         async with store.snapshot(feed) as snapshot:
-            return sum([len(await store.block(segment.id)) for segment in snapshot.segments])
+            pieces = [len(piece) for each in snapshot.segments async for piece in store.pieces(each)]
+            return sum(pieces)
 
     await timed("snapshot and all blocks -> bytes", read_all, rounds=5)
 

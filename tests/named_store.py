@@ -43,7 +43,6 @@ class NamedStore:
         self.check = store.check
         self.forget = store.forget
         self.snapshot = store.snapshot
-        self.block = store.block
         self.pins = store.pins
         self.upkeep = store.upkeep
 
@@ -52,6 +51,17 @@ class NamedStore:
     async def open(cls, path: Path | str) -> AsyncIterator[Self]:
         async with Store.open(path) as store:
             yield cls(store)
+
+    async def block(self, segment_id: int) -> bytes:
+        """The whole deflated text of a segment."""
+
+        def work(db: sqlite3.Connection) -> bytes:
+            pieces = [segments.piece(db, segment_id, 0)]
+            while len(pieces[-1]) == segments.PIECE_BYTES:
+                pieces.append(segments.piece(db, segment_id, len(pieces)))
+            return b"".join(pieces)
+
+        return await self.read(work)
 
     async def feed_by_url(self, url: str) -> FeedRow | None:
         return await self.read(lambda db: feeds.find_by_url(db, url))

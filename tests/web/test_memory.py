@@ -44,7 +44,7 @@ def count_store_calls(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str
 
         monkeypatch.setattr(owner, name, called)
 
-    for name in ("read", "write", "block", "snapshot"):
+    for name in ("read", "write", "pieces", "snapshot"):
         counting(proxy.app[STORE], name)
     counting(asyncio.get_running_loop(), "run_in_executor")
     return calls
@@ -110,7 +110,7 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
         await proxy.get(url, headers={"Accept-Encoding": coding})
     calls = count_store_calls(proxy, monkeypatch)
     assert (await proxy.get(url)).body == first.body
-    assert (calls.count("snapshot"), calls.count("block")) == ((0, 0) if entry_bytes < 400_000 else (1, 4))
+    assert (calls.count("snapshot"), calls.count("pieces")) == ((0, 0) if entry_bytes < 400_000 else (1, 4))
 
 
 @pytest.mark.parametrize("changes", [False, True])

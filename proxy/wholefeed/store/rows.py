@@ -180,6 +180,8 @@ class NewSegment:
     entries: int
     parser_version: int
     context: bytes | None = None
+    outline: bytes = b""
+    """As `wholefeed.core.compose.outline` packs it; empty where nobody needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@
         await store.write(lambda db: documents.put(db, feed.id, [...], now), feed=feed.id)
         async with store.snapshot(feed.id) as snapshot:
             for segment in snapshot.segments:
-                await store.block(segment.id)
+                [piece async for piece in store.pieces(segment)]
 
 The words for what is read and written are the functions of `wholefeed.store.tables`: each takes the
 connection, and as many as belong together are called by one function, which is one transaction and one trip
@@ -21,11 +21,12 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
-from wholefeed.store.rows import FeedRow, Snapshot
+from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
 from wholefeed.store.sqlite.migrate import check_current, locked
@@ -143,6 +144,14 @@ class Store:
                 stack.enter_context(self.pins.held(feed_id, held))
             yield found
 
-    async def block(self, segment_id: int) -> bytes:
-        """Return a segment's deflated text; hold a `snapshot` meanwhile."""
-        return await self.read(lambda db: segments.block(db, segment_id))
+    async def outline(self, segment: SegmentRow) -> bytes | None:
+        """Return where a segment's entries stand in its text, where that is kept; hold a `snapshot`."""
+        return await self.read(partial(segments.outline, segment=segment.id))
+
+    async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
+        """Give a segment's deflated text, a piece at a time; to be called while a `snapshot` is held."""
+        number, left_bytes = 0, segment.deflated_bytes
+        while left_bytes > 0:
+            piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
+            yield piece
+            number, left_bytes = number + 1, left_bytes - len(piece)

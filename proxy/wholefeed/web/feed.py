@@ -16,9 +16,10 @@ from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
-from wholefeed.web.answer.answer import SLICE_BYTES, Representation, joined, sliced, slices, viewed
+from wholefeed.web.answer.answer import Representation, joined, slices, viewed
+from wholefeed.web.answer.blocks import HeldBlocks
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
-from wholefeed.web.answer.parts import HeldBlocks
+from wholefeed.web.answer.joining import SLICE_BYTES, sliced
 from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
@@ -82,6 +83,7 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
         asked.facts.update(_facts(reconstruction.feed))
         store = app[STORE]
         held = reconstruction.held
+        blocks = store if held is None else HeldBlocks(held, store)
         if (
             held is not None
             and wanted.view.is_whole
@@ -89,13 +91,13 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
         ):
             ready = prepared_of(held, wanted)
         else:
-            ready = prepared(reconstruction, await viewed(reconstruction, wanted, store))
+            ready = prepared(reconstruction, await viewed(reconstruction, wanted, blocks))
         response = _without_body(request, reconstruction.feed, ready)
         if response is not None:
             return await _send(request, response)
         fields = _fields(request, reconstruction.feed, ready, has_body=True)
-        pieces = slices(ready.answer, store if held is None else HeldBlocks(held, store))
-        if ready.answer.length <= SLICE_BYTES:
+        pieces = slices(ready.answer, blocks)
+        if ready.is_at_most(SLICE_BYTES):
             body = b"".join([piece async for piece in pieces])
             return await _send(request, web.Response(headers=fields, body=body))
         return await _send(request, web.StreamResponse(headers=fields), pieces)
@@ -112,7 +114,7 @@ async def _answered_from(
     feed, ready = held.snapshot.feed, prepared_of(held, wanted)
     response, body = _without_body(request, feed, ready), None
     if response is None:
-        body = joined(ready.answer, held.blocks) if ready.answer.length <= LARGEST_BLOCK_BYTES else None
+        body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
     request[ASKED].facts.update(_facts(feed))

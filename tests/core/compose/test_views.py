@@ -8,7 +8,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.compose.views import Cut, Slice, Take, View, entries_of
+from wholefeed.core.compose.outline import Slice
+from wholefeed.core.compose.views import Cut, Take, View, entries_of
 from wholefeed.core.terms import Family
 
 ENTRY_BYTES = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.core.parse.documents import parse
+from wholefeed.store.rows import SegmentRow
 from wholefeed.web.keys import STORE
 
 
@@ -179,13 +181,14 @@ async def test_what_is_left_out_whole_is_not_touched(
     async with running(a_config(tmp_path, store={"memory_bytes": 0})) as proxy:
         await proxy.whole(url)
         read: list[int] = []
-        block = proxy.store.block
+        store = proxy.app[STORE]
+        pieces = store.pieces
 
-        async def counted(segment: int) -> bytes:
-            read.append(segment)
-            return await block(segment)
+        def counted(segment: SegmentRow) -> AsyncIterator[bytes]:
+            read.append(segment.id)
+            return pieces(segment)
 
-        monkeypatch.setattr(proxy.app[STORE], "block", counted)
+        monkeypatch.setattr(store, "pieces", counted)
         await proxy.get(url)
         whole = set(read)
         read.clear()

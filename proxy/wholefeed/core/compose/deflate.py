@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
@@ -71,6 +72,89 @@ def seal(text: bytes) -> Sealed:
         crc_shift=crc_shift(len(text)),
         digest=hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest(),
     )
+
+
+class Deflater:
+    """Deflates text that comes in parts into a sealed block.
+
+    deflater = Deflater()
+    block = b"".join(map(deflater.add, texts)) + deflater.end().block
+    """
+
+    def __init__(self) -> None:
+        self._deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
+        self._length = 0
+        self._crc32 = 0
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def add(self, text: bytes) -> bytes:
+        """Return what the next part makes; it may be nothing."""
+        self._length += len(text)
+        self._crc32 = isal_zlib.crc32(text, self._crc32)
+        self._digest.update(text)
+        return self._deflater.compress(text)
+
+    def end(self) -> Sealed:
+        """Return the end of the block, with what is known of all of its text."""
+        end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._length else b""
+        return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._digest.digest())
+
+
+class Inflater:
+    """Inflates one sealed block that comes in pieces, a little at a time.
+
+        inflater = Inflater(length, crc32)
+        for piece in pieces:
+            for text in inflater.add(piece, 65_536):
+                ...
+        inflater.end()
+
+    Args:
+        length: Of the block's text.
+        crc32: Of the block's text.
+    """
+
+    def __init__(self, length: int, crc32: int) -> None:
+        self._length = length
+        self._crc32 = crc32
+        self._inflater = isal_zlib.decompressobj(_RAW)
+        self._seen_bytes = 0
+        self._seen_crc32 = 0
+
+    def add(self, piece: bytes, most_bytes: int) -> Iterator[bytes]:
+        """Yield the text that the next piece makes, in parts of at most so many bytes.
+
+        Raises:
+            ValueError: The block is damaged.
+        """
+        left = piece
+        while True:
+            try:
+                text = self._inflater.decompress(left, most_bytes)
+            except _DAMAGED as exc:
+                raise ValueError(f"damaged block: {exc}") from exc
+            left = self._inflater.unconsumed_tail
+            self._seen_bytes += len(text)
+            self._seen_crc32 = isal_zlib.crc32(text, self._seen_crc32)
+            if self._seen_bytes > self._length:
+                raise ValueError(f"damaged block: expected {self._length} bytes, got more")
+            if text:
+                yield text
+            if not left and len(text) < most_bytes:
+                return
+
+    def end(self) -> None:
+        """See to it that the block was whole.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        for _ in self.add(FINAL_BLOCK, 1):
+            raise ValueError(f"damaged block: expected {self._length} bytes, got more")
+        is_whole = self._inflater.eof and not self._inflater.unused_data
+        if not is_whole or self._seen_bytes != self._length or self._seen_crc32 != self._crc32:
+            expected = f"{self._length} bytes of CRC {self._crc32:08x}"
+            raise ValueError(f"damaged block: expected {expected}, got {self._seen_bytes}")
 
 
 def inflate(block: bytes, length: int, crc32: int) -> bytes:

@@ -1,13 +1,13 @@
 """Views for readers with a cap: which entries a reader wants, newest first (docs/design.md#segments).
 
 A view is cut from segments in output order. What it leaves out whole is never looked at; a segment that it
-takes in part is given to `kept` as text:
+takes in part is given to `kept` as the slices that its entries are:
 
     cut = Cut(view, room=1_000_000)
     for segment in segments:
         match cut.take(segment):
             case Take.WHOLE: ...
-            case Take.PART: ...             # cut.kept(entries_of(family, text)) are the entries to send
+            case Take.PART: ...             # cut.kept(slices) are the entries to send
             case Take.NONE: ...
     cut.is_cut                              # whether anything was left out
 
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol
 
+from wholefeed.core.compose.outline import Slice
 from wholefeed.core.compose.synthesize import synthesize
 from wholefeed.core.formats import default_namespace
 from wholefeed.core.parse.documents import parse
@@ -58,14 +59,6 @@ class Span(Protocol):
     def newest_at(self) -> float | None: ...
     @property
     def oldest_at(self) -> float | None: ...
-
-
-class Slice(NamedTuple):
-    """An entry within the text of a segment, up to the next one."""
-
-    start: int
-    end: int
-    order_at: float | None
 
 
 class Take(Enum):

@@ -7,12 +7,13 @@ rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
+from wholefeed.core.compose.outline import Slice, pack, unpack
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
 from wholefeed.core.parse.documents import parse
@@ -77,6 +78,8 @@ class Rendered:
     entries: int
     context: bytes | None
     """`Style.digest` where it leans on the head; None where it is the same under each head."""
+    outline: bytes
+    """Of the text, as `wholefeed.core.compose.outline` packs it."""
 
 
 class Part(NamedTuple):
@@ -93,10 +96,10 @@ class _Text:
     """A segment while it grows."""
 
     fragments: list[bytes] = field(default_factory=list)
-    dates: list[float] = field(default_factory=list)
+    entries: list[tuple[int, float | None]] = field(default_factory=list)
+    """Length and date of each."""
     prefixes: int = 0
     """Mask of the well-known prefixes that may occur."""
-    entries: int = 0
     needs_context: bool = False
 
     def add_rendered(self, rendered: Rendered, family: Family) -> None:
@@ -105,9 +108,11 @@ class _Text:
         text = inflate(sealed.block, sealed.length, sealed.crc32)
         if text:
             self.fragments.append(text.removesuffix(segment_end(family)))
-        self.dates += [at for at in (rendered.newest_at, rendered.oldest_at) if at is not None]
+        joints = len(SEPARATOR[family]), len(segment_end(family))
+        slices = unpack(rendered.outline)
+        for place, (start, end, order_at) in enumerate(slices, 1):
+            self.entries.append((end - start - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.prefixes
-        self.entries += rendered.entries
         self.needs_context = self.needs_context or rendered.context is not None
 
     def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
@@ -116,11 +121,10 @@ class _Text:
         count = len(document.entries)
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
         order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
-        self.fragments += [
-            fragments.entry(ordinals[place], style.context) for place in newest_first(order_at)
-        ]
-        self.entries += len(ordinals)
-        self.dates += [at for at in order_at if at is not None]
+        for place in newest_first(order_at):
+            fragment = fragments.entry(ordinals[place], style.context)
+            self.fragments.append(fragment)
+            self.entries.append((len(fragment), order_at[place]))
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
 
@@ -128,14 +132,23 @@ class _Text:
         """Return the segment."""
         text = SEPARATOR[style.family].join(self.fragments)
         text += segment_end(style.family) if text else b""
+        dates = [at for _, at in self.entries if at is not None]
         return Rendered(
             sealed=seal(text),
             prefixes=prefixes_in(text, self.prefixes),
-            newest_at=max(self.dates, default=None),
-            oldest_at=min(self.dates, default=None),
-            entries=self.entries,
+            newest_at=max(dates, default=None),
+            oldest_at=min(dates, default=None),
+            entries=len(self.entries),
             context=style.digest if self.needs_context else None,
+            outline=pack(self._slices(len(SEPARATOR[style.family]), len(text))),
         )
+
+    def _slices(self, joint: int, length: int) -> Iterator[Slice]:
+        start = 0
+        for place, (size, order_at) in enumerate(self.entries, 1):
+            end = start + size + joint if place < len(self.entries) else length
+            yield Slice(start, end, order_at)
+            start = end
 
 
 def render(parts: Sequence[Part], style: Style) -> Rendered:

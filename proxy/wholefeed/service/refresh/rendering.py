@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from wholefeed.core.jobs.rendering import (
     Composed,
@@ -30,6 +30,9 @@ from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import DocumentRow, NewSegment
 from wholefeed.store.tables import bodies, documents
 from wholefeed.workers.pool import INLINE_BYTES
+
+_OUTLINED_BYTES: Final = 1 << 16
+"""Of a segment: what of a smaller one a view takes shows its text."""
 
 
 class Held(NamedTuple):
@@ -107,6 +110,7 @@ class Rendering:
             entries=rendered.entries,
             parser_version=PARSER_VERSION,
             context=rendered.context,
+            outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
         )
 
     async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:

@@ -18,6 +18,9 @@ from wholefeed.store.tables.pins import Pins
 _STRIDE: Final = 1 << 20
 """Room between two positions, so that a segment that is put between moves no other."""
 
+PIECE_BYTES: Final = 1 << 17
+"""Of a block, deflated: what of it is in memory at once."""
+
 _PLACED: Final = """
     SELECT id, segment, NOT is_dirty, is_settled, live_bytes FROM document
     WHERE feed = :feed AND rank IS NOT NULL
@@ -29,7 +32,8 @@ _OF_FEED: Final = """
     FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
 """
 _POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed AND position IS NOT NULL"
-_BLOCK: Final = "SELECT deflated FROM block WHERE segment = :segment"
+_FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
+_PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
 _INSERT: Final = """
     INSERT INTO segment (
         feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at,
@@ -41,6 +45,9 @@ _INSERT: Final = """
     RETURNING id
 """
 _INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
+_INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
+_OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
+_INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
 _MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
 _RETIRE: Final = """
     UPDATE segment SET position = NULL, retired_at = :now
@@ -96,16 +103,27 @@ def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
     return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
 
 
-def block(db: sqlite3.Connection, segment: int) -> bytes:
-    """Return the deflated text of a segment.
+def piece(db: sqlite3.Connection, segment: int, number: int) -> bytes:
+    """Return a piece of the deflated text of a segment.
+
+    Args:
+        db: In the connection's thread.
+        segment: The segment.
+        number: Of the piece, from 0. All have `PIECE_BYTES` but the last one.
 
     Raises:
-        StoreError: There is no such segment.
+        StoreError: There is none.
     """
-    row = fetch_one(db, _BLOCK, {"segment": segment})
+    row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
-        raise StoreError(f"no segment is stored under the number {segment}")
+        raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
     return bytes(row["deflated"])
+
+
+def outline(db: sqlite3.Connection, segment: int) -> bytes | None:
+    """Return where the entries of a segment stand in its text; None where that is not kept."""
+    found = fetch_value(db, _OUTLINE, {"segment": segment})
+    return None if found is None else bytes(found)
 
 
 def publish(
@@ -226,7 +244,12 @@ def _insert(db: sqlite3.Connection, feed: int, segment: NewSegment, position: in
         },
     )
     assert row is not None
-    run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": segment.sealed.block})
+    block = segment.sealed.block
+    run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": block[:PIECE_BYTES]})
+    starts = enumerate(range(PIECE_BYTES, len(block), PIECE_BYTES), 1)
+    db.executemany(_INSERT_REST, ((row["id"], n, block[start : start + PIECE_BYTES]) for n, start in starts))
+    if segment.outline:
+        run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
     linked = {"segment": row["id"], "feed": feed, "documents": json_ids(segment.documents)}
     if run(db, _LINK, linked) != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")

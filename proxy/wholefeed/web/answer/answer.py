@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cached_property
@@ -11,15 +11,7 @@ from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.compose.deflate import (
-    FINAL_BLOCK,
-    GZIP_HEADER,
-    Sealed,
-    combine,
-    gzip_trailer,
-    inflate,
-    seal,
-)
+from wholefeed.core.compose.deflate import FINAL_BLOCK, GZIP_HEADER, Sealed, gzip_trailer, seal
 from wholefeed.core.compose.views import WHOLE, Cut, View
 from wholefeed.core.compose.warning import Missing, compose_warning
 from wholefeed.core.formats import segment_separator
@@ -28,13 +20,13 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import SegmentRow
-from wholefeed.store.store import Store
-from wholefeed.web.answer.parts import Blocks, Part, block_of, cut_parts
+from wholefeed.web.answer.blocks import Blocks
+from wholefeed.web.answer.excerpt import Excerpt, texts_of
+from wholefeed.web.answer.joining import GzipJoining, PlainJoining, sliced
+from wholefeed.web.answer.parts import Part, cut_parts, pieces_of
 
 _WARNED_DOCUMENTS: Final = 20
 """Missing documents that the pseudo-entry names; /status lists them all."""
-SLICE_BYTES: Final = 1 << 16
-"""What is written at once; an answer that is no longer is sent with its header."""
 _SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
@@ -60,14 +52,18 @@ class Answer:
         return seal(self.prologue)
 
     @property
-    def length(self) -> int:
-        """Content-Length."""
+    def length(self) -> int | None:
+        """Content-Length; None where that shows only when all has been deflated."""
         gaps = max(len(self.segments) - 1, 0)
         if not self.is_gzip:
             segments = sum(each.length for each in self.segments) + gaps * self.separator.length
             return len(self.prologue) + segments + len(self.epilogue)
         ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
-        blocks = sum(segment.deflated_bytes for segment in self.segments) + gaps * len(self.separator.block)
+        blocks = gaps * len(self.separator.block)
+        for segment in self.segments:
+            if isinstance(segment, Excerpt):
+                return None
+            blocks += segment.deflated_bytes
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
@@ -86,7 +82,7 @@ class Representation:
     view: View = WHOLE
 
 
-async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
+async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: Blocks) -> Answer:
     """Return the answer in the view that is asked for."""
     view, feed = wanted.view, reconstruction.feed
     if view.is_whole:
@@ -96,7 +92,7 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
     cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
-    parts = await cut_parts(_segments(reconstruction), feed, cut, store)
+    parts = await cut_parts(_segments(reconstruction), feed, cut, blocks)
     return prepare(reconstruction, wanted, parts if cut.is_cut else None)
 
 
@@ -158,87 +154,46 @@ def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
 
 
 async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:
-    """Give the body in pieces of at most `SLICE_BYTES`, with one segment in memory at a time."""
+    """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time."""
     joining = _joining(answer)
-    for piece in sliced(joining.first):
-        yield piece
+    for part in sliced(joining.first):
+        yield part
     for segment in answer.segments:
-        for piece in sliced(joining.add(segment, await block_of(segment, blocks))):
-            yield piece
-    for piece in sliced(joining.last()):
-        yield piece
+        if isinstance(segment, Excerpt):
+            joining.begin_text()
+            async for text in texts_of(segment, blocks):
+                if part := joining.add_text(text):
+                    yield part
+            if part := joining.end_text():
+                yield part
+            continue
+        joining.begin(segment)
+        async for piece in pieces_of(segment, blocks):
+            for part in joining.add(piece):
+                yield part
+        joining.end()
+    for part in sliced(joining.last()):
+        yield part
 
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
-    held = [blocks.get(segment.id) for segment in answer.segments if isinstance(segment, SegmentRow)]
     joining = _joining(answer)
     body = [joining.first]
-    for segment, block in zip(answer.segments, held, strict=True):
-        if block is None:
+    for segment in answer.segments:
+        block = blocks.get(segment.id) if isinstance(segment, SegmentRow) else None
+        if block is None or not isinstance(segment, SegmentRow):
             return None
-        body.append(joining.add(segment, block))
+        joining.begin(segment)
+        body += joining.add(block)
+        joining.end()
     return b"".join((*body, joining.last()))
 
 
-def sliced(chunk: bytes) -> Iterator[bytes]:
-    """Give what is to be written in pieces of at most `SLICE_BYTES`."""
-    for start in range(0, len(chunk), SLICE_BYTES):
-        yield chunk[start : start + SLICE_BYTES]
-
-
-class _PlainJoining:
-    """Puts the text of an answer together."""
-
-    def __init__(self, answer: Answer) -> None:
-        separator = answer.separator
-        self._answer = answer
-        self._between = inflate(separator.block, separator.length, separator.crc32)
-        self._has_begun = False
-        self.first: Final = answer.prologue
-
-    def add(self, segment: Part, block: bytes) -> bytes:
-        text = inflate(block, segment.length, segment.crc32)
-        if self._has_begun:
-            return self._between + text
-        self._has_begun = True
-        return text
-
-    def last(self) -> bytes:
-        return self._answer.epilogue
-
-
-class _GzipJoining:
-    """Puts the blocks of an answer together, and the CRC of what is in them."""
-
-    def __init__(self, answer: Answer) -> None:
-        first = answer.sealed_prologue
-        self._answer = answer
-        self._crc, self._length = first.crc32, first.length
-        self._has_begun = False
-        self.first: Final = GZIP_HEADER + first.block
-
-    def add(self, segment: Part, block: bytes) -> bytes:
-        separator = self._answer.separator
-        if self._has_begun and separator.length:
-            block = separator.block + block
-            self._count(separator)
-        self._has_begun = True
-        self._count(segment)
-        return block
-
-    def last(self) -> bytes:
-        epilogue = self._answer.sealed_epilogue
-        self._count(epilogue)
-        return epilogue.block + FINAL_BLOCK + gzip_trailer(self._crc, self._length)
-
-    def _count(self, part: Part | Sealed) -> None:
-        self._crc = combine(self._crc, part.crc32, part.crc_shift)
-        self._length += part.length
-
-
-def _joining(answer: Answer) -> _PlainJoining | _GzipJoining:
-    return _GzipJoining(answer) if answer.is_gzip else _PlainJoining(answer)
+def _joining(answer: Answer) -> PlainJoining | GzipJoining:
+    if answer.is_gzip:
+        return GzipJoining(answer.sealed_prologue, answer.separator, answer.sealed_epilogue)
+    return PlainJoining(answer.prologue, answer.separator, answer.epilogue)
 
 
 def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final
 
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
-from wholefeed.core.compose.views import Cut, Slice, Take, entries_of
+from wholefeed.core.compose.outline import Slice, unpack
+from wholefeed.core.compose.views import Cut, Take, entries_of
 from wholefeed.core.formats import segment_separator
-from wholefeed.service.published import Held
 from wholefeed.store.rows import FeedRow, SegmentRow
-from wholefeed.store.store import Store
+from wholefeed.web.answer.blocks import Blocks
+from wholefeed.web.answer.excerpt import Excerpt, excerpt, texts_of
+
+_SEALED_BYTES: Final = 1 << 17
+"""Of a text that is deflated before an answer begins; a longer one while it is sent."""
+_LISTED_BYTES: Final = 1 << 16
+"""Of an outline that is looked through on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remnant:
-    """What a view keeps of a segment."""
+    """What a view keeps of a segment, where that is little."""
 
     sealed: Sealed
     prefixes: int
@@ -47,39 +54,20 @@ class Remnant:
         return self.sealed.crc_shift
 
 
-Part = SegmentRow | Remnant
+Part = SegmentRow | Remnant | Excerpt
 
 
-class Blocks(Protocol):
-    """Where the blocks of segments are: the store, or what is in front of it."""
-
-    async def block(self, segment_id: int) -> bytes:
-        """Return a segment's deflated text."""
-
-
-class HeldBlocks:
-    """The blocks of a feed, from memory where they are held, else from the store, and held then."""
-
-    def __init__(self, held: Held, store: Store) -> None:
-        self._held = held
-        self._store = store
-
-    async def block(self, segment_id: int) -> bytes:
-        """Return a segment's deflated text; hold the snapshot meanwhile."""
-        block = self._held.blocks.get(segment_id)
-        if block is None:
-            block = await self._store.block(segment_id)
-            self._held.keep_block(segment_id, block)
-        return block
-
-
-async def block_of(part: Part, blocks: Blocks) -> bytes:
-    """Return the deflated text of a part; hold the snapshot meanwhile."""
-    return part.sealed.block if isinstance(part, Remnant) else await blocks.block(part.id)
+async def pieces_of(part: SegmentRow | Remnant, blocks: Blocks) -> AsyncIterator[bytes]:
+    """Give the deflated text of a part, a piece at a time; to be called while a snapshot is held."""
+    if isinstance(part, Remnant):
+        yield part.sealed.block
+        return
+    async for piece in blocks.pieces(part):
+        yield piece
 
 
 async def cut_parts(
-    segments: tuple[SegmentRow, ...], feed: FeedRow, cut: Cut, store: Store
+    segments: tuple[SegmentRow, ...], feed: FeedRow, cut: Cut, blocks: Blocks
 ) -> tuple[Part, ...]:
     """Return what a view takes of a feed, in output order. Only segments taken in part are read.
 
@@ -87,7 +75,7 @@ async def cut_parts(
         segments: Of the snapshot that is held.
         feed: As it is published.
         cut: The view, at its beginning.
-        store: Where the segments are.
+        blocks: Where the text is.
     """
     parts: list[Part] = []
     for segment in segments:
@@ -95,13 +83,35 @@ async def cut_parts(
             case Take.WHOLE:
                 parts.append(segment)
             case Take.PART:
-                text, slices = await asyncio.to_thread(_read, segment, feed, await store.block(segment.id))
-                kept = cut.kept(slices)
-                if kept:
-                    parts.append(await asyncio.to_thread(_remnant, segment, feed, text, kept))
+                part = await _part(segment, feed, cut, blocks)
+                if part is not None:
+                    parts.append(part)
             case Take.NONE:
                 continue
     return tuple(parts)
+
+
+async def _part(segment: SegmentRow, feed: FeedRow, cut: Cut, blocks: Blocks) -> Part | None:
+    joint = segment_separator(feed.published_family)
+    outline = await blocks.outline(segment)
+    if outline is None:
+        block = b"".join([piece async for piece in blocks.pieces(segment)])
+        text, slices = await asyncio.to_thread(_read, segment, feed, block)
+        kept = cut.kept(slices)
+        if not kept:
+            return None
+        taken = b"".join(text[each.start : each.end] for each in kept)
+        return await asyncio.to_thread(_remnant, segment, taken.removesuffix(joint))
+    if len(outline) <= _LISTED_BYTES:
+        kept = cut.kept(unpack(outline))
+    else:
+        kept = await asyncio.to_thread(lambda: cut.kept(unpack(outline)))
+    if not kept:
+        return None
+    made = excerpt(segment, kept, joint)
+    if made.length > _SEALED_BYTES:
+        return made
+    return _remnant(segment, b"".join([text async for text in texts_of(made, blocks)]))
 
 
 def _read(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
@@ -109,6 +119,5 @@ def _read(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list
     return text, entries_of(feed.published_family, text, feed.version)
 
 
-def _remnant(segment: SegmentRow, feed: FeedRow, text: bytes, kept: list[Slice]) -> Remnant:
-    taken = b"".join(text[each.start : each.end] for each in kept)
-    return Remnant(seal(taken.removesuffix(segment_separator(feed.published_family))), segment.prefixes)
+def _remnant(segment: SegmentRow, text: bytes) -> Remnant:
+    return Remnant(seal(text), segment.prefixes)

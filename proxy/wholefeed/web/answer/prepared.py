@@ -24,6 +24,12 @@ class Prepared:
     fields: dict[str, str]
     body_fields: dict[str, str]
     modified_at: float
+    length: int | None
+    """As `Answer.length`."""
+
+    def is_at_most(self, most_bytes: int) -> bool:
+        """Whether the body is known to be no longer than that."""
+        return self.length is not None and self.length <= most_bytes
 
     def fields_at(self, now: float, *, has_body: bool) -> dict[str, str]:
         """Return the fields of an answer that is made now."""
@@ -43,10 +49,12 @@ def prepared(reconstruction: Reconstruction, answer: Answer) -> Prepared:
         "Vary": "Accept-Encoding",
         "Link": f'<{reconstruction.via_url}>; rel="via"',
     }
-    of_body = {"Content-Type": content_type(feed.published_family), "Content-Length": str(answer.length)}
+    of_body = {"Content-Type": content_type(feed.published_family)}
+    if (length := answer.length) is not None:
+        of_body["Content-Length"] = str(length)
     if answer.is_gzip:
         of_body["Content-Encoding"] = "gzip"
-    return Prepared(answer, fields, {**fields, **of_body}, feed.modified_at or 0.0)
+    return Prepared(answer, fields, {**fields, **of_body}, feed.modified_at or 0.0, length)
 
 
 def prepared_of(held: Held, wanted: Representation) -> Prepared:

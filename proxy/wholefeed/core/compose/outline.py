@@ -1,0 +1,40 @@
+"""Where the entries of a segment stand in its text, and of when they are: for views that take some of them.
+
+    outline = pack(slices)
+    unpack(outline) == slices
+
+Sixteen bytes an entry: where its slice ends, and its date. The next one begins there.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+_ENTRY: Final = struct.Struct("=Qd")
+
+
+class Slice(NamedTuple):
+    """An entry within the text of a segment, up to the next one."""
+
+    start: int
+    end: int
+    order_at: float | None
+
+
+def pack(slices: Iterable[Slice]) -> bytes:
+    """Return the outline of a segment, whose slices follow one another from 0."""
+    return b"".join(
+        _ENTRY.pack(each.end, math.nan if each.order_at is None else each.order_at) for each in slices
+    )
+
+
+def unpack(outline: bytes) -> list[Slice]:
+    """Return the slices of a segment."""
+    slices, start = [], 0
+    for end, order_at in _ENTRY.iter_unpack(outline):
+        slices.append(Slice(start, end, None if math.isnan(order_at) else order_at))
+        start = end
+    return slices
