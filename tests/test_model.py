@@ -62,7 +62,6 @@ async def polled(proxy: Proxy, origin: Origin, *, after: float = HOUR + 10) -> R
     return await proxy.whole(origin.url("/feed"))
 
 
-@pytest.mark.xfail(strict=True, reason="Right 13: R8 drops an entry that stands on a page that is served")
 async def test_what_stands_on_a_page_is_served(proxy: Proxy, origin: Origin) -> None:
     """R6, R8: a page is no memory, and what it holds is not new only because something detached held it."""
     publish(origin, "/a", entries("1"), is_archive=True)

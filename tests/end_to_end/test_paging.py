@@ -100,7 +100,7 @@ async def test_no_entry_is_ever_lost_or_doubled(
 
 
 async def test_pages_whose_urls_change_are_not_collected_again(proxy: Proxy, origin: Origin) -> None:
-    """R6: a page that brought nothing new is not stored."""
+    """R6: a poll costs two requests, and keeps the one page that holds what has left the first."""
     url = origin.url("/feed")
     publish_pages(origin, 12, marker=True)
     await proxy.whole(url)
@@ -109,7 +109,24 @@ async def test_pages_whose_urls_change_are_not_collected_again(proxy: Proxy, ori
         expected = publish_pages(origin, newest, marker=True)
         assert sorted(await polled(proxy, url)) == sorted(expected)
         assert len(origin.requests) == 2
-    assert (await proxy.status(url))["documents"] == 4
+    assert (await proxy.status(url))["documents"] == 4 + 5
+
+
+@pytest.mark.parametrize(("built", "expected"), [(50, "edited"), (30, "as it was")])
+async def test_a_page_is_kept_for_a_better_copy(
+    proxy: Proxy, origin: Origin, built: int, expected: str
+) -> None:
+    """R6, R10: of an entry without dates, that of the later document; a page without such adds nothing."""
+    url = origin.url("/feed")
+    origin.publish("/a", rss(an_item("e1", None, "as it was"), updated=40, archive=True))
+    origin.publish("/feed", rss(an_item("e2", None), updated=45, prev_archive="/a"))
+    await proxy.whole(url)
+    origin.publish("/feed", rss(an_item("e2", None), updated=60, next="/2"))
+    origin.publish("/2", rss(an_item("e1", None, "edited"), updated=built))
+    proxy.clock.advance(HOUR)
+    reply = await proxy.whole(url)
+    assert expected.encode() in reply.body
+    assert (await proxy.status(url))["documents"] == (3 if expected == "edited" else 2)
 
 
 async def test_the_first_page_under_another_name_costs_nothing(proxy: Proxy, origin: Origin) -> None:

@@ -22,10 +22,6 @@ class Defect(NamedTuple):
     is_met: Callable[[Publisher, Feed], bool]
 
 
-def _pages_after_archives(publisher: Publisher, feed: Feed) -> bool:
-    return publisher.mode == "paged" and bool(feed.settled)
-
-
 def _page_gone(publisher: Publisher, feed: Feed) -> bool:
     """Also one that the stored copies of pages lead to, where those are gone through."""
     if publisher.mode != "paged":
@@ -79,7 +75,6 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
 
 
 KNOWN: Final = (
-    Defect("13", "an entry on a page that is served was never shown", _pages_after_archives),
     Defect("14", "a page that was collected and is gone counts as the end", _page_gone),
     Defect("15", "an unmarked archive that must not be cached is not looked at", _unmarked_and_uncacheable),
     Defect("16", "a remembered copy gives way to an older one", _older_copy_returns),

@@ -291,7 +291,7 @@ class Feed:
 
     def _take_page(self, path: str, doc: Doc, now: float, has_news: bool) -> None:
         held = self.pages.get(path)
-        if held is None and not has_news:
+        if held is None and not has_news and not self._is_needed(path, doc, now):
             return
         self.pages[path] = Held(doc, now if held is None or held.doc != doc else held.fetched_at, now)
         if path not in self.page_order:
@@ -300,6 +300,16 @@ class Feed:
             known = {placed.copy.name for placed in self._copies()}
             left = [copy for copy in held.doc.copies if copy.name not in known]
             self._remember(held, left)
+
+    def _is_needed(self, path: str, doc: Doc, now: float) -> bool:
+        """R6: not where every entry is served from elsewhere, memory excepted, and no copy here is better."""
+        served = {placed.copy.name for placed in self.live() if placed.role != "memory"}
+        self.pages[path] = Held(doc, now, now)
+        self.page_order.append(path)
+        preferred = any(placed.document == path for placed in self.live())
+        del self.pages[path]
+        self.page_order.remove(path)
+        return preferred or any(copy.name not in served for copy in doc.copies)
 
     def _has_news(self, doc: Doc) -> bool:
         """Whether a document brings an entry, or an update of one, that is not stored."""

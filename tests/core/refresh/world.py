@@ -14,6 +14,7 @@ from typing import Any, assert_never
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links.dialects import FH_INCREMENTAL, Evidence, recognise
+from wholefeed.core.merge.merge import Copy
 from wholefeed.core.model import EntryId, entry_id
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh import intents
@@ -28,6 +29,7 @@ from wholefeed.core.refresh.events import (
     Failure,
     FreshDocument,
     KnownRead,
+    LiveRead,
     ReadAgain,
     Reply,
     Stored,
@@ -213,6 +215,16 @@ class World:
         live = {entry_id(name) for each in self.attached for name in self.entries[each.id]}
         return {identity: None for identity in identities if identity in live}
 
+    def live(self, identities: Sequence[EntryId]) -> dict[EntryId, Copy]:
+        """The copy nearest the subscription document: none has a date here."""
+        found: dict[EntryId, Copy] = {}
+        for each in self.attached:
+            for ordinal, name in enumerate(self.entries[each.id]):
+                if each.role is not Role.MEMORY and entry_id(name) in identities:
+                    copy = Copy(each.id, None, each.role, each.rank or 0, ordinal, None, self.now)
+                    found.setdefault(entry_id(name), copy)
+        return found
+
 
 class _Driver:
     """Carries out one refresh."""
@@ -259,7 +271,9 @@ class _Driver:
                 | intents.StopFetching()
             ):
                 return self.fetch(intent)
-            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
+            case (
+                intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown() | intents.ReadLive()
+            ):
                 return self.look(intent)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 self.remark(intent)
@@ -297,6 +311,8 @@ class _Driver:
                 return DocumentsRead(self.world.ordered())
             case intents.ReadKnown(identities):
                 return KnownRead(self.world.known(identities))
+            case intents.ReadLive(identities):
+                return LiveRead(self.world.live(identities), None)
             case _:
                 assert_never(intent)
 

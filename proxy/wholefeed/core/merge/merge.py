@@ -58,6 +58,11 @@ def choose(
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
+def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
+    """Return whether R10 prefers a copy to another one of the same identity."""
+    return _precedence(copy, subscription_updated_at) > _precedence(other, subscription_updated_at)
+
+
 def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
     instant = counted_instant(copy.updated_at, copy.fetched_at)
     return is_buried(instant, place_of(copy.role, copy.position), burials)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wholefeed.core.merge.merge import Copy
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import DocumentTruncated
@@ -50,6 +51,8 @@ class FreshDocument:
     is_marked: bool
     """Whether it bears fh:archive."""
     is_uncacheable: bool
+    updated_at: float | None = None
+    """Of the document itself (R10)."""
     reading_notes: tuple[Note, ...] = ()
     link_notes: tuple[Note, ...] = ()
 
@@ -137,6 +140,14 @@ class KnownRead:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveRead:
+    """The copies of identities that readers are served from documents of the publisher's own."""
+
+    live: Mapping[EntryId, Copy]
+    subscription_updated_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A document was put, under this number."""
 
@@ -159,6 +170,7 @@ Event = (
     | DocumentsRead
     | ReadAgain
     | KnownRead
+    | LiveRead
     | Stored
     | CarriedOut
 )

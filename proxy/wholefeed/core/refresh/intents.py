@@ -91,6 +91,13 @@ class ReadKnown:
     identities: tuple[EntryId, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadLive:
+    """Look which copies of these identities are live in attached documents, memory excepted -> LiveRead."""
+
+    identities: tuple[EntryId, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """Store a document that has arrived -> Stored."""
@@ -233,7 +240,7 @@ Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
 """What changes which documents the feed is made of, or how."""
 Remark = NoteReply | NoteFailure | Touch
 """What is noted of a feed or document without changing what it is made of."""
-Look = ReadBodiesAgain | ReadDocuments | ReadKnown
+Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadLive
 Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
 End = Done | GiveUp
 

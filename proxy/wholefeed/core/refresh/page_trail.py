@@ -8,8 +8,8 @@ what is kept:
     it was not, or something is missing           a page behind one that brought something new, or behind
                                                   a gap; the others come from the store
 
-A page that brought nothing new is not stored, and entries that leave a page are remembered, unless another
-document holds them.
+A page is not stored where each of its entries is served from another document and none of its copies is the
+better one. What leaves a page is remembered, unless another document holds it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone
-from wholefeed.core.refresh.events import Confirmed, Event, Failure, FreshDocument, KnownRead, Stored
+from wholefeed.core.refresh.events import (
+    Confirmed,
+    Event,
+    Failure,
+    FreshDocument,
+    KnownRead,
+    LiveRead,
+    Stored,
+)
 from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.intents import Put, ReadKnown, Steps, Touch, carry_out, outcome
+from wholefeed.core.refresh.intents import Put, ReadKnown, ReadLive, Steps, Touch, carry_out, outcome
 from wholefeed.core.refresh.progress import Answers, Progress
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail import TrailSteps
@@ -33,6 +42,8 @@ from wholefeed.core.walk.trails import Trail
 from wholefeed.core.walk.walk import Walk
 
 _GONE: Final = frozenset({404, 410})
+_BEHIND_ALL: Final = 1 << 62
+"""The place of a page that is compared with what is stored: between equals it adds nothing."""
 
 
 class PageTrailSteps(TrailSteps):
@@ -106,6 +117,33 @@ class PageTrailSteps(TrailSteps):
         read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
         self._news[url] = has_news(keys, read.known)
 
+    def _adds(self, url: str, fresh: FreshDocument) -> Steps[bool]:
+        """R6: whether a page holds an entry that no other document does, memory excepted, or a better copy.
+
+        What is remembered is not counted: such a copy leaves when its identity is settled (R8).
+        """
+        if self._news[url]:
+            return True
+        keys = list(fresh.arrival.keys or ())
+        read = yield from outcome(ReadLive(tuple(identity for identity, _ in keys)), LiveRead)
+        return any(
+            identity not in read.live
+            or is_preferred(
+                Copy(
+                    key=ordinal,
+                    updated_at=updated_at,
+                    role=Role.PAGE,
+                    position=_BEHIND_ALL,
+                    ordinal=ordinal,
+                    document_updated_at=fresh.updated_at,
+                    fetched_at=self._given.clock.now,
+                ),
+                read.live[identity],
+                subscription_updated_at=read.subscription_updated_at,
+            )
+            for ordinal, (identity, updated_at) in enumerate(keys)
+        )
+
     def _catch_up(self) -> Steps[None]:
         """Whether a stored page is asked for again depends on what the pages before it brought."""
         if self._start.stored_as(self._walk.wanted[0].url) is not None:
@@ -130,7 +168,7 @@ class PageTrailSteps(TrailSteps):
             self._is_past_gap |= row is None or self._is_gap(arrival.url)
             if arrival.url not in self._news:
                 yield from self._compare(arrival.url, fresh)
-        if row is None and not self._news[arrival.url]:
+        if row is None and fresh is not None and not (yield from self._adds(arrival.url, fresh)):
             yield from self._drop(arrival.url)
             return None
         rank = self._start.rank(row, place)

@@ -20,6 +20,7 @@ def fresh_document(url: str, obtained: Obtained) -> FreshDocument:
         is_tentative=navigation.is_tentative,
         is_marked=navigation.is_archive,
         is_uncacheable=is_uncacheable(obtained.fetched.headers),
+        updated_at=obtained.read.facts.updated_at,
         reading_notes=obtained.read.facts.notes,
         link_notes=navigation.notes,
     )

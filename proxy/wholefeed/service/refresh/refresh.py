@@ -160,7 +160,9 @@ class Refresh:
                     return await self._storage.change(intent, self._fetches.take)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 return self._storage.remark(intent)
-            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
+            case (
+                intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown() | intents.ReadLive()
+            ):
                 return await self._storage.look(intent)
             case (
                 intents.StartTimer()

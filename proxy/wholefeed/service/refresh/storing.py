@@ -10,7 +10,15 @@ from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
 
 from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, Event, KnownRead, ReadAgain, Stored
+from wholefeed.core.refresh.events import (
+    CarriedOut,
+    DocumentsRead,
+    Event,
+    KnownRead,
+    LiveRead,
+    ReadAgain,
+    Stored,
+)
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
 from wholefeed.service.documents.fresh import FreshDocuments
@@ -22,7 +30,7 @@ from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
 from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
+from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, live, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -141,6 +149,13 @@ class FeedStorage:
                 return KnownRead(
                     await self._store.read(
                         partial(documents.known, feed=self.feed_id, identities=identities, but=None)
+                    )
+                )
+            case intents.ReadLive(identities):
+                return await self._store.read(
+                    lambda db: LiveRead(
+                        live.served(db, self.feed_id, identities),
+                        live.subscription_updated_at(db, self.feed_id),
                     )
                 )
             case _:

@@ -24,8 +24,9 @@ from typing import Final, Self
 
 from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
+from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.statements import fetch_value, json_ids, run
+from wholefeed.store.sqlite.statements import fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
 
 TEMPORARY_TABLES: Final = """
@@ -140,7 +141,25 @@ _SET_DIRTY: Final = """
     )
     WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
 """
+_SERVED: Final = """
+    SELECT e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
+        d.updated_at AS document_updated_at
+    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document AND d.role <> 'memory'
+    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live = 1
+"""
 _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
+
+
+def served(db: sqlite3.Connection, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
+    """Return the live copy of each identity that has one in an attached document that is not memory."""
+    rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
+    return {EntryId(row["identity"]): _copy(0, row) for row in rows if row is not None}
+
+
+def subscription_updated_at(db: sqlite3.Connection, feed: int) -> float | None:
+    """Return the date of the subscription document, which those of archives and pages do not pass (R10)."""
+    at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
+    return at
 
 
 class Change:
@@ -156,7 +175,7 @@ class Change:
         """Call it before anything is changed."""
         for table in ("concerned", "changed", "contested", "decided"):
             run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
-        return cls(db, feed, fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed}))
+        return cls(db, feed, subscription_updated_at(db, feed))
 
     def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
@@ -175,7 +194,7 @@ class Change:
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
         parameters = {"feed": self._feed}
-        after = fetch_value(self._db, _SUBSCRIPTION_UPDATED_AT, parameters)
+        after = subscription_updated_at(self._db, self._feed)
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)
             run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
