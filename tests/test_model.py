@@ -78,9 +78,6 @@ async def test_what_stands_on_a_page_is_served(proxy: Proxy, origin: Origin) -> 
     assert "3" in names(reply)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Right 14: R6 takes a page that was collected and answers 404 once for the end"
-)
 async def test_a_page_that_was_collected_and_is_gone_is_missing(proxy: Proxy, origin: Origin) -> None:
     """R6, R14: new entries may stand on it, so it is asked for again."""
     publish(origin, "/feed", entries("43"), next="/2")

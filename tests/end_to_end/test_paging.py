@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import Status
 from tests.feeds import an_item, atom, ids, rss
 from tests.origin import Origin
 from tests.patching import set_constant
@@ -110,6 +111,22 @@ async def test_pages_whose_urls_change_are_not_collected_again(proxy: Proxy, ori
         assert sorted(await polled(proxy, url)) == sorted(expected)
         assert len(origin.requests) == 2
     assert (await proxy.status(url))["documents"] == 4 + 5
+
+
+async def test_a_page_that_is_gone_is_missing_until_no_page_links_to_it(proxy: Proxy, origin: Origin) -> None:
+    """R6: then the feed has shrunk, and what stood on the page stays."""
+    url = origin.url("/feed")
+    publish_pages(origin, 9)
+    await proxy.whole(url)
+    publish_pages(origin, 16)
+    origin.fault("/feed?page=3", Status(404))
+    proxy.clock.advance(HOUR)
+    reply = await proxy.whole(url)
+    assert (reply.state, len(ids(reply.body))) == ("partial", 1 + 9 + 6)  # the warning
+
+    publish_pages(origin, 6)
+    reply = await proxy.refreshed(url)
+    assert (reply.state, len(ids(reply.body))) == ("paged", 9 + 6)
 
 
 @pytest.mark.parametrize(("built", "expected"), [(50, "edited"), (30, "as it was")])

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from tests.model.publisher import Publisher
 from tests.model.rules import Feed, is_newer
-from tests.model.said import Failure
 
 
 class Defect(NamedTuple):
@@ -20,19 +19,6 @@ class Defect(NamedTuple):
     number: str
     text: str
     is_met: Callable[[Publisher, Feed], bool]
-
-
-def _page_gone(publisher: Publisher, feed: Feed) -> bool:
-    """Also one that the stored copies of pages lead to, where those are gone through."""
-    if publisher.mode != "paged":
-        return False
-    linked = publisher.documents().keys() | (feed.pages.keys() if feed.attempts or feed.ascends else set())
-    return any(path in feed.pages and _status(publisher, path) in (404, 410) for path in linked)
-
-
-def _status(publisher: Publisher, path: str) -> int:
-    got, _ = publisher.answer(path)
-    return got.status if isinstance(got, Failure) else 200
 
 
 def _unmarked_and_uncacheable(publisher: Publisher, feed: Feed) -> bool:
@@ -75,7 +61,6 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
 
 
 KNOWN: Final = (
-    Defect("14", "a page that was collected and is gone counts as the end", _page_gone),
     Defect("15", "an unmarked archive that must not be cached is not looked at", _unmarked_and_uncacheable),
     Defect("16", "a remembered copy gives way to an older one", _older_copy_returns),
     Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),

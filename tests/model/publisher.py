@@ -360,7 +360,7 @@ class Publisher:
 
 
 def _page(place: int) -> str:
-    return FEED if place == 0 else f"{FEED}?page={place + 1}"
+    return FEED if place == 0 else f"/page/{place + 1}"
 
 
 def _other(version: str) -> str:

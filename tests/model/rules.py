@@ -52,6 +52,8 @@ class Attempt:
     times: int
     not_before: float
     at_latest: float
+    is_gone: bool = False
+    """Whether the publisher said that it is not there."""
 
 
 class Feed:
@@ -268,6 +270,7 @@ class Feed:
             if attempt is not None and asking.now < attempt.not_before and not is_forced:
                 return {target: None}
             is_asked = held is None or attempt is not None or has_news or is_past_gap or is_closing or is_full
+            is_asked = is_asked or self._leads_to_gone(held, asking.now, is_forced)
             got = asking.must(target) if is_asked and not is_over else asking.may(target)
             if isinstance(got, Failure):
                 is_end = got.status in (404, 410) and held is None and doc.links.get("last", target) == target
@@ -288,6 +291,11 @@ class Feed:
                 self.ascends, self.is_order_told = True, False
             seen.append(target)
         return {}
+
+    def _leads_to_gone(self, held: Held | None, now: float, is_forced: bool) -> bool:
+        """R6: what is gone is missing only while a page that can be had links to it."""
+        behind = self.attempts.get(held.doc.links.get("next", "")) if held is not None else None
+        return behind is not None and behind.is_gone and (is_forced or now >= behind.not_before)
 
     def _take_page(self, path: str, doc: Doc, now: float, has_news: bool) -> None:
         held = self.pages.get(path)
@@ -411,4 +419,4 @@ def _next_attempt(failure: Failure, times: int, now: float, *, is_feed: bool = F
         soonest = latest = min(60.0 * 2 ** (times - 1), 6 * HOUR)
     if failure is HOST_RESTS:
         soonest, latest = 1.0, max(latest, LONGEST_REST)
-    return Attempt(times, now + soonest, now + latest)
+    return Attempt(times, now + soonest, now + latest, failure.status in (404, 410))

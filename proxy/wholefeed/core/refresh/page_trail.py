@@ -85,7 +85,13 @@ class PageTrailSteps(TrailSteps):
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         brought_news = self._news.get(self._walk.tip.url, False)
         is_open = self._trail.is_closing or self._is_past_gap or brought_news
-        return is_open or super()._is_asked_again(url, row)
+        return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
+
+    def _leads_to_gone(self, row: StoredDocument) -> bool:
+        """Whether a page links to one that was gone and is asked for again: does it still?"""
+        behind = self._trail.target(row.links) or ""
+        attempt = self._given.missing.get(behind)
+        return attempt is not None and attempt.status in _GONE and not self._given.waits(behind)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
@@ -157,7 +163,8 @@ class PageTrailSteps(TrailSteps):
         return Touch(document=row.id, is_settled=None)
 
     def _objection(self, url: str, failure: Failure) -> Note:
-        if failure.publisher_status in _GONE:
+        """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
+        if failure.publisher_status in _GONE and self._start.stored_as(url) is None:
             return PageGone(url, failure.slug)
         return DocumentUnavailable(url, failure.slug)
 
