@@ -92,10 +92,6 @@ async def test_a_page_that_was_collected_and_is_gone_is_missing(proxy: Proxy, or
     assert names(reply) == "12345678"
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Right 15: R13 does not look once more at an unmarked archive with no-cache that another follows",
-)
 async def test_an_archive_that_is_not_cached_is_looked_at_once_more(proxy: Proxy, origin: Origin) -> None:
     """R13: when it is no longer the newest, whatever its cache fields say."""
     publish(origin, "/a", entries("21"), is_uncacheable=True)
@@ -183,10 +179,6 @@ async def test_equal_bytes_have_equal_etags(proxy: Proxy, origin: Origin) -> Non
     assert one.headers["ETag"] == other.headers["ETag"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Right, new: R13 forgets within a day of the last look that the subscription document has changed",
-)
 async def test_a_change_within_a_day_is_remembered_until_the_newest_archive_is_due(
     proxy: Proxy, origin: Origin
 ) -> None:

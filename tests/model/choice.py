@@ -17,6 +17,12 @@ class Held:
     fetched_at: float
     checked_at: float
     is_settled: bool = False
+    """Of an archive: whether it was looked at when it was no longer the newest."""
+
+    @property
+    def is_final(self) -> bool:
+        """R13."""
+        return self.is_settled and ("archive" in self.doc.flags or not self.doc.is_uncacheable)
 
 
 class Placed(NamedTuple):

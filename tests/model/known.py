@@ -21,12 +21,6 @@ class Defect(NamedTuple):
     is_met: Callable[[Publisher, Feed], bool]
 
 
-def _unmarked_and_uncacheable(publisher: Publisher, feed: Feed) -> bool:
-    del feed
-    is_marked = publisher.habits.is_marked and publisher.version != "json"
-    return publisher.habits.is_uncacheable and not is_marked and bool(publisher.archives)
-
-
 def _older_copy_returns(publisher: Publisher, feed: Feed) -> bool:
     """Also where a copy that R10 prefers to another has no later date."""
     shown = publisher.documents()["/feed"]
@@ -61,7 +55,6 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
 
 
 KNOWN: Final = (
-    Defect("15", "an unmarked archive that must not be cached is not looked at", _unmarked_and_uncacheable),
     Defect("16", "a remembered copy gives way to an older one", _older_copy_returns),
     Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),
     Defect("17", "the state depends on how a document of another format failed last", _other_format),

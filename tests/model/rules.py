@@ -111,13 +111,12 @@ class Feed:
         if has_changed:
             self._take_subscription(got, now)
         is_retried = any(now >= each.not_before for each in self.attempts.values())
-        if has_changed or is_forced or is_full or is_retried or self.ascends:
-            self._reconstruct(
-                asking, got, has_changed, has_news and has_changed, was_collected, is_forced, is_full
-            )
+        is_due = is_retried or self.ascends or self._is_any_due(got, now)
+        if has_changed or is_forced or is_full or is_due:
+            self._reconstruct(asking, got, has_news and has_changed, was_collected, is_forced, is_full)
 
     def _reconstruct(
-        self, asking: Asking, doc: Doc, has_changed: bool, has_news: bool,
+        self, asking: Asking, doc: Doc, has_news: bool,
         was_collected: bool, is_forced: bool, is_full: bool,
     ) -> None:  # fmt: skip
         missing: dict[str, Failure | None] = {}
@@ -129,7 +128,7 @@ class Feed:
         elif self.kind.name == "plain":  # R7
             self.state = "remembered"
         elif self.kind.name == "chain":
-            missing = self._walk_chain(asking, doc, has_changed, is_forced or is_full, is_full)
+            missing = self._walk_chain(asking, doc, is_forced or is_full, is_full)
             self.state = "partial" if missing else "complete"
         else:
             missing = self._walk_pages(asking, doc, has_news, was_collected, is_forced or is_full, is_full)
@@ -171,13 +170,13 @@ class Feed:
     # ---- R2, R4, R13: archives
 
     def _walk_chain(
-        self, asking: Asking, doc: Doc, has_changed: bool, is_forced: bool, is_full: bool
+        self, asking: Asking, doc: Doc, is_forced: bool, is_full: bool
     ) -> dict[str, Failure | None]:
         path: list[str] = []
         missing: dict[str, Failure | None] = {}
         here = self.path
         while (target := doc.links.get(self.kind.relation)) is not None and target != here:
-            failure = self._have_archive(asking, target, len(path), has_changed, is_forced, is_full)
+            failure = self._have_archive(asking, target, len(path), is_forced, is_full)
             if target in (self.path, *path) or failure is not None:
                 missing = {target: failure if isinstance(failure, Failure) else None}
                 break
@@ -187,7 +186,7 @@ class Feed:
         return missing
 
     def _have_archive(
-        self, asking: Asking, path: str, place: int, has_changed: bool, is_forced: bool, is_full: bool
+        self, asking: Asking, path: str, place: int, is_forced: bool, is_full: bool
     ) -> Failure | str | None:
         """Have an archive as it must be; return why it is missing."""
         held, now = self.archives.get(path), asking.now
@@ -200,10 +199,8 @@ class Feed:
             got = asking.may(path) if waits else asking.must(path)
             if got is None:
                 return "waits"
-        elif is_full or self._is_due(held, place, has_changed, now):
+        elif is_full or self._is_due(held, place, now):
             got = asking.must(path)
-        elif self._may_be_due(held, place, now):
-            got = asking.may(path) or HOST_RESTS
         else:
             return None
         if isinstance(got, Failure):
@@ -212,30 +209,30 @@ class Feed:
             return Failure(200)
         if held is not None:
             self.fallen |= set(held.doc.buried) - set(got.buried)
-        is_final = place > 0 and ("archive" in got.flags or not got.is_uncacheable)
         fetched_at = held.fetched_at if held is not None and held.doc == got else now
-        self.archives[path] = Held(got, fetched_at, now, is_final)
+        self.archives[path] = Held(got, fetched_at, now, place > 0)
         self.settled |= {copy.name for copy in got.copies}
         return None
 
-    def _is_due(self, held: Held, place: int, has_changed: bool, now: float) -> bool:
+    def _is_due(self, held: Held, place: int, now: float) -> bool:
         """R13."""
-        if held.is_settled:
+        if held.is_final:
             return False
-        if place > 0:  # no longer the newest: once more, whatever it was served with
+        if place > 0 and not held.is_settled:  # once more, whatever it was served with
             return True
-        return has_changed and now - held.checked_at >= DAY
+        return now - held.checked_at >= DAY and self.changed_at > held.checked_at
 
-    def _may_be_due(self, held: Held, place: int, now: float) -> bool:
-        """The newest is to be looked at daily if the subscription document has changed since it was.
-
-        The proxy forgets that within a day of the last look (tests/test_model.py has the story); once that is
-        mended this is no choice any more.
-        """
-        return (
-            not held.is_settled and place == 0 and now - held.checked_at >= DAY
-            and self.changed_at > held.checked_at
-        )  # fmt: skip
+    def _is_any_due(self, doc: Doc, now: float) -> bool:
+        """Whether one of the archives is to be looked at though the subscription document has not changed."""
+        kind, place, passed = kind_of(doc), 0, set[str]()
+        while kind.name == "chain" and (path := doc.links.get(kind.relation, "")) in self.archives:
+            if path in passed:
+                break
+            if self._is_due(self.archives[path], place, now):
+                return True
+            passed.add(path)
+            place, doc = place + 1, self.archives[path].doc
+        return False
 
     def _drift(self, path: Sequence[str], *, is_true_end: bool, is_full: bool) -> None:
         """R15: what was replaced leaves; what the path did not reach stays behind it."""

@@ -95,7 +95,7 @@ def _standing(row: DocumentRow, attempt: Attempt | None) -> Standing:
         return Standing.DETACHED
     if attempt is not None and attempt.reason == DocumentTruncated.slug:
         return Standing.TRUNCATED
-    return Standing.SETTLED if row.is_settled else Standing.KEPT
+    return Standing.SETTLED if row.is_final else Standing.KEPT
 
 
 def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]]:

@@ -70,7 +70,6 @@ class DocumentRow(StoredDocument):
 
     feed: int
     media_type: str
-    fetched_at: float
     updated_at: float | None
     segment: int | None
     live_bytes: int

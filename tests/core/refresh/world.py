@@ -194,6 +194,7 @@ class World:
             digest=arrival.digest,
             etag=None,
             last_modified=None,
+            fetched_at=self.now,
             checked_at=self.now,
             parser_version=PARSER_VERSION,
             body_bytes=arrival.body_bytes,

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from wholefeed.core.notes import Note
 from wholefeed.core.refresh.events import DocumentsRead, Event, ReadAgain
-from wholefeed.core.refresh.following import Following
+from wholefeed.core.refresh.following import Following, is_archive_due
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import (
     BeginWalk,
@@ -122,7 +122,8 @@ class Decision:
         again = yield from outcome(ReadBodiesAgain(), ReadAgain)
         if current.has_changed or again.has_changed:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
-        if current.has_changed or current.has_moved or again.has_changed or self._is_unfinished():
+        is_new = current.has_changed or current.has_moved or again.has_changed
+        if is_new or self._is_unfinished() or is_archive_due(self._given, self._documents, current):
             yield from self._reconstruct(current)
         yield Done()
 

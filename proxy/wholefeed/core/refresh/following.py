@@ -31,6 +31,24 @@ _RANKS_PER_WALK: Final = 1 << 20
 """New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
 
 
+def is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:
+    """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
+
+    The subscription document may have changed within a day of the last look, and not since.
+    """
+    if current.kind not in (Kind.ARCHIVED, Kind.LEGACY):
+        return False
+    stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}
+    if all(row.is_final for row in stored.values()):
+        return False
+    trail, here, is_newest = Trail(relation=current.relation), current.arrival, True
+    while (row := stored.pop(document_key(trail.target(here.links) or ""), None)) is not None:
+        if row.is_due(current.changed_at, is_newest=is_newest, now=given.clock.now):
+            return True
+        here, is_newest = row.as_arrival(), False
+    return False
+
+
 class Following:
     """The part of a decision that goes through the other documents of a feed.
 
@@ -162,5 +180,5 @@ class Following:
             stored=stored,
             relation=trail.relation,
             first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
-            subscription_changed=self._current.has_changed,
+            subscription_changed_at=self._current.changed_at,
         )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wholefeed.core.schedule.revalidation import is_due, is_final
 from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.chain import Arrival
@@ -75,10 +76,31 @@ class StoredDocument:
     digest: bytes
     etag: str | None
     last_modified: str | None
+    fetched_at: float
+    """When it was had with the body that is stored, epoch seconds."""
     checked_at: float
     parser_version: int
     body_bytes: int
     entries: int
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is an archive document that is never asked for again (R13)."""
+        return is_final(
+            is_settled=self.is_settled, is_marked=self.is_marked, is_uncacheable=self.is_uncacheable
+        )
+
+    def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
+        """Return whether an archive document is to be revalidated (R13)."""
+        return is_due(
+            is_settled=self.is_settled,
+            is_newest=is_newest,
+            is_marked=self.is_marked,
+            is_uncacheable=self.is_uncacheable,
+            subscription_changed_at=subscription_changed_at,
+            checked_at=self.checked_at,
+            now=now,
+        )
 
     def as_arrival(self) -> Arrival:
         """Describe it to a walk."""

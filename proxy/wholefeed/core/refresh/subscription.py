@@ -52,6 +52,8 @@ class Current:
     is_tentative: bool
     """Whether that is a chain only if the document it leads to is not newer (R4)."""
     has_changed: bool
+    changed_at: float
+    """When it was last had with a change, epoch seconds."""
     has_moved: bool
     """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
     has_news: bool
@@ -240,6 +242,9 @@ class Subscription:
             relation=fresh.older_relation,
             is_tentative=fresh.is_tentative,
             has_changed=has_changed,
+            changed_at=self._given.clock.now
+            if has_changed or self._stored is None
+            else self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
             notes=notes,
@@ -254,6 +259,7 @@ class Subscription:
             relation=finding.relation,
             is_tentative=finding.is_tentative,
             has_changed=False,
+            changed_at=self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=False,
             notes=(),

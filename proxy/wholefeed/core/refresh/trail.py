@@ -48,7 +48,6 @@ from wholefeed.core.refresh.intents import (
 from wholefeed.core.refresh.progress import Answers, Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail_start import TrailStart
-from wholefeed.core.schedule.revalidation import is_due, settles
 from wholefeed.core.terms import Role
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
@@ -149,15 +148,8 @@ class TrailSteps:
         return self._given.request.is_full or self._is_due(url, row)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
-        return is_due(
-            is_settled=row.is_settled,
-            is_newest=len(self._walk.path) == 1,
-            is_marked=row.is_marked,
-            is_uncacheable=row.is_uncacheable,
-            subscription_changed=self._start.subscription_changed,
-            checked_at=row.checked_at,
-            now=self._given.clock.now,
-        )
+        changed_at, is_newest = self._start.subscription_changed_at, len(self._walk.path) == 1
+        return row.is_due(changed_at, is_newest=is_newest, now=self._given.clock.now)
 
     def _is_gap(self, _url: str) -> bool:
         """Return whether a stored document counts as missing."""
@@ -237,8 +229,7 @@ class TrailSteps:
     def _touch(self, row: StoredDocument) -> Touch:
         """An archive document has not changed; behind the newest one it is final now (R13)."""
         is_newest = len(self._walk.path) == 1
-        is_final = settles(is_newest=is_newest, is_marked=row.is_marked, is_uncacheable=row.is_uncacheable)
-        return Touch(document=row.id, is_settled=is_final)
+        return Touch(document=row.id, is_settled=not is_newest)
 
     # What is kept
 
@@ -271,9 +262,7 @@ class TrailSteps:
                 stored_url=row.url if row is not None else arrival.url,
                 role=Role.ARCHIVE,
                 rank=rank,
-                is_settled=settles(
-                    is_newest=place == 1, is_marked=fresh.is_marked, is_uncacheable=fresh.is_uncacheable
-                ),
+                is_settled=place > 1,
                 brought_news=self._walk.news(arrival.url),
             ),
             Stored,

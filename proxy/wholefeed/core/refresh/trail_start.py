@@ -18,7 +18,8 @@ class TrailStart:
     relation: str
     first_rank: int
     """Rank of the first new document; the others follow."""
-    subscription_changed: bool
+    subscription_changed_at: float
+    """When the subscription document was last had with a change, epoch seconds."""
 
     def stored_as(self, url: str) -> StoredDocument | None:
         """Return the stored document of a URL, however it is spelled."""
