@@ -298,7 +298,7 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
     for number in (4, 3):
         pages[archive(number)] = Page(links={"prev-archive": archive(number - 1)}, entries=(f"new-{number}",))
     world.now += HOUR
-    told = world.cut_off(random.Random(0), after=11)
+    told = world.cut_off(random.Random(0), after=10)
     assert any(isinstance(each, intents.Fetch) for each in told.named)
     world.feed = replace(world.feed, published_revision=world.feed.revision)  # nothing else is unfinished
     assert world.feed.visible_state is State.LOADING
@@ -379,6 +379,22 @@ def test_a_page_that_repeats_the_one_before_is_not_kept_whichever_comes_first(se
     world = World(Publisher(pages))
     world.refresh(random.Random(seed))
     assert [url for _, url in world.shape] == [FEED, *(archive(number) for number in (6, 5, 4, 3, 1))]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_comes_while_a_walk_waits_for_its_turn_is_not_asked_for_twice(seed: int) -> None:
+    """R14: a page is guessed, and the head of the one before it names it meanwhile."""
+    pages = {**a_chain(6, "next")}
+    for url in pages:
+        pages[url] = replace(pages[url], links={**pages[url].links, "last": archive(1)})
+    whole = dict(pages)
+    pages[archive(3)] = replace(pages[archive(3)], links={"last": archive(3)})
+    world = World(Publisher({url: pages[url] for url in (FEED, *map(archive, (6, 5, 4, 3)))}))
+    world.refresh(random.Random(seed))
+    world.publisher = Publisher(whole)
+    told = world.refresh(random.Random(seed), is_full=True)
+    assert asked_twice(told.asked) == []
+    assert len(world.shape) == 7
 
 
 def test_what_a_doubtful_chain_has_brought_is_not_asked_for_again_among_pages() -> None:

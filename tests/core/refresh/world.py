@@ -235,6 +235,8 @@ class _Driver:
         self.chance = chance
         self.told = Outcome()
         self.pending: dict[str, StoredDocument | None] = {}
+        self.heads: list[tuple[str, str]] = []
+        """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
         given = Given(
             feed=world.feed,
@@ -278,7 +280,8 @@ class _Driver:
                 return self.look(intent)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 self.remark(intent)
-            case intents.BeginWalk():
+            case intents.BeginWalk():  # it waits for a turn
+                self.foresee()
                 self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
             case intents.Rest() | intents.EndWalk():
                 pass
@@ -414,11 +417,20 @@ class _Driver:
         assert intent.url not in self.pending
         self.told.asked.append(intent.url)
         self.pending[intent.url] = intent.stored
-        page = self.world.publisher.answer(intent.url)
-        if isinstance(page, Page) and self.chance.random() < 0.5:  # its head has come already
-            older = page.links.get(intent.relation)
-            if older is not None:
-                for early in self.decision.predicted(intent.url, older):
+        self.heads.append((intent.url, intent.relation))
+        self.foresee()
+
+    def foresee(self) -> None:
+        """Some of the documents under way have come as far as their heads."""
+        heads, self.heads = self.heads, []
+        for url, relation in heads:
+            page = self.world.publisher.answer(url) if url in self.pending else None
+            if not isinstance(page, Page):
+                continue
+            if self.chance.random() < 0.5:
+                self.heads.append((url, relation))
+            elif (older := page.links.get(relation)) is not None:
+                for early in self.decision.predicted(url, older):
                     self.begin(early)
 
     def wait(self) -> Event:

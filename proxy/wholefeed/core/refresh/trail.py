@@ -158,13 +158,13 @@ class TrailSteps:
     def _begin_fetching(self) -> Steps[None]:
         for want in self._walk.wanted:
             self._wanted.add(document_key(want.url))
-            if self._answers.knows(want.url):
-                continue
             row = self._start.stored_as(want.url)
-            if row is None and not self._has_begun:
+            if row is None and not self._has_begun and not self._answers.knows(want.url):
                 self._has_begun = True
                 yield from carry_out(BeginWalk())
                 yield from carry_out(StartTimer(self._given.settings.walk_seconds))
+            if self._answers.knows(want.url):  # maybe the head of another has named it meanwhile
+                continue
             yield from carry_out(self._fetch(want.url, row))
 
     def _fetch(self, url: str, row: StoredDocument | None) -> Fetch:
