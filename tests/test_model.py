@@ -6,6 +6,9 @@ point of the list of repairs that mends it ("Right").
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
 from tests.answers import Status
@@ -38,12 +41,12 @@ def entries(names: str, *, updated: int | None = None) -> tuple[Copy, ...]:
 
 def publish(
     origin: Origin, path: str, copies: tuple[Copy, ...] = (), *, version: str = "atom",
-    updated: float = 50, is_archive: bool = False, is_uncacheable: bool = False, **links: str,
+    updated: float = 50, is_archive: bool = False, is_uncacheable: bool = False, **links: str | None,
 ) -> None:  # fmt: skip
     """Publish a document; keyword arguments name link relations."""
     doc = Doc(
         family=version, copies=copies, updated=BASE_AT + HOUR * updated,
-        links={name.replace("_", "-"): target for name, target in links.items()},
+        links={name.replace("_", "-"): target for name, target in links.items() if target is not None},
         flags=frozenset({"archive"}) if is_archive else frozenset(), is_uncacheable=is_uncacheable,
     )  # fmt: skip
     body, headers = written(doc, version)
@@ -104,9 +107,6 @@ async def test_an_archive_that_is_not_cached_is_looked_at_once_more(proxy: Proxy
     assert (reply.state, names(reply)) == ("complete", "12345678")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Right 16: R8 has a remembered copy give way to an older one that comes and goes"
-)
 async def test_a_remembered_copy_gives_way_to_a_later_one_alone(proxy: Proxy, origin: Origin) -> None:
     """R8, R10: the copy with the latest update instant stays, wherever it stood."""
     older, newer = plain("e1", "older", BASE_AT + HOUR), plain("e1", "newer", BASE_AT + 9 * HOUR)
@@ -116,6 +116,57 @@ async def test_a_remembered_copy_gives_way_to_a_later_one_alone(proxy: Proxy, or
     reply = await proxy.get(origin.url("/feed"))
     found = dict(read(reply.body, reply.headers["Content-Type"]).entries)
     assert found["e1"] == "newer"
+
+
+async def test_a_copy_that_leaves_a_page_gives_way_to_a_later_one_alone(proxy: Proxy, origin: Origin) -> None:
+    """R6, R8, R10: an older one that is remembered is no reason to forget it."""
+    older, newer = plain("e1", "older", BASE_AT + HOUR), plain("e1", "newer", BASE_AT + 9 * HOUR)
+    publish(origin, "/feed", entries("4"), version="rss", next="/2")
+    publish(origin, "/2", (older,), version="rss")
+    await polled(proxy, origin)
+    publish(origin, "/feed", entries("5"), version="rss", next="/2")
+    publish(origin, "/2", entries("4"), version="rss", next="/3")
+    publish(origin, "/3", (newer,), version="rss")
+    await proxy.refreshed(origin.url("/feed"), full=True)  # the older one is remembered, the newer one had
+    for publishes in ("76", "98"):
+        publish(origin, "/feed", entries(publishes[0]), version="rss", next="/2")
+        publish(origin, "/2", entries(publishes[1]), version="rss", next="/3")
+        publish(origin, "/3", entries("4"), version="rss")
+        await polled(proxy, origin)
+    reply = await proxy.get(origin.url("/feed"))
+    assert dict(read(reply.body, reply.headers["Content-Type"]).entries)["e1"] == "newer"
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_of_all_copies_that_were_had_the_latest_is_served(
+    proxy: Proxy, origin: Origin, seed: int
+) -> None:
+    """R6, R8, R10: whichever page is edited, fails or is passed over, in whatever order."""
+    chance, hours = random.Random(seed), itertools.count(1)
+    had, stock = dict[str, Copy](), list[Copy]()
+    for _ in range(14):
+        for _ in range(chance.randint(0, 3)):
+            at = BASE_AT + HOUR * next(hours)
+            stock.insert(0, plain(f"e{at:.0f}", f"text of {at:.0f}", at))
+        for place in chance.sample(range(len(stock)), min(len(stock), chance.randint(0, 2))):
+            at = BASE_AT + HOUR * next(hours)
+            stock[place] = plain(stock[place].name, f"text of {at:.0f}", at)
+        pages, failing = dict[str, tuple[Copy, ...]](), set[str]()
+        for at in range(0, max(1, len(stock)), 2):
+            path = f"/{at}" if at else "/feed"
+            pages[path] = tuple(stock[at : at + 2])
+            behind = f"/{at + 2}" if at + 2 < len(stock) else None
+            publish(origin, path, pages[path], version="rss", updated=next(hours), next=behind)
+            if at and chance.random() < 0.2:
+                origin.fault(path, Status(500))
+                failing.add(path)
+        origin.forget_requests()
+        reply = await polled(proxy, origin)
+        for path in {request.path for request in origin.requests} - failing:
+            for copy in pages.get(path, ()):
+                had[copy.name] = max(copy, had.get(copy.name, copy), key=lambda each: each.updated or 0.0)
+        served = dict(read(reply.body, reply.headers["Content-Type"]).entries)
+        assert served == {name: copy.text for name, copy in had.items()}
 
 
 @pytest.mark.xfail(

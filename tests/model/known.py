@@ -21,19 +21,6 @@ class Defect(NamedTuple):
     is_met: Callable[[Publisher, Feed], bool]
 
 
-def _older_copy_returns(publisher: Publisher, feed: Feed) -> bool:
-    """Also where a copy that R10 prefers to another has no later date."""
-    shown = publisher.documents()["/feed"]
-    remembered = {each.copy.name: each.copy for each in feed.memories.get(shown.family, ())}
-    return any(
-        copy.name in remembered
-        and copy.text != remembered[copy.name].text
-        and (copy.updated or 0.0) <= (remembered[copy.name].updated or 0.0)
-        and remembered[copy.name].updated is not None
-        for copy in shown.copies
-    )
-
-
 def _other_format(publisher: Publisher, feed: Feed) -> bool:
     """A stored document that comes in another format, while anything fails."""
     documents = publisher.documents()
@@ -55,7 +42,6 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
 
 
 KNOWN: Final = (
-    Defect("16", "a remembered copy gives way to an older one", _older_copy_returns),
     Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),
     Defect("17", "the state depends on how a document of another format failed last", _other_format),
 )

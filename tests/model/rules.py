@@ -160,12 +160,13 @@ class Feed:
             self.page_order = [path for path in self.page_order if self.pages[path].doc.family == doc.family]
             self.is_order_told = False
 
-    def _remember(self, held: Held, copies: Sequence[Copy]) -> None:
+    def _remember(self, held: Held, copies: Sequence[Copy], *, is_page: bool = False) -> None:
         memory = self.memories.setdefault(held.doc.family, [])
-        left = {copy.name for copy in copies}
-        kept = [each for each in memory if each.copy.name not in left]
-        new = [Remembered(copy._replace(updated=counted(copy, held)), held.doc.updated) for copy in copies]
-        self.memories[held.doc.family] = [*new, *kept]
+        date, latest = held.doc.updated, self.subscription.doc.updated if self.subscription else None
+        if date is not None and latest is not None and is_page:
+            date = min(date, latest)
+        new = [Remembered(copy._replace(updated=counted(copy, held)), date) for copy in copies]
+        self.memories[held.doc.family] = [*new, *memory]
 
     # ---- R2, R4, R13: archives
 
@@ -298,13 +299,19 @@ class Feed:
         held = self.pages.get(path)
         if held is None and not has_news and not self._is_needed(path, doc, now):
             return
+        served = {placed.copy.name for placed in self.live() if placed.document == path}
         self.pages[path] = Held(doc, now if held is None or held.doc != doc else held.fetched_at, now)
         if path not in self.page_order:
             self.page_order.append(path)
         if held is not None and held.doc.family == doc.family:
             known = {placed.copy.name for placed in self._copies()}
-            left = [copy for copy in held.doc.copies if copy.name not in known]
-            self._remember(held, left)
+            present = {copy.name for copy in doc.copies}
+            left = [
+                copy
+                for copy in held.doc.copies
+                if copy.name not in known or (copy.name in served and copy.name not in present)
+            ]
+            self._remember(held, left, is_page=True)
 
     def _is_needed(self, path: str, doc: Doc, now: float) -> bool:
         """R6: not where every entry is served from elsewhere, memory excepted, and no copy here is better."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,24 @@ def test_a_newer_copy_takes_the_place_of_a_remembered_one() -> None:
     (first,) = left(a_feed("b", "a"), a_feed("b"))
     (second,) = left(a_feed("a", "b"), a_feed("b"), opened(first))
     assert names(second) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("back", "updated", "is_kept"), [(3, 9, True), (4, 1, True), (4, 2, False), (5, 1, False)]
+)
+def test_a_remembered_copy_gives_way_only_to_one_that_is_preferred(
+    back: int, updated: int, is_kept: bool
+) -> None:
+    """R8, R10: the copy of the later instant stays, of equal ones that of the later document, or the last."""
+    (first,) = left(parse(atom(an_item("a", 4, "first"), updated=2), URL), a_feed("b"))
+    second = left(parse(atom(an_item("a", back, "back"), updated=updated), URL), a_feed("b"), opened(first))
+    assert [b"first" in memory.text for memory in second] == ([] if is_kept else [False])
+
+
+def test_a_document_counts_with_no_later_date_than_it_is_given() -> None:
+    """R10: that of a page is at most its subscription document's."""
+    (memory,) = remember(a_feed("a", updated=9), (), None, fetched_at=FETCHED_AT, latest=BASE_AT + 3600.0)
+    assert memory.dates[0].document_updated_at == BASE_AT + 3600.0
 
 
 def test_an_entry_without_an_author_takes_its_documents_along() -> None:

@@ -384,10 +384,11 @@ def test_a_page_that_repeats_the_one_before_is_not_kept_whichever_comes_first(se
 @pytest.mark.parametrize("seed", range(60))
 def test_what_comes_while_a_walk_waits_for_its_turn_is_not_asked_for_twice(seed: int) -> None:
     """R14: a page is guessed, and the head of the one before it names it meanwhile."""
-    pages = {**a_chain(6, "next")}
-    for url in pages:
-        pages[url] = replace(pages[url], links={**pages[url].links, "last": archive(1)})
-    whole = dict(pages)
+    whole = {
+        url: replace(page, links={**page.links, "last": archive(1)})
+        for url, page in a_chain(6, "next").items()
+    }
+    pages = dict(whole)
     pages[archive(3)] = replace(pages[archive(3)], links={"last": archive(3)})
     world = World(Publisher({url: pages[url] for url in (FEED, *map(archive, (6, 5, 4, 3)))}))
     world.refresh(random.Random(seed))

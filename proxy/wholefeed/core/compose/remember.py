@@ -21,6 +21,8 @@ SEALED_ENTRIES: Final = 32
 SEALED_BYTES: Final = 1 << 20
 """Of the entries' text. A larger entry has a document to itself."""
 
+_NEVER: Final = float("-inf")
+
 
 class CopyDates(NamedTuple):
     """What R10 needs to know of a remembered copy, when its document is long gone."""
@@ -61,6 +63,7 @@ def remember(
     *,
     fetched_at: float,
     next_number: int = 1,
+    latest: float | None = None,
 ) -> list[MemoryDocument]:
     """Return the memory documents to write so that no entry of `old` is lost.
 
@@ -70,37 +73,57 @@ def remember(
         memory: The newest memory document that is not sealed, if there is one.
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered, the others after it; no other has it.
+        latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
 
     Returns:
-        The documents to write, the oldest first; empty when no entry left.
+        The documents to write, the oldest first; empty when no entry left, or none that is not remembered
+        with a later date (R8).
     """
     fragments = fragments_of(old)
-    left = [n for n, entry in enumerate(old.entries) if entry.identity not in present]
-    if not left:
+    held = _held(memory)
+    dated = old.head.updated_at
+    if dated is not None and latest is not None:
+        dated = min(dated, latest)
+    best = {copy.identity: copy.dates for copy in reversed(held)}
+    copies = []
+    for n, entry in enumerate(old.entries):
+        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated)
+        if entry.identity not in present and not _is_better(best.get(entry.identity), dates):
+            copies.append(_Copy(fragments.entry(n), entry.identity, dates))
+    if not copies:
         return []
-    gone = {old.entries[n].identity for n in left}
-    copies = [
-        _Copy(
-            fragments.entry(n),
-            CopyDates(counted_instant(old.entries[n].updated_at, fetched_at), old.head.updated_at),
-        )
-        for n in left
-    ]
+    gone = {copy.identity for copy in copies}
     numbers: Iterator[int] = itertools.count(next_number)
     if memory is not None:
         numbers = itertools.chain([memory.number], numbers)
-        held = fragments_of(memory.document)
-        copies += [
-            _Copy(held.entry(n), memory.dates[n])
-            for n, entry in enumerate(memory.document.entries)
-            if entry.identity not in gone
-        ]
+        copies += [copy for copy in held if copy.identity not in gone]
     return _documents(old, copies, numbers)
 
 
 class _Copy(NamedTuple):
     fragment: bytes
+    identity: EntryId
     dates: CopyDates
+
+
+def _held(memory: OpenMemory | None) -> list[_Copy]:
+    if memory is None:
+        return []
+    fragments, entries = fragments_of(memory.document), memory.document.entries
+    return [_Copy(fragments.entry(n), each.identity, memory.dates[n]) for n, each in enumerate(entries)]
+
+
+def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
+    """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
+    return held is not None and _precedence(held) > _precedence(leaving)
+
+
+def _precedence(dates: CopyDates) -> tuple[float, float]:
+    updated_at, document_updated_at = dates
+    return (
+        _NEVER if updated_at is None else updated_at,
+        _NEVER if document_updated_at is None else document_updated_at,
+    )
 
 
 def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:
@@ -109,7 +132,7 @@ def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[in
     end = len(copies)
     while end:
         start, is_sealed = _filled(copies, end)
-        fragments, dates = zip(*copies[start:end], strict=True)
+        fragments, _, dates = zip(*copies[start:end], strict=True)
         text = synthesize(like.family, like.version, fragments)
         documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
         end = start

@@ -48,6 +48,7 @@ def remember_copies(
     ambiguous: Collection[EntryId] = (),
     fetched_at: float,
     next_number: int,
+    latest: float | None = None,
     keeps_parsed: bool = False,
 ) -> list[WrittenMemory]:
     """Return the memory documents to write so that no entry of `old` is lost.
@@ -59,6 +60,7 @@ def remember_copies(
         ambiguous: Keys that identify nothing in the feed (R9).
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered.
+        latest: The date of `old` counts as at most this.
         keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
 
     Raises:
@@ -70,7 +72,9 @@ def remember_copies(
     document = old.parse().identified(ambiguous)
     media_type = MEDIA_TYPE[Family.JSON] if document.family is Family.JSON else _XML_TYPE
     written = []
-    for each in remember(document, present, held, fetched_at=fetched_at, next_number=next_number):
+    for each in remember(
+        document, present, held, fetched_at=fetched_at, next_number=next_number, latest=latest
+    ):
         stored = Stored(each.text, f"{MEMORY_URL}{each.number}", media_type)
         parsed = stored.parse()
         written.append(

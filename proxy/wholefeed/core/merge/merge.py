@@ -63,6 +63,12 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
     return _precedence(copy, subscription_updated_at) > _precedence(other, subscription_updated_at)
 
 
+def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> tuple[float, float]:
+    """Return what R10 compares before it asks where a copy stands."""
+    instant, document, *_ = _precedence(copy, subscription_updated_at)
+    return instant, document
+
+
 def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
     instant = counted_instant(copy.updated_at, copy.fetched_at)
     return is_buried(instant, place_of(copy.role, copy.position), burials)

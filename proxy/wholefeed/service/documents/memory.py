@@ -16,7 +16,7 @@ from wholefeed.service.documents.shapes import Put, stored_as
 from wholefeed.service.documents.work import Work
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
-from wholefeed.store.tables import bodies, documents, identities
+from wholefeed.store.tables import bodies, documents, identities, live
 from wholefeed.workers.pool import INLINE_BYTES
 
 
@@ -42,7 +42,8 @@ async def documents_to_remember(
         old: The stored document.
         new: What replaces it.
         now: Epoch seconds.
-        is_page: What leaves a page has mostly moved to another one: remember what no other document holds.
+        is_page: What leaves a page has mostly moved to another one: remember that of which no other document
+            holds as good a copy.
     """
     is_attached = new.family is old.family
     memories = [row for row in rows if row.role is Role.MEMORY]
@@ -51,19 +52,21 @@ async def documents_to_remember(
     next_number = 1 + max((_number(row) for row in memories), default=0)
 
     def look(db: sqlite3.Connection) -> _Left | None:
+        latest = None
         present = set(new.entries.identities()) if is_attached else set()
         gone = documents.identities_but(db, old.id, present)
         if is_page and is_attached:
-            present.update(documents.known(db, old.feed, gone, but=old.id))
+            present |= live.held_as_good(db, old.feed, gone, old.id)
+            latest = live.subscription_updated_at(db, old.feed)
         if not any(identity not in present for identity in gone):
             return None
         outgoing = stored_as(old, bodies.read(db, old.id))
         ambiguous = identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous)
         if memory_row is None:
-            return _Left(outgoing, present, ambiguous)
+            return _Left(outgoing, present, ambiguous, latest)
         body, dates = bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id)
         memory = StoredMemory(_number(memory_row), stored_as(memory_row, body), dates)
-        return _Left(outgoing, present, ambiguous, memory)
+        return _Left(outgoing, present, ambiguous, latest, memory)
 
     left = await store.read(look)
     if left is None:
@@ -78,6 +81,7 @@ async def documents_to_remember(
         ambiguous=left.ambiguous,
         fetched_at=old.fetched_at,
         next_number=next_number,
+        latest=left.latest,
         keeps_parsed=size_bytes <= INLINE_BYTES,
     )
     return [_put(each, old, now, is_attached=is_attached) for each in written]
@@ -89,6 +93,8 @@ class _Left(NamedTuple):
     outgoing: Stored
     present: set[EntryId]
     ambiguous: frozenset[EntryId]
+    latest: float | None
+    """The date of the outgoing document counts as at most this."""
     memory: StoredMemory | None = None
 
 
