@@ -169,10 +169,6 @@ async def test_of_all_copies_that_were_had_the_latest_is_served(
         assert served == {name: copy.text for name, copy in had.items()}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Right 17: R23 calls a chain complete when the retry of a document of another format fails",
-)
 async def test_a_document_of_another_format_is_missing_until_a_good_one_comes(
     proxy: Proxy, origin: Origin
 ) -> None:

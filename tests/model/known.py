@@ -21,17 +21,6 @@ class Defect(NamedTuple):
     is_met: Callable[[Publisher, Feed], bool]
 
 
-def _other_format(publisher: Publisher, feed: Feed) -> bool:
-    """A stored document that comes in another format, while anything fails."""
-    documents = publisher.documents()
-    is_other = [path for path, fault in publisher.faults.items() if fault == "format"]
-    if any(path in feed.archives or path in feed.pages for path in is_other):
-        return True
-    stored = {path: held.doc for path, held in {**feed.archives, **feed.pages}.items()}
-    changes = any(path in documents and doc.family != documents[path].family for path, doc in stored.items())
-    return changes and bool(publisher.faults)
-
-
 def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
     """The model takes such a link for a chain's: whoever mends this has to tell it of R4's doubts."""
     del feed
@@ -41,10 +30,7 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
     return is_bare and older is not None and is_newer(older, documents["/feed"])
 
 
-KNOWN: Final = (
-    Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),
-    Defect("17", "the state depends on how a document of another format failed last", _other_format),
-)
+KNOWN: Final = (Defect("new", "what a doubtful link leads to is asked for twice", _doubtful_link),)
 """Of 18, the stories forget what they know of an answer's date where they forget the feed."""
 
 

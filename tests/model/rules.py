@@ -54,6 +54,8 @@ class Attempt:
     at_latest: float
     is_gone: bool = False
     """Whether the publisher said that it is not there."""
+    is_format_of: str = ""
+    """The family of the feed in which it did not come when it was had last (R23)."""
 
 
 class Feed:
@@ -138,11 +140,17 @@ class Feed:
     def _note(self, missing: Mapping[str, Failure | None], asking: Asking) -> None:
         """R14: what is missing is tried again in its time; None: it was not tried this time."""
         for path in self.attempts.keys() - missing.keys():
-            del self.attempts[path]
+            if not missing or not self.attempts[path].is_format_of:
+                del self.attempts[path]
         for path, failure in missing.items():
             if failure is not None:
-                times = 1 + (self.attempts[path].times if path in self.attempts else 0)
-                self.attempts[path] = _next_attempt(failure, times, asking.now)
+                before = self.attempts.get(path)
+                attempt = _next_attempt(failure, 1 + (before.times if before else 0), asking.now)
+                if failure.status == 200:
+                    attempt.is_format_of = self.family
+                elif before is not None and path in self.archives:
+                    attempt.is_format_of = before.is_format_of
+                self.attempts[path] = attempt
 
     def _take_subscription(self, doc: Doc, now: float) -> None:
         old = self.subscription
@@ -193,6 +201,7 @@ class Feed:
         held, now = self.archives.get(path), asking.now
         attempt = self.attempts.get(path)
         is_unfit = held is not None and held.doc.family != self.family
+        is_unfit = is_unfit or (attempt is not None and attempt.is_format_of == self.family)
         if held is None or is_unfit:
             if attempt is not None and now < attempt.not_before and not is_forced:
                 return "waits"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from wholefeed.core.notes import Note
+from wholefeed.core.notes import FormatMismatch, Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import Failure
 from wholefeed.core.refresh.stored import Attempt, StoredFeed
 from wholefeed.core.schedule.backoff import next_attempt_at
-from wholefeed.core.terms import Kind
+from wholefeed.core.terms import Family, Kind
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
 
@@ -90,6 +90,11 @@ class Given:
         """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == DocumentTruncated.slug
+
+    def is_of_other_format(self, url: str, family: Family) -> bool:
+        """Whether it did not come in the feed's family when it was had last, whatever is stored (R23)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
 
     def waits(self, url: str) -> bool:
         """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""

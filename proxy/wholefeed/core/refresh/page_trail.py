@@ -20,8 +20,9 @@ from typing import Final
 from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone
 from wholefeed.core.refresh.events import (
+    Arrived,
     Confirmed,
-    Event,
+    Failed,
     Failure,
     FreshDocument,
     KnownRead,
@@ -105,7 +106,7 @@ class PageTrailSteps(TrailSteps):
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
-    def _serves(self, event: Event) -> bool:
+    def _serves(self, _row: StoredDocument, event: Arrived | Confirmed | Failed) -> bool:
         return isinstance(event, Confirmed)
 
     def _arrival(self, url: str, fresh: FreshDocument) -> Steps[Arrival]:

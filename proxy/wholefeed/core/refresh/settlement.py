@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from wholefeed.core.links.classify import says_incremental
-from wholefeed.core.notes import Note
+from wholefeed.core.notes import FormatMismatch, Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import DocumentsRead
 from wholefeed.core.refresh.given import Given
@@ -15,6 +16,9 @@ from wholefeed.core.refresh.stored import Attempt, StoredDocument, attempted
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Role, State
 from wholefeed.core.walk.drift import settle_path
+
+_OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
+"""Why a document that is stored may count as missing."""
 
 
 def settle_steps(
@@ -70,7 +74,7 @@ def missing_of(given: Given, notes: Sequence[Note], walked: Walked) -> tuple[Att
     unseen = [
         attempt
         for url, attempt in given.missing.items()
-        if url not in partial and attempt.reason == DocumentTruncated.slug and not walked.is_true_end
+        if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
     ]  # the walk may not have come by: it is as it was
     return (*unseen, *(_attempt(given, url, note, walked) for url, note in partial.items()))
 

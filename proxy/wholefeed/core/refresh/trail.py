@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, LimitReached, Note
+from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, FormatMismatch, LimitReached, Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import (
     Arrived,
     Confirmed,
-    Event,
     Failed,
     Failure,
     FreshDocument,
@@ -53,6 +52,7 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.walk import Walk
 
+_Answer = Arrived | Confirmed | Failed
 _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
 
@@ -151,9 +151,9 @@ class TrailSteps:
         changed_at, is_newest = self._start.subscription_changed_at, len(self._walk.path) == 1
         return row.is_due(changed_at, is_newest=is_newest, now=self._given.clock.now)
 
-    def _is_gap(self, _url: str) -> bool:
-        """Return whether a stored document counts as missing."""
-        return False
+    def _is_gap(self, url: str) -> bool:
+        """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
+        return self._given.is_of_other_format(url, self._walk.path[0].family)
 
     def _begin_fetching(self) -> Steps[None]:
         for want in self._walk.wanted:
@@ -191,30 +191,41 @@ class TrailSteps:
         if key in self._wanted:
             yield from self._take(event)
 
-    def _take(self, event: Arrived | Confirmed | Failed) -> Steps[None]:
+    def _take(self, event: _Answer) -> Steps[None]:
         row = self._start.stored_as(event.url)
         if isinstance(event, Arrived):
             if row is None or self._may_replace(event.url, event.fresh):
                 self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
                 return
             yield from self._drop(event.url)
-        if row is not None and self._serves(event):
+        if row is not None and self._serves(row, event):
             self._revalidated.add(event.url)
             if isinstance(event, Confirmed):
                 yield from carry_out(self._touch(row))
             self._walk.arrived(event.url, self._confirmed(row))
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
-        self._walked.failures[event.url] = event.failure
+        self._walked.failures[event.url] = self._reason(row, event)
         self._walk.failed(event.url, self._objection(event.url, event.failure))
 
     def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
         yield from ()
         return fresh.arrival
 
-    def _serves(self, _event: Event) -> bool:
-        """Return whether a stored copy serves; of an archive in any case (docs/faults.md row 53)."""
-        return True
+    def _serves(self, row: StoredDocument, event: _Answer) -> bool:
+        """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
+        return isinstance(event, Confirmed) or not self._is_outdated(row, event.url)
+
+    def _is_outdated(self, row: StoredDocument, url: str) -> bool:
+        """Whether another format came last: what is stored in the feed's does not stand for it (R23)."""
+        family = self._walk.path[0].family
+        return row.family is family and self._given.is_of_other_format(url, family)
+
+    def _reason(self, row: StoredDocument | None, event: Failed) -> Failure:
+        """Return why a document is missing: where its format is the reason, an error changes nothing."""
+        if row is None or not self._is_outdated(row, event.url):
+            return event.failure
+        return replace(event.failure, slug=FormatMismatch.slug)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
