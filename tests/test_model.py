@@ -182,9 +182,6 @@ async def test_a_document_of_another_format_is_missing_until_a_good_one_comes(
     assert (await proxy.refreshed(origin.url("/feed"))).state == "partial"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Right 18: a feed that was forgotten gives 304 for another body to a date of before"
-)
 async def test_a_date_of_before_a_feed_was_forgotten_counts_for_nothing(proxy: Proxy, origin: Origin) -> None:
     """RFC 9110, 13.1.3: 304 says that the reader has this very body."""
     url = origin.url("/feed")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feeds import an_item, atom, ids, publish_chain, texts
+from tests.feeds import an_item, atom, ids, publish_chain, stamp, texts
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 
@@ -73,6 +73,31 @@ async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
         assert [feed.fetch_url for feed in await proxy.service.feeds()] == [victim.url("/feed")]
         assert ids((await proxy.whole(victim.url("/feed"))).body) == ["theirs"]
         assert set(ids((await proxy.whole(url)).body)) == {"spam", "theirs"}
+
+
+@pytest.mark.fault("91")
+async def test_row_91_a_feed_that_moves_to_anothers_on_its_site_has_nothing_served_there(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Row 91, R25: neither its entries with the other's ids nor its tombstones; it keeps its own key only."""
+    url, victim = origin.url("/~eve/feed"), origin.url("/~ann/feed")
+    gone = '<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:a" when="{}"/>'
+    origin.publish("/~ann/feed", atom(an_item("a"), an_item("b", text="as Ann wrote it")))
+    origin.publish(
+        "/~eve/feed", atom(an_item("b", 9, "forged"), an_item("spam"), extra=gone.format(stamp(90)))
+    )
+    await proxy.whole(url)
+    origin.redirect("/~eve/feed", "/~ann/feed", status=301)
+    for _ in range(4):
+        proxy.clock.advance(40_000)
+        await proxy.whole(url)
+    assert [(feed.url, feed.fetch_url) for feed in await proxy.service.feeds()] == [(url, victim)]
+
+    reply = await proxy.whole(victim)
+    assert ids(reply.body) == ["a", "b"]
+    assert b"forged" not in reply.body
+    assert b"deleted-entry" not in reply.body
+    assert {feed.url for feed in await proxy.service.feeds()} == {url, victim}
 
 
 @pytest.mark.fault("26")

@@ -29,7 +29,6 @@ from wholefeed.core.refresh.events import (
     Failure,
     FreshDocument,
     KnownRead,
-    LiveRead,
     ReadAgain,
     Reply,
     Stored,
@@ -274,9 +273,7 @@ class _Driver:
                 | intents.StopFetching()
             ):
                 return self.fetch(intent)
-            case (
-                intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown() | intents.ReadLive()
-            ):
+            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
                 return self.look(intent)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 self.remark(intent)
@@ -314,9 +311,7 @@ class _Driver:
             case intents.ReadDocuments():
                 return DocumentsRead(self.world.ordered())
             case intents.ReadKnown(identities):
-                return KnownRead(self.world.known(identities))
-            case intents.ReadLive(identities):
-                return LiveRead(self.world.live(identities), None)
+                return KnownRead(self.world.known(identities), self.world.live(identities))
             case _:
                 assert_never(intent)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wholefeed.core.merge.merge import Copy
 from wholefeed.core.model import EntryId
@@ -137,14 +137,10 @@ class KnownRead:
     """The latest update instant of those identities that stand in attached documents."""
 
     known: Mapping[EntryId, float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRead:
-    """The copies of identities that readers are served from documents of the publisher's own."""
-
-    live: Mapping[EntryId, Copy]
-    subscription_updated_at: float | None
+    live: Mapping[EntryId, Copy] = field(default_factory=dict)
+    """Where that was asked for: the copies that are live in documents other than memory."""
+    subscription_updated_at: float | None = None
+    """Where that was asked for: the date of the subscription document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +166,6 @@ Event = (
     | DocumentsRead
     | ReadAgain
     | KnownRead
-    | LiveRead
     | Stored
     | CarriedOut
 )

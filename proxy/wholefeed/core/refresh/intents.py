@@ -58,8 +58,6 @@ class NoteReply:
     """Where the subscription document is asked for from now on, when that is elsewhere."""
     move: Move | None
     """What is known of a permanent move, when that is something else than before."""
-    alias: str | None
-    """Another URL that is to lead to the feed, unless it leads to one already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +87,8 @@ class ReadKnown:
     """Look which identities stand in attached documents -> KnownRead."""
 
     identities: tuple[EntryId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadLive:
-    """Look which copies of these identities are live in attached documents, memory excepted -> LiveRead."""
-
-    identities: tuple[EntryId, ...]
+    with_copies: bool = False
+    """Whether to tell also which of their copies are live, those in memory documents excepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +233,7 @@ Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
 """What changes which documents the feed is made of, or how."""
 Remark = NoteReply | NoteFailure | Touch
 """What is noted of a feed or document without changing what it is made of."""
-Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadLive
+Look = ReadBodiesAgain | ReadDocuments | ReadKnown
 Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
 End = Done | GiveUp
 

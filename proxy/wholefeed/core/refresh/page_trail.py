@@ -26,11 +26,10 @@ from wholefeed.core.refresh.events import (
     Failure,
     FreshDocument,
     KnownRead,
-    LiveRead,
     Stored,
 )
 from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.intents import Put, ReadKnown, ReadLive, Steps, Touch, carry_out, outcome
+from wholefeed.core.refresh.intents import Put, ReadKnown, Steps, Touch, carry_out, outcome
 from wholefeed.core.refresh.progress import Answers, Progress
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail import TrailSteps
@@ -132,7 +131,9 @@ class PageTrailSteps(TrailSteps):
         if self._news[url]:
             return True
         keys = list(fresh.arrival.keys or ())
-        read = yield from outcome(ReadLive(tuple(identity for identity, _ in keys)), LiveRead)
+        read = yield from outcome(
+            ReadKnown(tuple(identity for identity, _ in keys), with_copies=True), KnownRead
+        )
         return any(
             identity not in read.live
             or is_preferred(

@@ -190,11 +190,14 @@ class Subscription:
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,
-            alias=self._alias(target),
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
-        """Follow the publisher to another address when it is sure; key and history stay (R25)."""
+        """Follow the publisher to another address when it is sure; key and history stay (R25).
+
+        Who asks by the new address gets a feed of its own: anybody can redirect to another's feed, and what
+        is remembered of the one before would be served as its own (docs/faults.md rows 23 and 91).
+        """
         feed, now = self._feed, self._given.clock.now
         if reply.url != feed.fetch_url:
             return None, None
@@ -203,17 +206,6 @@ class Subscription:
         if move.target is not None and is_believed(move, now=now):
             return Move(), move.target
         return (move if move != known else None), None
-
-    def _alias(self, target: str | None) -> str | None:
-        """Who asks by the new address gets this feed only where it is of the same site.
-
-        Anybody can redirect to a victim's feed, and what is remembered of the one before would be served as
-        its own (docs/faults.md row 23).
-        """
-        if target is None:
-            return None
-        key, site_of = canonical_url(target), self._given.site_of
-        return key if site_of(key) == site_of(self._feed.fetch_url) else None
 
     def _failed(self, came: SubscriptionFailed) -> NoteFailure:
         """The stored feed serves until the next attempt."""

@@ -160,9 +160,7 @@ class Refresh:
                     return await self._storage.change(intent, self._fetches.take)
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 return self._storage.remark(intent)
-            case (
-                intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown() | intents.ReadLive()
-            ):
+            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
                 return await self._storage.look(intent)
             case (
                 intents.StartTimer()

@@ -14,8 +14,6 @@ from wholefeed.core.refresh.events import (
     CarriedOut,
     DocumentsRead,
     Event,
-    KnownRead,
-    LiveRead,
     ReadAgain,
     Stored,
 )
@@ -28,9 +26,10 @@ from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
+from wholefeed.service.refresh.known import known_entries
 from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, live, segments
+from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -145,19 +144,8 @@ class FeedStorage:
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
                 return DocumentsRead(tuple(await self._documents()))
-            case intents.ReadKnown(identities):
-                return KnownRead(
-                    await self._store.read(
-                        partial(documents.known, feed=self.feed_id, identities=identities, but=None)
-                    )
-                )
-            case intents.ReadLive(identities):
-                return await self._store.read(
-                    lambda db: LiveRead(
-                        live.served(db, self.feed_id, identities),
-                        live.subscription_updated_at(db, self.feed_id),
-                    )
-                )
+            case intents.ReadKnown():
+                return await self._store.read(partial(known_entries, feed=self.feed_id, wanted=intent))
             case _:
                 assert_never(intent)
 
@@ -302,8 +290,6 @@ class FeedStorage:
             failures.note_refetch(db, self.feed_id, None, changes)
             if intent.unchanged is not None:
                 documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
-            if intent.alias is not None and feeds.find_by_url(db, intent.alias) is None:
-                feeds.add_alias(db, intent.alias, self.feed_id)
 
         self._remarks.append(note)
 

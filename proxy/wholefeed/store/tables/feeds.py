@@ -36,6 +36,11 @@ _BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = 
 _RETIRE_ALL: Final = """
     UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
 """
+_NOTE_FORGOTTEN: Final = """
+    UPDATE forgotten
+    SET modified_at = max(modified_at, coalesce((SELECT modified_at FROM feed WHERE id = :feed), 0))
+    WHERE id = 1
+"""
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
 _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
 _BEGIN_WALK: Final = """
@@ -142,6 +147,7 @@ def body_bytes(db: sqlite3.Connection, feed: int) -> int:
 def forget(db: sqlite3.Connection, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
     run(db, _RETIRE_ALL, {"feed": feed, "now": now})
+    run(db, _NOTE_FORGOTTEN, {"feed": feed})
     return run(db, _FORGET, {"feed": feed}) > 0
 
 

@@ -72,7 +72,10 @@ _PUBLISH: Final = """
         parser_version = :parser_version, version = :version, published_revision = revision,
         published_family = :family, via_url = :via_url,
         modified_at = CASE
-            WHEN modified_at IS NULL THEN :now - 1  -- so that the next one is not in the future
+            -- A second ago, so that the next one is not in the future; but behind what feeds said that stood
+            -- here before, unless a clock was wrong.
+            WHEN modified_at IS NULL
+                THEN max(:now - 1, min((SELECT modified_at FROM forgotten WHERE id = 1) + 1, :now + 86400))
             WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
             ELSE modified_at
         END,
