@@ -197,9 +197,6 @@ async def test_a_date_of_before_a_feed_was_forgotten_counts_for_nothing(proxy: P
     assert again.status == 200
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Right 18: R17 asks twice for a document that a redirect and its own name lead to"
-)
 async def test_a_document_that_a_redirect_leads_to_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:
     """R17: a URL that is on the path, also after redirects, is not asked for again."""
     publish(origin, "/feed", entries("2"), prev_archive="/a")

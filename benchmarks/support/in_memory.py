@@ -44,6 +44,7 @@ class InMemoryFetcher(Fetcher):
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
+        is_met: Callable[[str], bool] | None = None,
     ) -> AsyncIterator[Fetched]:
         """Give a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)

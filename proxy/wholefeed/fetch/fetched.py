@@ -48,4 +48,6 @@ class Fetched:
     wire_bytes: int
     """Of the body as it came, before decoding."""
     fetched_at: float
+    is_met: bool = False
+    """Whether redirects led to a document that the caller has: it was not asked for, and is not modified."""
     status: int

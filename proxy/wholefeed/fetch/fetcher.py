@@ -18,6 +18,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -46,6 +47,7 @@ log = get_logger()
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
 _Tell = Callable[[bytes], None] | None
+_IsMet = Callable[[str], bool]
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
 
 
@@ -139,6 +141,7 @@ class Fetcher:
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
+        is_met: _IsMet | None = None,
     ) -> AsyncIterator[Fetched]:
         """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
 
@@ -149,6 +152,7 @@ class Fetcher:
             validators: Make the request conditional; the answer may then be `not_modified`.
             on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
             is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
+            is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
 
         Raises:
             DocumentError: No document; the slug says why.
@@ -157,7 +161,7 @@ class Fetcher:
         transfer = Transfer(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
         try:
             try:
-                fetched = await self._travel(transfer, url, validators or Validators(), on_chunk)
+                fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
             except BaseException:
                 share.give_back()
                 raise
@@ -181,6 +185,7 @@ class Fetcher:
         url: str,
         validators: Validators,
         on_chunk: Callable[[str, bytes], None] | None,
+        is_met: _IsMet | None,
     ) -> Fetched:
         try:
             target = parse_target(url)
@@ -199,6 +204,10 @@ class Fetcher:
                 return self._concluded(transfer, response, is_conditional=bool(conditions))
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
             target = self._redirected(transfer, response)
+            if is_met is not None and is_met(target.url):
+                transfer.seen.append(target.url)
+                response = replace(response, target=target, body=b"")
+                return replace(self._fetched(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(
         self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
@@ -268,6 +277,10 @@ class Fetcher:
         if not not_modified and not response.body:
             message = "expected a document, got an empty body"
             raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
+        return self._fetched(transfer, response, not_modified=not_modified)
+
+    def _fetched(self, transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
+        url = response.target.url
         return Fetched(
             url=transfer.url,
             final_url=url,

@@ -17,9 +17,10 @@ States, each a run of intents, and what leads on:
     SETTLE         drift, what is missing, published    (`wholefeed.core.refresh.settlement`) -> Done
 
 Each part is a generator: it yields intents one after the other and is sent what came of each. Beside that
-line three questions may be asked at any time of a walk: `predicted`, what can be fetched because of the head
-of a document that still arrives; `is_ahead`, whether a fetch may still give way to others; and `meanwhile`,
-what can be published for whoever does not wait.
+line four questions may be asked at any time of a walk: `predicted`, what can be fetched because of the head
+of a document that still arrives; `is_ahead`, whether a fetch may still give way to others; `is_met`,
+whether a redirect leads to what is there already; and `meanwhile`, what can be published for whoever does not
+wait.
 """
 
 from __future__ import annotations
@@ -105,6 +106,10 @@ class Decision:
     def is_ahead(self, url: str) -> bool:
         """Whether the path of the walk has to come to a document yet: then it gives way to others."""
         return self._following is None or self._following.is_ahead(url)
+
+    def is_met(self, url: str) -> bool:
+        """Whether the document of a URL is on the path of the walk: a redirect to it need not be followed."""
+        return self._following is not None and self._following.is_met(url)
 
     def meanwhile(self) -> Publish | None:
         """Return the publication of what has arrived so far; None when no walk has begun, or it has ended."""

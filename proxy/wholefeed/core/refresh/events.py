@@ -113,6 +113,14 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class LedBack:
+    """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
+
+    url: str
+    met_url: str
+
+
+@dataclass(frozen=True, slots=True)
 class TimeOver:
     """The walk has used the network for as long as it may (R18)."""
 
@@ -162,6 +170,7 @@ Event = (
     | Arrived
     | Confirmed
     | Failed
+    | LedBack
     | TimeOver
     | DocumentsRead
     | ReadAgain

@@ -69,6 +69,7 @@ class Following:
         self._progress = progress
         self._answers = Answers()
         self._walking: TrailSteps | None = None
+        self._walk: Walk | None = None
 
     def steps(self) -> Steps[tuple[Walked, State]]:
         """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
@@ -98,6 +99,10 @@ class Following:
     def is_ahead(self, url: str) -> bool:
         """Whether the path has to come to a document yet."""
         return self._walking is None or self._walking.is_ahead(url)
+
+    def is_met(self, url: str) -> bool:
+        """Whether the document of a URL is on the path already."""
+        return self._walk is not None and self._walk.has_met(url)
 
     def _chain(self) -> Steps[Walked]:
         stored = self._stored(Role.ARCHIVE)
@@ -163,7 +168,7 @@ class Following:
         self, stored: dict[str, StoredDocument], trail: Trail, passed: Iterable[Arrival] = ()
     ) -> Walk:
         settings = self._given.settings
-        return Walk(
+        self._walk = Walk(
             self._current.arrival,
             trail=trail,
             limits=settings.limits,
@@ -173,6 +178,7 @@ class Following:
             max_window=0 if trail.is_closing else settings.window,
             passed=passed,
         )
+        return self._walk
 
     def _start(self, stored: dict[str, StoredDocument], trail: Trail) -> TrailStart:
         ranks = [row.rank for row in stored.values() if row.rank is not None]

@@ -105,7 +105,7 @@ class PageTrailSteps(TrailSteps):
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
-    def _serves(self, _row: StoredDocument, event: Arrived | Confirmed | Failed) -> bool:
+    def _serves(self, _row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
         return isinstance(event, Confirmed)
 
     def _arrival(self, url: str, fresh: FreshDocument) -> Steps[Arrival]:

@@ -26,6 +26,7 @@ from wholefeed.core.refresh.events import (
     Failed,
     Failure,
     FreshDocument,
+    LedBack,
     Stored,
     TimeOver,
 )
@@ -52,7 +53,7 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.walk import Walk
 
-_Answer = Arrived | Confirmed | Failed
+_Answer = Arrived | Confirmed | Failed | LedBack
 _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
 
@@ -180,7 +181,7 @@ class TrailSteps:
             limit = self._given.settings.walk_seconds
             self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
             return
-        assert isinstance(event, Arrived | Confirmed | Failed), f"waited, was told {event}"
+        assert isinstance(event, _Answer), f"waited, was told {event}"
         key = document_key(event.url)
         self._answers.fetching.discard(key)
         self._progress.fetched += 1
@@ -193,6 +194,9 @@ class TrailSteps:
 
     def _take(self, event: _Answer) -> Steps[None]:
         row = self._start.stored_as(event.url)
+        if isinstance(event, LedBack):
+            self._walk.arrived(event.url, self._walk.met(event.met_url, by=event.url))
+            return
         if isinstance(event, Arrived):
             if row is None or self._may_replace(event.url, event.fresh):
                 self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
@@ -205,14 +209,17 @@ class TrailSteps:
             self._walk.arrived(event.url, self._confirmed(row))
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
-        self._walked.failures[event.url] = self._reason(row, event)
-        self._walk.failed(event.url, self._objection(event.url, event.failure))
+        failure = event.failure
+        if row is not None and self._is_outdated(row, event.url):  # an error at the retry changes nothing
+            failure = replace(failure, slug=FormatMismatch.slug)
+        self._walked.failures[event.url] = failure
+        self._walk.failed(event.url, self._objection(event.url, failure))
 
     def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
         yield from ()
         return fresh.arrival
 
-    def _serves(self, row: StoredDocument, event: _Answer) -> bool:
+    def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
         """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
         return isinstance(event, Confirmed) or not self._is_outdated(row, event.url)
 
@@ -220,12 +227,6 @@ class TrailSteps:
         """Whether another format came last: what is stored in the feed's does not stand for it (R23)."""
         family = self._walk.path[0].family
         return row.family is family and self._given.is_of_other_format(url, family)
-
-    def _reason(self, row: StoredDocument | None, event: Failed) -> Failure:
-        """Return why a document is missing: where its format is the reason, an error changes nothing."""
-        if row is None or not self._is_outdated(row, event.url):
-            return event.failure
-        return replace(event.failure, slug=FormatMismatch.slug)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()

@@ -122,6 +122,11 @@ class Chain:
         self._bodies.setdefault(self._body_of(arrival), place)
         return has_news
 
+    def met(self, url: str) -> Arrival | None:
+        """Return the document that bears a URL, as asked for or after redirects."""
+        place = self._owners.get(document_key(url))
+        return None if place is None else self.path[place]
+
     def repetition(self, url: str) -> SameDocument | ChainLoop | None:
         """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).
 

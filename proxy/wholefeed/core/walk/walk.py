@@ -33,6 +33,7 @@ in how the walk ends: path and ending are the same with look-ahead and without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.notes import ChainLoop, DocumentUnavailable, LimitReached, Note, PageGone
@@ -129,6 +130,16 @@ class Walk:
     def news(self, url: str) -> bool:
         """Return whether the document that joined by this URL brought an entry or an update not yet met."""
         return self._joined.get(document_key(url), False)
+
+    def has_met(self, url: str) -> bool:
+        """Return whether a document of the path bears a URL, as asked for or after redirects (R17)."""
+        return self._chain.met(url) is not None
+
+    def met(self, url: str, *, by: str) -> Arrival:
+        """Return the document of the path that bears a URL, as one that came by another."""
+        found = self._chain.met(url)
+        assert found is not None, f"{url} is not on the path"
+        return replace(found, url=by, final_url=url)
 
     def arrived(self, url: str, arrival: Arrival) -> None:
         """Take a document that was wanted, by the URL that `wanted` named."""

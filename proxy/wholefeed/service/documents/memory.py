@@ -16,7 +16,7 @@ from wholefeed.service.documents.shapes import Put, stored_as
 from wholefeed.service.documents.work import Work
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
-from wholefeed.store.tables import bodies, documents, identities, live
+from wholefeed.store.tables import bodies, copies, documents, identities, live
 from wholefeed.workers.pool import INLINE_BYTES
 
 
@@ -56,7 +56,7 @@ async def documents_to_remember(
         present = set(new.entries.identities()) if is_attached else set()
         gone = documents.identities_but(db, old.id, present)
         if is_page and is_attached:
-            present |= live.held_as_good(db, old.feed, gone, old.id)
+            present |= copies.held_as_good(db, old.feed, gone, old.id)
             latest = live.subscription_updated_at(db, old.feed)
         if not any(identity not in present for identity in gone):
             return None

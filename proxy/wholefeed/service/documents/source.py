@@ -92,9 +92,12 @@ class Source:
         on_older: Callable[[str], None] | None = None,
         relation: str = "prev-archive",
         is_ahead: bool = False,
+        is_met: Callable[[str], bool] | None = None,
         style: Style | None = None,
     ) -> Obtained | Fetched:
-        """Fetch and parse one document; a `Fetched` when the publisher says that it has not changed.
+        """Fetch and parse one document; a `Fetched` when there is nothing to read.
+
+        That is when the publisher says that it has not changed, or redirects to what was had before.
 
         Args:
             url: Absolute http(s) URL.
@@ -102,13 +105,16 @@ class Source:
             on_older: Told the older document's URL as soon as the head gives it; a prediction.
             relation: The relation that leads to the older document.
             is_ahead: Whether the document is fetched before it is needed.
+            is_met: Whether the document of a URL was had before.
             style: Of the feed that it is an older document of; None: it may be a subscription document.
 
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
         early = _early_reader(on_older, relation) if on_older else None
-        fetching = self._fetcher.fetching(url, validators=validators, on_chunk=early, is_ahead=is_ahead)
+        fetching = self._fetcher.fetching(
+            url, validators=validators, on_chunk=early, is_ahead=is_ahead, is_met=is_met
+        )
         async with fetching as fetched:
             obtained = None if fetched.not_modified else await self._read(fetched, style)
         return obtained or fetched

@@ -6,7 +6,7 @@ import sqlite3
 
 from wholefeed.core.refresh.events import KnownRead
 from wholefeed.core.refresh.intents import ReadKnown
-from wholefeed.store.tables import documents, live
+from wholefeed.store.tables import copies, documents, live
 
 
 def known_entries(db: sqlite3.Connection, feed: int, wanted: ReadKnown) -> KnownRead:
@@ -14,5 +14,5 @@ def known_entries(db: sqlite3.Connection, feed: int, wanted: ReadKnown) -> Known
     known = documents.known(db, feed, wanted.identities, but=None)
     if not wanted.with_copies:
         return KnownRead(known)
-    served = live.served(db, feed, wanted.identities)
+    served = copies.served(db, feed, wanted.identities)
     return KnownRead(known, served, live.subscription_updated_at(db, feed))

@@ -72,12 +72,14 @@ class Refresh:
         self._storage = FeedStorage(context.store, context.source.work, feed.id, now=context.now)
         self._fetches = WalkFetches(
             context.source,
-            is_ahead=self._is_ahead,
+            is_ahead=lambda url: self._decision is None or self._decision.is_ahead(url),
+            is_met=lambda url: self._decision is not None and self._decision.is_met(url),
             predicted=self._predicted,
-            style=self._known_style,
+            style=lambda: self._style(),  # noqa: PLW0108 - it is another one later
             identified=self._storage.identified,
         )
         self._style: Callable[[], Style | None] = lambda: None
+        """What the feed's segments are rendered for, where a subscription document has come."""
         self._decision: Decision | None = None
         self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
@@ -210,16 +212,9 @@ class Refresh:
             return await settle_subscription(self._context.source, intent.url, obtained)
         return Subscription(intent.url, obtained)
 
-    def _known_style(self) -> Style | None:
-        """Return what the feed's segments are rendered for, where a subscription document has come."""
-        return self._style()
-
     def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
         assert self._decision is not None, "nothing is fetched before"
         return self._decision.predicted(url, older)
-
-    def _is_ahead(self, url: str) -> bool:
-        return self._decision is None or self._decision.is_ahead(url)
 
     # The walk
 

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, TimeOver
+from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, LedBack, TimeOver
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.futures import clear_tracebacks
@@ -29,6 +29,7 @@ class WalkFetches:
     Args:
         source: Where documents come from.
         is_ahead: Whether the path of the walk has to come to a document yet; asked before each try.
+        is_met: Whether the walk has the document of a URL, so that no redirect to it is followed.
         predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
             what can be begun because of it.
         style: Gives what the feed's segments are rendered for, where that is known.
@@ -40,12 +41,14 @@ class WalkFetches:
         source: Source,
         *,
         is_ahead: Callable[[str], bool],
+        is_met: Callable[[str], bool],
         predicted: Callable[[str, str], Iterable[intents.Fetch]],
         style: Callable[[], Style | None],
         identified: Callable[[Obtained], Awaitable[Obtained]],
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
+        self._is_met = is_met
         self._predicted = predicted
         self._style = style
         self._identified = identified
@@ -97,6 +100,7 @@ class WalkFetches:
                     on_older=lambda older: self._predict(intent.url, older),
                     relation=intent.relation,
                     is_ahead=self._is_ahead(intent.url),
+                    is_met=self._is_met,
                     style=self._style(),
                 )
             except QueueFullError as exc:  # a walk has time
@@ -121,5 +125,5 @@ class WalkFetches:
             obtained = self._obtained[url] = await self._identified(outcome)
             return Arrived(url, fresh_document(url, obtained))
         if isinstance(outcome, Fetched):
-            return Confirmed(url)
+            return LedBack(url, outcome.final_url) if outcome.is_met else Confirmed(url)
         return Failed(url, failure_of(outcome))

@@ -22,11 +22,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Self
 
-from wholefeed.core.merge.merge import Copy, choose, dates_of
+from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
-from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.sqlite.statements import fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
 
 TEMPORARY_TABLES: Final = """
@@ -141,42 +140,7 @@ _SET_DIRTY: Final = """
     )
     WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
 """
-_SERVED: Final = """
-    SELECT e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-        d.updated_at AS document_updated_at
-    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document AND d.role <> 'memory'
-    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live = 1
-"""
-_ATTACHED: Final = """
-    SELECT e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-        CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
-    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
-    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
-"""
 _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
-
-_UNDATED: Final = (float("-inf"), float("-inf"))
-
-
-def served(db: sqlite3.Connection, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
-    """Return the live copy of each identity that has one in an attached document that is not memory."""
-    rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
-    return {EntryId(row["identity"]): _copy(0, row) for row in rows if row is not None}
-
-
-def held_as_good(
-    db: sqlite3.Connection, feed: int, identities: Iterable[EntryId], document: int
-) -> set[EntryId]:
-    """Return those of which another attached document holds a copy with dates as good as the document's."""
-    latest, found = subscription_updated_at(db, feed), set[EntryId]()
-    for identity in identities:
-        own, others = [_UNDATED], list[tuple[float, float]]()
-        for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
-            place = own if row["document"] == document else others
-            place.append(dates_of(_copy(0, row), subscription_updated_at=latest))
-        if others and max(others) >= max(own):
-            found.add(identity)
-    return found
 
 
 def subscription_updated_at(db: sqlite3.Connection, feed: int) -> float | None:
@@ -267,7 +231,7 @@ class _Contest:
         self.fallen = []
 
     def _compare(self, rows: Sequence[sqlite3.Row]) -> None:
-        copies = [_copy(key, row) for key, row in enumerate(rows)]
+        copies = [copy_of(key, row) for key, row in enumerate(rows)]
         if self.best is not None:
             copies.insert(0, self.best._replace(key=-1))
         best = choose(
@@ -289,7 +253,8 @@ class _Contest:
         self.was_live = bool(rows[key]["is_live"])
 
 
-def _copy(key: int, row: sqlite3.Row) -> Copy:
+def copy_of(key: int, row: sqlite3.Row) -> Copy:
+    """Read a row of an entry and its document."""
     return Copy(
         key=key,
         updated_at=row["updated_at"],
