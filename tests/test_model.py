@@ -206,9 +206,6 @@ async def test_a_document_that_a_redirect_leads_to_is_asked_for_once(proxy: Prox
     assert origin.counts()["/a"] == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Right, new: the same bytes get another ETag where they come from other documents"
-)
 async def test_equal_bytes_have_equal_etags(proxy: Proxy, origin: Origin) -> None:
     """A reader that has this very body is sent it again when an entry has left for memory (R8)."""
     publish(origin, "/feed", entries("21"), version="rss")

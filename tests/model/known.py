@@ -37,8 +37,3 @@ KNOWN: Final = (Defect("new", "what a doubtful link leads to is asked for twice"
 def met(publisher: Publisher, feed: Feed) -> str:
     """Return the number of a defect that a refresh would meet, or nothing."""
     return next((defect.number for defect in KNOWN if defect.is_met(publisher, feed)), "")
-
-
-ONE_ETAG_A_BODY: Final = False
-"""New: the same bytes get another ETag where they come from other documents, or were put together in another
-order, since an ETag is made of the digests of segments. Stories compare them once this is mended."""

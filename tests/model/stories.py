@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -277,8 +278,7 @@ class _Player:
         """ETag, Last-Modified, 304 and gzip."""
         play, etag = self._play, reply.headers["ETag"]
         self._expect_equal(play.seen.setdefault(etag, reply.body) == reply.body, True, "one body an ETag")
-        if known.ONE_ETAG_A_BODY:
-            self._expect_equal(play.etags.setdefault(reply.body, etag), etag, "one ETag a body")
+        self._expect_equal(play.etags.setdefault(reply.body, etag), etag, "one ETag a body")
         again = await self._proxy.get(self._url, headers={"If-None-Match": etag})
         self._expect_equal((again.status, again.body), (304, b""), "If-None-Match")
         self._expect_equal(again.reconstruction, reply.reconstruction, "header of 304")
@@ -290,7 +290,8 @@ class _Player:
     async def _compare_dates(self, reply: Reply) -> None:
         """304 for the very body only; a body as new as its answer may change within the second."""
         dates, last = dict[str, int](), self._play.last
-        is_new = reply.headers["Last-Modified"] == reply.headers["Date"]
+        said, now = (parsedate_to_datetime(reply.headers[name]) for name in ("Last-Modified", "Date"))
+        is_new = (now - said).total_seconds() <= 2  # where the machine is slow, Date is later than the answer
         if not is_new:
             dates[reply.headers["Last-Modified"]] = 304
         if last is not None and last.body != reply.body:

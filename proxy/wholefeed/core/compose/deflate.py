@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -34,6 +34,7 @@ FINAL_BLOCK: Final = b"\x03\x00"
 
 DIGEST_BYTES: Final = 16
 
+_ADLER_BASE: Final = 65521
 _LEVEL: Final = 2
 _DAMAGED: Final = cast("type[Exception]", IsalError)
 _RAW: Final = -15
@@ -56,7 +57,7 @@ class Sealed:
     crc_shift: int
     """The operator x^(8 * length) modulo the CRC's polynomial, for `combine`."""
     digest: bytes
-    """Of the text: BLAKE2b, 16 bytes."""
+    """Adler-32 of the text, for `TextDigest`; of what earlier versions sealed, BLAKE2b."""
 
 
 def seal(text: bytes) -> Sealed:
@@ -70,7 +71,7 @@ def seal(text: bytes) -> Sealed:
         length=len(text),
         crc32=isal_zlib.crc32(text),
         crc_shift=crc_shift(len(text)),
-        digest=hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest(),
+        digest=isal_zlib.adler32(text).to_bytes(4),
     )
 
 
@@ -85,19 +86,19 @@ class Deflater:
         self._deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
         self._length = 0
         self._crc32 = 0
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._adler32 = 1
 
     def add(self, text: bytes) -> bytes:
         """Return what the next part makes; it may be nothing."""
         self._length += len(text)
         self._crc32 = isal_zlib.crc32(text, self._crc32)
-        self._digest.update(text)
+        self._adler32 = isal_zlib.adler32(text, self._adler32)
         return self._deflater.compress(text)
 
     def end(self) -> Sealed:
         """Return the end of the block, with what is known of all of its text."""
         end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._length else b""
-        return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._digest.digest())
+        return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._adler32.to_bytes(4))
 
 
 class Inflater:
@@ -155,6 +156,64 @@ class Inflater:
         if not is_whole or self._seen_bytes != self._length or self._seen_crc32 != self._crc32:
             expected = f"{self._length} bytes of CRC {self._crc32:08x}"
             raise ValueError(f"damaged block: expected {expected}, got {self._seen_bytes}")
+
+
+class Part(Protocol):
+    """What has been sealed, and is known of it."""
+
+    @property
+    def length(self) -> int:
+        """Of the text, in bytes."""
+
+    @property
+    def crc32(self) -> int:
+        """Of the text."""
+
+    @property
+    def crc_shift(self) -> int:
+        """As in `Sealed`."""
+
+    @property
+    def digest(self) -> bytes:
+        """As in `Sealed`."""
+
+
+class TextDigest:
+    """Digests a text that is put together from parts: the same one however it was cut.
+
+    It is made of CRC-32, Adler-32 and length, which can be joined. Who writes a text can find another one of
+    the same digest: publishers, of their own feeds.
+    """
+
+    def __init__(self) -> None:
+        self._crc32 = 0
+        self._sums = (1, 0)
+        self._length = 0
+
+    def add(self, part: Part) -> None:
+        """Add a part that was sealed."""
+        self._crc32 = combine(self._crc32, part.crc32, part.crc_shift)
+        self._join(int.from_bytes(part.digest[-4:]), part.length)
+
+    def add_text(self, text: bytes) -> None:
+        """Add a part that was not."""
+        shift = crc_shift(len(text)) if self._length else _ONE
+        self._crc32 = combine(self._crc32, isal_zlib.crc32(text), shift)
+        self._join(isal_zlib.adler32(text), len(text))
+
+    def _join(self, adler32: int, length: int) -> None:
+        """Take the Adler-32 of a part (zlib's adler32_combine)."""
+        low, high = self._sums
+        self._sums = (
+            (low + (adler32 & 0xFFFF) - 1) % _ADLER_BASE,
+            (high + (adler32 >> 16) + length * (low - 1)) % _ADLER_BASE,
+        )
+        self._length += length
+
+    def bytes(self) -> bytes:
+        """Return the digest of what was added."""
+        whole = struct.pack("<IIIQ", self._crc32, *self._sums, self._length)
+        return hashlib.blake2b(whole, digest_size=DIGEST_BYTES).digest()
 
 
 def inflate(block: bytes, length: int, crc32: int) -> bytes:

@@ -8,7 +8,6 @@ documents meanwhile: the caller sees to that.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import ComposedHead
+from wholefeed.core.compose.deflate import TextDigest
 from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
-from wholefeed.core.formats import default_namespace
+from wholefeed.core.formats import default_namespace, segment_separator
 from wholefeed.core.model import Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.stored import Attempt
-from wholefeed.core.terms import Role, State
+from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.walk.endings import Ending
 from wholefeed.service.refresh.rendering import Held, Rendering, read
 from wholefeed.service.refresh.storing import FeedStorage
@@ -105,7 +105,7 @@ async def assemble(
         head=head.text,
         head_prefixes=head.prefixes,
         context=style.digest,
-        digest=_digest(head, segments, said=[state, via_url, *map(_shown, shown)]),
+        digest=_digest(head, segments, said=[state, via_url, *map(_shown, shown)], family=style.family),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
@@ -170,10 +170,17 @@ def _shown(attempt: Attempt) -> str:
     return f"{attempt.url} {attempt.reason} {attempt.first_at}"
 
 
-def _digest(head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str]) -> bytes:
+def _digest(
+    head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str], family: Family
+) -> bytes:
     """Digest what a reader gets to see of the feed: the head, what is said of it, the entries."""
-    digest = hashlib.blake2b(head.text, digest_size=16)
-    digest.update("\0".join(said).encode())
+    digest = TextDigest()
+    digest.add_text(head.text)
+    digest.add_text("\0".join(said).encode())
+    separator = segment_separator(family)
     for segment in segments:
-        digest.update(segment.digest if isinstance(segment, SegmentRow) else segment.sealed.digest)
-    return digest.digest()
+        text = segment if isinstance(segment, SegmentRow) else segment.sealed
+        if text.length:
+            digest.add_text(separator)
+            digest.add(text)
+    return digest.bytes()

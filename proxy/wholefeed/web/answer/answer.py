@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -11,7 +10,14 @@ from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.compose.deflate import FINAL_BLOCK, GZIP_HEADER, Sealed, gzip_trailer, seal
+from wholefeed.core.compose.deflate import (
+    FINAL_BLOCK,
+    GZIP_HEADER,
+    Sealed,
+    TextDigest,
+    gzip_trailer,
+    seal,
+)
 from wholefeed.core.compose.views import WHOLE, Cut, View
 from wholefeed.core.compose.warning import Missing, compose_warning
 from wholefeed.core.formats import segment_separator
@@ -120,7 +126,7 @@ def prepare(
         separator=_SEPARATOR[family],
         is_cut=is_cut,
         is_gzip=wanted.is_gzip,
-        etag=_etag(prologue, segments, is_gzip=wanted.is_gzip),
+        etag=_etag(prologue, segments, _SEPARATOR[family], is_gzip=wanted.is_gzip),
     )
 
 
@@ -146,11 +152,18 @@ def _prologue(
     return prologue + segment_separator(feed.published_family) if warning and has_entries else prologue
 
 
-def _etag(prologue: bytes, segments: tuple[Part, ...], *, is_gzip: bool) -> str:
-    digest = hashlib.blake2b(prologue, digest_size=16)
-    for segment in segments:
-        digest.update(segment.digest)
-    return f'"{digest.hexdigest()}{"-gzip" if is_gzip else ""}"'
+def _etag(prologue: bytes, segments: tuple[Part, ...], separator: Sealed, *, is_gzip: bool) -> str:
+    """Equal bytes have equal tags, whatever segments they come from, those of a cut large one excepted."""
+    digest = TextDigest()
+    digest.add_text(prologue)
+    for at, segment in enumerate(segments):
+        if at:
+            digest.add(separator)
+        if isinstance(segment, Excerpt):  # its text is not at hand
+            digest.add_text(segment.digest)
+        else:
+            digest.add(segment)
+    return f'"{digest.bytes().hex()}{"-gzip" if is_gzip else ""}"'
 
 
 async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:

@@ -37,7 +37,8 @@ class Excerpt:
     @property
     def digest(self) -> bytes:
         """Of what makes the text: which text of a segment, and what of it."""
-        said = f"{self.segment.digest.hex()} {self.ranges}"
+        whole = self.segment
+        said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
 
 
