@@ -13,19 +13,21 @@ from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, Event, KnownRead, ReadAgain, Stored
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
-from wholefeed.service.documents.fresh import FreshDocuments
+from wholefeed.service.documents.fresh import FreshDocuments, at_hand
 from wholefeed.service.documents.memory import documents_to_remember, returning
 from wholefeed.service.documents.reparse import reparse
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
+from wholefeed.service.refresh.material import Material, look
 from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_Put = tuple[list[int], list[DocumentRow] | None, Material | None]
 
 
 class FeedStorage:
@@ -54,6 +56,7 @@ class FeedStorage:
         self._now = now
         self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
         self._rows: list[DocumentRow] | None = None
+        self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
@@ -146,6 +149,14 @@ class FeedStorage:
             case _:
                 assert_never(intent)
 
+    async def material(self) -> Material | None:
+        """Return what a publication is made of, once; None: the feed has no subscription document."""
+        material, self._material = self._material, None
+        if material is not None:
+            return material
+        fresh = self.fresh.at_hand()
+        return await self.read(lambda db: look(db, self.feed_id, fresh, documents.list_all(db, self.feed_id)))
+
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
         return await self.write(
@@ -174,7 +185,7 @@ class FeedStorage:
         write: Callable[[Callable[[sqlite3.Connection], _T]], Awaitable[_R]],
     ) -> _R:
         remarks, self._remarks = self._remarks, []
-        self._rows = None
+        self._rows = self._material = None
 
         def both(db: sqlite3.Connection) -> _T:
             for remark in remarks:
@@ -255,15 +266,19 @@ class FeedStorage:
             ranks: As for `arrangement.arrange`.
             detached: The same.
             changes: Columns of the feed.
-            looks: Whether to look at all documents in the same trip: a decision wants to know them next.
+            looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
         new = await coded([each.new for each in puts])
 
-        def put_and_look(db: sqlite3.Connection) -> tuple[list[int], list[DocumentRow] | None]:
+        def put_and_look(db: sqlite3.Connection) -> _Put:
             put = arrangement.put(db, self.feed_id, new, ranks, detached, changes or {}, now)
-            return put, documents.list_all(db, self.feed_id) if looks else None
+            if not looks:
+                return put, None, None
+            fresh = {number: each.fresh for number, each in zip(put, puts, strict=True)}
+            rows = documents.list_all(db, self.feed_id)
+            return put, rows, look(db, self.feed_id, at_hand(fresh), rows)
 
-        numbers, self._rows = await self.write(put_and_look)
+        numbers, self._rows, self._material = await self.write(put_and_look)
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
         return numbers
