@@ -45,7 +45,7 @@ class FeedService:
         self._context = context
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
-        self._store.on_change(self._published.drop, self._published.renew)
+        self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self._asked = AskedTimes(context.store, context.now)
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
@@ -260,8 +260,10 @@ class FeedService:
         opened, flight = opening.result()
         if may_walk and not flight.done():
             _ = self._running.join(opened, RefreshRequest())  # whoever opened it may want the head alone
-        await self._wait(flight, deadline)
-        feed = await self._store.read(lambda db: feeds.find(db, opened.id))
+        with self._published.awaited(opened.id):
+            await self._wait(flight, deadline)
+        held = self._published.of(opened.id)
+        feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
         if feed is None or flight.cancelled():
             raise UnknownFeedError(f"forgotten meanwhile: {url}")
         if not feed.digest and flight.done():
@@ -274,7 +276,8 @@ class FeedService:
         if not is_due and self._running.running(feed.id) is None:
             return False
         flight = self._running.join(feed, RefreshRequest())
-        await self._wait(flight, deadline)
+        with self._published.awaited(feed.id):
+            await self._wait(flight, deadline)
         return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:

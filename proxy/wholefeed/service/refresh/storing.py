@@ -159,16 +159,16 @@ class FeedStorage:
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
-        return await self.write(
-            partial(
-                segments.publish,
-                feed=self.feed_id,
-                publication=publication,
-                revision=revision,
-                pins=self._store.pins,
-                now=self._now(),
-            )
+        work = partial(
+            segments.publish,
+            feed=self.feed_id,
+            publication=publication,
+            revision=revision,
+            pins=self._store.pins,
+            now=self._now(),
         )
+        write = partial(self._store.publish, publication=publication, feed=self.feed_id)
+        return await self._with_remarks(work, write)
 
     async def flush(self) -> None:
         """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
