@@ -23,7 +23,7 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
-from wholefeed.service.opening import Openings
+from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.polling import Polling
 from wholefeed.service.published import Held, Published, Usage
 from wholefeed.service.refresh.context import RefreshContext
@@ -230,17 +230,20 @@ class FeedService:
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
         held = self._published.find(url)
+        made = self._openings.made
         feed = held.snapshot.feed if held is not None else await self._by_url(url)
         if feed is None or not feed.digest:
-            return await self._first(url, deadline, may_walk=not is_head), False
+            return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
-    async def _first(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow:
+    async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
         """Have a feed that nothing can be served of yet."""
         while not self._stopping.done():
             try:
-                feed = await self._opened(url, deadline, may_walk=may_walk)
+                opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._opened(opening, deadline, may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
+                unknown_at = -1
                 if time.monotonic() >= deadline:
                     raise
                 continue
@@ -251,9 +254,8 @@ class FeedService:
             raise OverloadedError("shutting down", slug="shutting-down")
         raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
 
-    async def _opened(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow | None:
-        """Join the opening of a URL and the refresh that it begins; return what is known in time."""
-        opening = self._openings.join(url, may_walk=may_walk)
+    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
         await self._wait(opening, deadline)
         if not opening.done():
             return None
@@ -265,7 +267,7 @@ class FeedService:
         held = self._published.of(opened.id)
         feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
         if feed is None or flight.cancelled():
-            raise UnknownFeedError(f"forgotten meanwhile: {url}")
+            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
         if not feed.digest and flight.done():
             flight.result()
         return feed

@@ -45,6 +45,11 @@ class FeedRow(StoredFeed):
     head: bytes | None
     context: bytes | None
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been stored of the feed yet: no document, and no word of its publisher."""
+        return not self.revision and self.checked_at is None and self.fresh_until is None
+
 
 class FeedChanges(TypedDict, total=False):
     """What `Store.update_feed` may change."""

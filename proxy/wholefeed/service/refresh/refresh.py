@@ -132,7 +132,8 @@ class Refresh:
 
     async def _begin(self) -> Decision:
         context = self._context
-        rows, (missing, failure) = await self._storage.begin()
+        is_new = self._found is not None and self._feed.is_untouched
+        rows, (missing, failure) = await self._storage.begin(is_new=is_new)
         given = Given(
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},

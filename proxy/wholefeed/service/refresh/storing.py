@@ -64,8 +64,11 @@ class FeedStorage:
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
 
-    async def begin(self) -> tuple[list[DocumentRow], Failures]:
-        """Return what a decision starts from."""
+    async def begin(self, *, is_new: bool) -> tuple[list[DocumentRow], Failures]:
+        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+        if is_new:
+            self._rows = []
+            return [], Failures((), None)
 
         def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], Failures]:
             return documents.list_all(db, self.feed_id), failures.read(db, self.feed_id)
@@ -159,14 +162,11 @@ class FeedStorage:
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
-        work = partial(
-            segments.publish,
-            feed=self.feed_id,
-            publication=publication,
-            revision=revision,
-            pins=self._store.pins,
-            now=self._now(),
-        )
+        pins, now = self._store.pins, self._now()
+
+        def work(db: sqlite3.Connection) -> FeedRow | None:
+            return segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
+
         write = partial(self._store.publish, publication=publication, feed=self.feed_id)
         return await self._with_remarks(work, write)
 
