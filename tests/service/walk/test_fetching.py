@@ -45,6 +45,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         is_ahead=lambda url: url != f"http://o.test/{paths[0]}",
         predicted=lambda _url, _older: [],
         style=lambda: None,
+        identified=lambda obtained: asyncio.sleep(0, obtained),
     )
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))

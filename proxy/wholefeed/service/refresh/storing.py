@@ -21,7 +21,8 @@ from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
 from wholefeed.service.refresh.material import Material, look
-from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
+from wholefeed.service.refresh.remarks import written
+from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
 
@@ -113,24 +114,10 @@ class FeedStorage:
 
     def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
-        match intent:
-            case intents.NoteReply():
-                self._note_reply(intent)
-            case intents.NoteFailure(failure=failure, fresh_until=fresh_until):
-                changes: FeedChanges = {"is_stale": True, "fresh_until": fresh_until}
-                if failure is None:
-                    self._remarks.append(partial(feeds.update, feed=self.feed_id, changes=changes))
-                else:
-                    self._remarks.append(
-                        partial(failures.note_refetch, feed=self.feed_id, failure=failure, changes=changes)
-                    )
-            case intents.Touch(document=document):
-                touched: DocumentChanges = {"checked_at": self._now()}
-                if intent.is_settled is not None:
-                    touched["is_settled"] = intent.is_settled
-                self._remarks.append(partial(documents.touch, document=document, changes=touched))
-            case _:
-                assert_never(intent)
+        if isinstance(intent, intents.NoteReply):
+            self.found = None  # what has not changed is not stored again
+            self.fetch_url = intent.fetch_url or self.fetch_url
+        self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
 
     async def look(self, intent: intents.Look) -> Event:
@@ -282,30 +269,6 @@ class FeedStorage:
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
         return numbers
-
-    def _note_reply(self, intent: intents.NoteReply) -> None:
-        self.found = None  # what has not changed is not stored again
-        changes: FeedChanges = {
-            "is_stale": False,
-            "checked_at": intent.checked_at,
-            "fresh_until": intent.fresh_until,
-            "is_private": intent.is_private,
-        }
-        if intent.fetch_url is not None:
-            changes["fetch_url"] = self.fetch_url = intent.fetch_url
-        if intent.move is not None:
-            changes["moved_to"] = intent.move.target
-            changes["moved_since"] = intent.move.since
-            changes["moved_times"] = intent.move.times
-
-        def note(db: sqlite3.Connection) -> None:
-            failures.note_refetch(db, self.feed_id, None, changes)
-            if intent.unchanged is not None:
-                documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
-            if intent.alias is not None and feeds.find_by_url(db, intent.alias) is None:
-                feeds.add_alias(db, intent.alias, self.feed_id)
-
-        self._remarks.append(note)
 
 
 def _row_of(document: StoredDocument | None, rows: list[DocumentRow]) -> DocumentRow | None:
