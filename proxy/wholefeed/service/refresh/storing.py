@@ -127,6 +127,7 @@ class FeedStorage:
                 rows = await self._documents()
                 has_changed = await reparse(self._store, self.work, self.feed_id, rows, now=self._now())
                 self._rows = None if has_changed else rows
+                self._material = None if has_changed else self._material
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
                 return DocumentsRead(tuple(await self._documents()))
