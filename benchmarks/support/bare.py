@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
@@ -44,11 +45,10 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("options", help="JSON: body (a path), fields")
     options = json.loads(parser.parse_args().options)
-    try:
-        from uvloop import new_event_loop  # noqa: PLC0415 - optional
-    except ImportError:
-        new_event_loop = None
-    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=new_event_loop) as runner:
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):
+        from uvloop import new_event_loop as loop_factory  # noqa: PLC0415 - optional
+    with contextlib.suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(run(Path(options["body"]).read_bytes(), options["fields"]))
 
 

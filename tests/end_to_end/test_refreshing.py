@@ -248,6 +248,27 @@ async def test_a_newer_parser_reads_the_stored_bodies_again(
         assert {segment.parser_version for segment in snapshot.segments} == {PARSER_VERSION + 1}
 
 
+async def test_a_newer_parser_reads_them_again_while_the_publisher_has_news(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/design.md#the-store: what was looked at when the new document was stored is no longer so."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    await proxy.whole(url)
+    origin.publish("/feed", atom(an_item("b", 2)))
+    assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
+    set_constant(monkeypatch, "PARSER_VERSION", PARSER_VERSION + 1)
+    origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2)))
+    origin.forget_requests()
+    assert ids((await proxy.refreshed(url)).body) == ["c", "b", "a"]
+    await proxy.settled()
+    assert origin.counts() == {"/feed": 1}, "a refresh that fails is begun again"
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    assert feed.revision == feed.published_revision
+    assert {row.parser_version for row in await proxy.store.documents(feed.id)} == {PARSER_VERSION + 1}
+
+
 async def test_entries_without_an_author_follow_the_heads_they_stand_under(
     proxy: Proxy, origin: Origin
 ) -> None:

@@ -106,6 +106,52 @@ def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
     assert (first.blocks, memory.usage.bytes) == ({}, used)
 
 
+def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
+    """Its key leads to it, and all of its text is there; of a feed that nobody waits for nothing is held."""
+    memory = Published(MIB)
+    memory.replace(a_snapshot(1), {0: b"x"})
+    assert memory.usage == (0, 0, 0, 0)
+    with memory.awaited(1), memory.filling() as before:
+        memory.replace(a_snapshot(1), {0: b"x"})
+        assert memory.put(before, url_of(1), a_snapshot(1, revision=0)) is None
+    held = memory.find(url_of(1))
+    assert held is memory.of(1)
+    assert held is not None
+    assert (held.snapshot, held.blocks, held.is_whole) == (a_snapshot(1), {0: b"x"}, True)
+
+
+def test_what_stays_of_a_publication_is_taken_over() -> None:
+    """The texts that were held before a change are held after it; where one is not known, nothing is."""
+    memory = Published(MIB)
+    with memory.awaited(1):
+        memory.replace(a_snapshot(1, segments=2), {0: b"x", 1: b"y"})
+        memory.drop(1)  # its documents change
+        memory.replace(a_snapshot(1, segments=3, revision=2), {1: b"z", 2: b"w"})
+        held = memory.of(1)
+        assert held is not None
+        assert held.blocks == {0: b"x", 1: b"z", 2: b"w"}
+        memory.drop(1)
+        memory.replace(a_snapshot(1, segments=4, revision=3), {})
+        assert memory.of(1) is None
+        memory.replace(a_snapshot(1, segments=3, revision=4), {})  # nothing was left by the one before
+        assert memory.of(1) is None
+    with memory.awaited(1):
+        memory.replace(a_snapshot(1), {0: b"x"})
+    memory.drop(1)
+    with memory.awaited(1):
+        memory.replace(a_snapshot(1, revision=5), {})
+        assert memory.of(1) is None
+    assert memory.usage.bytes == 0
+
+
+def test_a_publication_that_is_too_large_is_not_held() -> None:
+    """No part of it is: whoever reads on from the store needs its segments kept readable."""
+    memory = Published(MIB)
+    with memory.awaited(1):
+        memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
+    assert memory.usage == (0, 0, 0, 0)
+
+
 def test_what_was_not_asked_for_longest_goes_first() -> None:
     """The bytes stay within the bound; asking for a feed puts it behind the others."""
     memory = Published(100_000)

@@ -58,11 +58,10 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
     """Run to the end on uvloop where it is installed, else on asyncio's own loop."""
     import asyncio
 
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        new_event_loop = None
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with suppress(ImportError):
+        from uvloop import new_event_loop as loop_factory
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(work)
 
 

@@ -38,6 +38,8 @@ class Openings:
         self._running = running
         self._flights: Flights[str, Opened] = Flights()
         self._unopened = Unopened(context.now)
+        self.made = 0
+        """How many feeds have been made, or were there already: what was not known before one may be now."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -46,18 +48,25 @@ class Openings:
         """Stop what is under way."""
         await self._flights.close()
 
-    def join(self, url: str, *, may_walk: bool) -> asyncio.Task[Opened]:
+    def join(self, url: str, *, may_walk: bool, unknown_at: int = -1) -> asyncio.Task[Opened]:
         """Return the opening of a URL that is under way, else a new one.
+
+        Args:
+            url: Canonical URL.
+            may_walk: Whether its refresh may.
+            unknown_at: What `made` was before the store was asked for the URL, and had nothing.
 
         Raises (from the task):
             DocumentError: There is no feed to be had, or there was none a moment ago.
             OverloadedError: Too many walks are waiting.
         """
-        return self._flights.join(url, lambda: self._open(url, may_walk=may_walk))
+        return self._flights.join(url, lambda: self._open(url, may_walk=may_walk, unknown_at=unknown_at))
 
-    async def _open(self, url: str, *, may_walk: bool) -> Opened:
+    async def _open(self, url: str, *, may_walk: bool, unknown_at: int) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
-        known = await self._store.read(lambda db: feeds.find_by_url(db, url))
+        known = None
+        if unknown_at != self.made:
+            known = await self._store.read(lambda db: feeds.find_by_url(db, url))
         if known is not None:
             return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
@@ -90,4 +99,7 @@ class Openings:
                 feeds.add_alias(db, url, feed.id)
             return feed
 
-        return await self._store.write(work)
+        try:
+            return await self._store.write(work)
+        finally:
+            self.made += 1

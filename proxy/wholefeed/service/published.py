@@ -6,6 +6,8 @@
         snapshot = ...
         held = memory.put(fill, url, snapshot)       # None: it has changed meanwhile, or is too large
 
+What a refresh publishes while an answer waits for it is held from then on (`replace`).
+
 Whatever changes a feed drops it, after the commit and before whoever asked for the change is told (`drop`).
 So what is held is what the database says, or said when the request came. A read that a drop has overtaken
 fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
@@ -15,8 +17,8 @@ Nothing here waits or reads.
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
@@ -139,6 +141,9 @@ class Published:
         """By feed, those asked for last at the end."""
         self._feeds: dict[str, int] = {}
         """By the URLs that were asked for."""
+        self._awaited: Counter[int] = Counter()
+        self._left: dict[int, Mapping[int, bytes]] = {}
+        """The blocks of awaited feeds that were dropped, until they are published again."""
         self._changes = Changes()
         self._bytes = self._hits = self._misses = 0
 
@@ -177,20 +182,65 @@ class Published:
             return None
         held = self._held.get(feed_id)
         if held is None or held.snapshot != snapshot:
-            self._remove(feed_id)
-            held = self._held[feed_id] = Held(self, snapshot)
-            if not self.grow(held, _size(snapshot)):
-                self._remove(feed_id)
-                return None
+            held = self._hold(snapshot)
+        if held is not None:
+            self._lead(url, held)
+        return held
+
+    def of(self, feed_id: int) -> Held | None:
+        """Return what is held of a feed, whatever leads to it."""
+        return self._held.get(feed_id)
+
+    @contextmanager
+    def awaited(self, feed_id: int) -> Iterator[None]:
+        """Say that an answer waits for the refresh of a feed: what that publishes is held at once."""
+        self._awaited[feed_id] += 1
+        try:
+            yield
+        finally:
+            self._awaited[feed_id] -= 1
+            if not self._awaited[feed_id]:
+                del self._awaited[feed_id]
+                self._left.pop(feed_id, None)
+
+    def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
+        """Hold what has been published just now, if it is waited for and all of its text is there.
+
+        Its key leads to it, whatever else does. What stays of it may have been held before it changed.
+        """
+        feed_id = snapshot.feed.id
+        self.drop(feed_id)
+        known = {**self._left.pop(feed_id, {}), **new}
+        blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
+        if feed_id not in self._awaited or len(blocks) < len(snapshot.segments):
+            return
+        held = self._hold(snapshot) if self._max_bytes else None
+        if held is None:
+            return
+        for segment_id, block in blocks.items():
+            held.keep_block(segment_id, block)
+        self._lead(snapshot.feed.url, held)
+
+    def _hold(self, snapshot: Snapshot) -> Held | None:
+        feed_id = snapshot.feed.id
+        self._remove(feed_id)
+        held = self._held[feed_id] = Held(self, snapshot)
+        if self.grow(held, _size(snapshot)):
+            return held
+        self._remove(feed_id)
+        return None
+
+    def _lead(self, url: str, held: Held) -> None:
         if url not in held.urls and self.grow(held, 2 * _ENTRY_BYTES + sys.getsizeof(url)):
             held.urls.add(url)
-            self._feeds[url] = feed_id
-        return held
+            self._feeds[url] = held.snapshot.feed.id
 
     def drop(self, feed_id: int) -> None:
         """Let go of a feed that has changed, and of what is being read of it."""
         self._changes.note(feed_id)
-        self._remove(feed_id)
+        held = self._remove(feed_id)
+        if held is not None and feed_id in self._awaited:
+            self._left[feed_id] = held.blocks
 
     def renew(self, feed: FeedRow) -> None:
         """Take a row of which no more has changed than is said here; where more has, let go of the feed."""
@@ -216,14 +266,15 @@ class Published:
             self._remove(next(iter(self._held)))
         return True
 
-    def _remove(self, feed_id: int) -> None:
+    def _remove(self, feed_id: int) -> Held | None:
         held = self._held.pop(feed_id, None)
         if held is None:
-            return
+            return None
         self._bytes -= held.bytes
         for url in held.urls:
             if self._feeds.get(url) == feed_id:
                 del self._feeds[url]
+        return held
 
 
 _AGE: Final = ("asked_at", "checked_at", "fresh_until")

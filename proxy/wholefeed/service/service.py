@@ -23,7 +23,7 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
-from wholefeed.service.opening import Openings
+from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.polling import Polling
 from wholefeed.service.published import Held, Published, Usage
 from wholefeed.service.refresh.context import RefreshContext
@@ -45,7 +45,7 @@ class FeedService:
         self._context = context
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
-        self._store.on_change(self._published.drop, self._published.renew)
+        self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self._asked = AskedTimes(context.store, context.now)
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
@@ -230,17 +230,20 @@ class FeedService:
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
         held = self._published.find(url)
+        made = self._openings.made
         feed = held.snapshot.feed if held is not None else await self._by_url(url)
         if feed is None or not feed.digest:
-            return await self._first(url, deadline, may_walk=not is_head), False
+            return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
-    async def _first(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow:
+    async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
         """Have a feed that nothing can be served of yet."""
         while not self._stopping.done():
             try:
-                feed = await self._opened(url, deadline, may_walk=may_walk)
+                opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._opened(opening, deadline, may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
+                unknown_at = -1
                 if time.monotonic() >= deadline:
                     raise
                 continue
@@ -251,19 +254,20 @@ class FeedService:
             raise OverloadedError("shutting down", slug="shutting-down")
         raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
 
-    async def _opened(self, url: str, deadline: float, *, may_walk: bool) -> FeedRow | None:
-        """Join the opening of a URL and the refresh that it begins; return what is known in time."""
-        opening = self._openings.join(url, may_walk=may_walk)
+    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
         await self._wait(opening, deadline)
         if not opening.done():
             return None
         opened, flight = opening.result()
         if may_walk and not flight.done():
             _ = self._running.join(opened, RefreshRequest())  # whoever opened it may want the head alone
-        await self._wait(flight, deadline)
-        feed = await self._store.read(lambda db: feeds.find(db, opened.id))
+        with self._published.awaited(opened.id):
+            await self._wait(flight, deadline)
+        held = self._published.of(opened.id)
+        feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
         if feed is None or flight.cancelled():
-            raise UnknownFeedError(f"forgotten meanwhile: {url}")
+            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
         if not feed.digest and flight.done():
             flight.result()
         return feed
@@ -274,7 +278,8 @@ class FeedService:
         if not is_due and self._running.running(feed.id) is None:
             return False
         flight = self._running.join(feed, RefreshRequest())
-        await self._wait(flight, deadline)
+        with self._published.awaited(feed.id):
+            await self._wait(flight, deadline)
         return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:

@@ -45,6 +45,11 @@ class FeedRow(StoredFeed):
     head: bytes | None
     context: bytes | None
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been stored of the feed yet: no document, and no word of its publisher."""
+        return not self.revision and self.checked_at is None and self.fresh_until is None
+
 
 class FeedChanges(TypedDict, total=False):
     """What `Store.update_feed` may change."""
@@ -239,9 +244,19 @@ class Overview:
     """What the bodies of its documents come to, decoded."""
 
 
+_FEED: Final = tuple(each.name for each in fields(FeedRow))
+_DOCUMENT: Final = tuple(each.name for each in fields(DocumentRow))
+
+
+def _values(row: sqlite3.Row, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return columns by name; a row itself looks through all of them for each."""
+    columns = dict(zip(row.keys(), row, strict=True))
+    return {name: columns[name] for name in names}
+
+
 def feed_row(row: sqlite3.Row) -> FeedRow:
     """Read a row of the feed table."""
-    values: dict[str, Any] = {each.name: row[each.name] for each in fields(FeedRow)}
+    values = _values(row, _FEED)
     for name in ("is_walking", "is_stale", "is_private"):
         values[name] = bool(values[name])
     values["family"] = Family(values["family"])
@@ -253,7 +268,7 @@ def feed_row(row: sqlite3.Row) -> FeedRow:
 
 def document_row(row: sqlite3.Row) -> DocumentRow:
     """Read a row of the document table."""
-    values: dict[str, Any] = {each.name: row[each.name] for each in fields(DocumentRow)}
+    values = _values(row, _DOCUMENT)
     for name in ("is_marked", "is_settled", "is_uncacheable", "brought_news"):
         values[name] = bool(values[name])
     values["role"] = Role(values["role"])

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
-from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
+from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
 from wholefeed.store.sqlite.migrate import check_current, locked
@@ -40,6 +40,9 @@ from wholefeed.store.upkeep import Upkeep
 
 _T = TypeVar("_T")
 
+Blocks = Mapping[int, bytes]
+"""Deflated texts, by segment."""
+
 READERS: Final = 4
 _PROBE: Final = "REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))"
 
@@ -51,6 +54,7 @@ class Store:
         self._writer = writer
         self._readers = readers
         self._renewed: Callable[[FeedRow], None] = lambda row: writer.on_change(row.id)
+        self._published: Callable[[Snapshot, Blocks], None] = lambda found, _: writer.on_change(found.feed.id)
         self.pins = Pins()
         """Which segments answers are using."""
         self.upkeep = Upkeep(writer, readers, self.pins)
@@ -82,16 +86,21 @@ class Store:
             yield store
 
     def on_change(
-        self, listener: Callable[[int], None], renewed: Callable[[FeedRow], None] | None = None
+        self,
+        listener: Callable[[int], None],
+        renewed: Callable[[FeedRow], None] | None = None,
+        published: Callable[[Snapshot, Blocks], None] | None = None,
     ) -> None:
         """Have it told what a commit has changed, on the event loop, before whoever asked for it goes on.
 
         Args:
             listener: Told the number of each feed that is another one than before.
             renewed: Told the rows of feeds of which `renew` has changed no more; None: `listener` is.
+            published: Told what `publish` has published; None: `listener` is.
         """
         self._writer.on_change = listener
         self._renewed = renewed or (lambda row: listener(row.id))
+        self._published = published or (lambda found, _: listener(found.feed.id))
 
     async def check(self) -> None:
         """Make sure that the store can be read and written; a full volume is tried again.
@@ -127,6 +136,26 @@ class Store:
             return feeds.require(db, feed)
 
         _ = await self._writer.run(both, feed=feed, tell=self._renewed)
+
+    async def publish(
+        self, work: Callable[[sqlite3.Connection], FeedRow | None], publication: Publication, feed: int
+    ) -> FeedRow | None:
+        """Let a function publish a feed; return what it does. Who is told has the texts that are new."""
+
+        def both(db: sqlite3.Connection) -> Snapshot | None:
+            row = work(db)
+            return None if row is None else segments.shown(db, row)
+
+        def tell(found: Snapshot | None) -> None:
+            if found is None:
+                self._writer.on_change(feed)
+                return
+            pairs = zip(found.segments, publication.segments, strict=True)
+            blocks = {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
+            self._published(found, blocks)
+
+        found = await self._writer.run(both, feed=feed, tell=tell)
+        return None if found is None else found.feed
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""

@@ -33,12 +33,25 @@ class Fresh(NamedTuple):
         held = 0 if self.document is None else 2 * len(self.document.text)
         return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
 
+    @property
+    def at_hand(self) -> int | None:
+        """How many entries have to be live for the body not to be needed, or `ANY`; None: it is needed."""
+        if self.document is not None:
+            return ANY
+        return None if self.rendered is None else self.rendered.entries
+
     def fits(self, style: Style) -> bool:
         """Whether it can be sent as it was rendered."""
         if self.rendered is None or self.style is None:
             return False
         is_alike = self.style.namespace == style.namespace and self.style.family is style.family
         return is_alike and self.rendered.context in (None, style.digest)
+
+
+def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
+    """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
+    entries = {number: fresh.at_hand for number, fresh in documents.items()}
+    return {number: count for number, count in entries.items() if count is not None}
 
 
 class FreshDocuments:
@@ -63,13 +76,7 @@ class FreshDocuments:
 
     def at_hand(self) -> Mapping[int, int]:
         """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
-        numbers: dict[int, int] = {}
-        for number, fresh in self._documents.items():
-            if fresh.document is not None:
-                numbers[number] = ANY
-            elif fresh.rendered is not None:
-                numbers[number] = fresh.rendered.entries
-        return numbers
+        return at_hand(self._documents)
 
     def _drop(self, number: int) -> None:
         if number in self._documents:

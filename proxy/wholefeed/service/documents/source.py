@@ -90,6 +90,7 @@ class Source:
         *,
         validators: Validators | None = None,
         on_older: Callable[[str], None] | None = None,
+        is_foreseen: Callable[[], bool] = lambda: False,
         relation: str = "prev-archive",
         is_ahead: bool = False,
         is_met: Callable[[str], bool] | None = None,
@@ -103,6 +104,8 @@ class Source:
             url: Absolute http(s) URL.
             validators: Make the request conditional.
             on_older: Told the older document's URL as soon as the head gives it; a prediction.
+            is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not
+                read then before its end.
             relation: The relation that leads to the older document.
             is_ahead: Whether the document is fetched before it is needed.
             is_met: Whether the document of a URL was had before.
@@ -111,7 +114,7 @@ class Source:
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
-        early = _early_reader(on_older, relation) if on_older else None
+        early = _early_reader(on_older, is_foreseen, relation) if on_older else None
         fetching = self._fetcher.fetching(
             url, validators=validators, on_chunk=early, is_ahead=is_ahead, is_met=is_met
         )
@@ -170,11 +173,16 @@ def _whole(obtained: Obtained) -> Obtained:
     return obtained
 
 
-def _early_reader(on_older: Callable[[str], None], relation: str) -> Callable[[str, bytes], None]:
-    heads: dict[str, EarlyHead] = {}
+def _early_reader(
+    on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
+) -> Callable[[str, bytes], None]:
+    heads: dict[str, EarlyHead | None] = {}
 
     def read(url: str, chunk: bytes) -> None:
-        document = heads.setdefault(url, EarlyHead(url, "")).feed(chunk)
+        if url not in heads:
+            heads[url] = None if is_foreseen() else EarlyHead(url, "")
+        head = heads[url]
+        document = None if head is None else head.feed(chunk)
         if document is not None:
             target = older_target(classify(document).links, relation)
             if target:

@@ -9,47 +9,23 @@ documents meanwhile: the caller sees to that.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.deflate import TextDigest
 from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
 from wholefeed.core.formats import default_namespace, segment_separator
-from wholefeed.core.model import Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.walk.endings import Ending
-from wholefeed.service.refresh.rendering import Held, Rendering, read
+from wholefeed.service.refresh.rendering import Rendering
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
-from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import feeds, tombstones
-from wholefeed.store.tables import segments as segments_table
 
 _SHOWN_NOTES: Final = 100
 """Of a whole feed; its row is read for every answer."""
-_READ_AHEAD_BYTES: Final = 256 * 1024
-"""Of the bodies that are likely to be rendered, read before it is known which are."""
-
-
-class _Stored(NamedTuple):
-    """What is stored of a feed, as far as a publication is made of it; all of one moment."""
-
-    feed: FeedRow
-    revision: int
-    documents: list[DocumentRow]
-    """The attached ones, in output order."""
-    places: list[Placed]
-    """The same."""
-    deleted: list[Tombstone]
-    missing: tuple[Attempt, ...]
-    published: tuple[SegmentRow, ...]
-    held: dict[int, Held]
-    """Of the subscription document, and of others that are likely to be rendered."""
 
 
 async def assemble(
@@ -74,8 +50,7 @@ async def assemble(
     Returns:
         The feed as published; None when it has no subscription document.
     """
-    at_hand = storage.fresh.at_hand()
-    stored = await storage.read(partial(_look, feed_id=storage.feed_id, at_hand=at_hand))
+    stored = await storage.material()
     if stored is None:
         return None
     rendering = Rendering(storage)
@@ -113,37 +88,9 @@ async def assemble(
         parser_version=PARSER_VERSION,
         version=style.version,
     )
-    published_feed = await storage.publish(publication, revision=stored.revision)
+    published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
     return published_feed
-
-
-def _look(db: sqlite3.Connection, feed_id: int, at_hand: Mapping[int, int]) -> _Stored | None:
-    """Read what a publication is made of; of what has changed, the bodies too where they are small."""
-    feed = feeds.find(db, feed_id)
-    revision, places = segments_table.placed(db, feed_id) if feed is not None else (0, [])
-    rows = {row.id: row for row in documents_table.list_all(db, feed_id) if row.rank is not None}
-    attached = [rows[place.document] for place in places]
-    if feed is None or not attached or attached[0].role is not Role.SUBSCRIPTION:
-        return None
-    wanted, room = [attached[0].id], _READ_AHEAD_BYTES
-    for place, row in zip(places, attached, strict=True):
-        if (place.segment is None or not place.is_clean) and place.live_bytes and row is not attached[0]:
-            room -= 0 if row.id in at_hand else row.body_bytes
-            if room < 0:
-                break
-            wanted.append(row.id)
-    published = segments_table.snapshot(db, feed_id)
-    return _Stored(
-        feed=feed,
-        revision=revision,
-        documents=attached,
-        places=places,
-        deleted=tombstones.counting(db, feed_id),
-        missing=published.missing,
-        published=published.segments,
-        held=read(db, wanted, at_hand),
-    )
 
 
 def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:

@@ -84,8 +84,7 @@ class Refresh:
         self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
         """Held while documents change, and by whoever must not see them change."""
-        self._walk = AsyncExitStack()
-        """The turn to use the network, and the publications meanwhile."""
+        self._walk = AsyncExitStack()  # the turn to use the network, and the publications meanwhile
         self._walk_began = 0.0
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
@@ -134,7 +133,8 @@ class Refresh:
 
     async def _begin(self) -> Decision:
         context = self._context
-        rows, (missing, failure) = await self._storage.begin()
+        is_new = self._found is not None and self._feed.is_untouched  # as its opening has made it
+        rows, (missing, failure) = await self._storage.begin(is_new=is_new)
         given = Given(
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},

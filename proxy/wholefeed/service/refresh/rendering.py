@@ -7,10 +7,9 @@ segment = await rendering.segment(rows, composed.style, held)
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from wholefeed.core.jobs.rendering import (
     Composed,
@@ -24,41 +23,15 @@ from wholefeed.core.jobs.rendering import (
 )
 from wholefeed.core.model import FeedDocument, Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.service.documents.fresh import ANY
 from wholefeed.service.documents.shapes import stored_as
+from wholefeed.service.refresh.material import Held, read
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import DocumentRow, NewSegment
-from wholefeed.store.tables import bodies, documents
+from wholefeed.store.tables import bodies
 from wholefeed.workers.pool import INLINE_BYTES
 
 _OUTLINED_BYTES: Final = 1 << 16
 """Of a segment: what of a smaller one a view takes shows its text."""
-
-
-class Held(NamedTuple):
-    """What was read to render a document."""
-
-    live: tuple[int, ...]
-    body: bytes | None
-    """None: it is at hand."""
-
-
-def read(db: sqlite3.Connection, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
-    """Read what is needed of documents.
-
-    Args:
-        db: The connection.
-        wanted: Their numbers.
-        at_hand: As `FreshDocuments.at_hand`.
-    """
-    live = documents.live_ordinals(db, wanted)
-    return {
-        document: Held(
-            live[document],
-            None if at_hand.get(document) in (ANY, len(live[document])) else bodies.read(db, document),
-        )
-        for document in wanted
-    }
 
 
 class Rendering:

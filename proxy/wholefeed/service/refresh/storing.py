@@ -19,7 +19,7 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
-from wholefeed.service.documents.fresh import FreshDocuments
+from wholefeed.service.documents.fresh import FreshDocuments, at_hand
 from wholefeed.service.documents.memory import documents_to_remember, returning
 from wholefeed.service.documents.reparse import reparse
 from wholefeed.service.documents.shapes import Put, new_document
@@ -27,12 +27,15 @@ from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
 from wholefeed.service.refresh.known import known_entries
-from wholefeed.store.rows import DocumentChanges, DocumentRow, Failures, FeedChanges, FeedRow, Publication
+from wholefeed.service.refresh.material import Material, look
+from wholefeed.service.refresh.remarks import written
+from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_Put = tuple[list[int], list[DocumentRow] | None, Material | None]
 
 
 class FeedStorage:
@@ -61,6 +64,7 @@ class FeedStorage:
         self._now = now
         self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
         self._rows: list[DocumentRow] | None = None
+        self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
@@ -68,8 +72,11 @@ class FeedStorage:
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
 
-    async def begin(self) -> tuple[list[DocumentRow], Failures]:
-        """Return what a decision starts from."""
+    async def begin(self, *, is_new: bool) -> tuple[list[DocumentRow], Failures]:
+        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+        if is_new:
+            self._rows = []
+            return [], Failures((), None)
 
         def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], Failures]:
             return documents.list_all(db, self.feed_id), failures.read(db, self.feed_id)
@@ -114,24 +121,10 @@ class FeedStorage:
 
     def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
-        match intent:
-            case intents.NoteReply():
-                self._note_reply(intent)
-            case intents.NoteFailure(failure=failure, fresh_until=fresh_until):
-                changes: FeedChanges = {"is_stale": True, "fresh_until": fresh_until}
-                if failure is None:
-                    self._remarks.append(partial(feeds.update, feed=self.feed_id, changes=changes))
-                else:
-                    self._remarks.append(
-                        partial(failures.note_refetch, feed=self.feed_id, failure=failure, changes=changes)
-                    )
-            case intents.Touch(document=document):
-                touched: DocumentChanges = {"checked_at": self._now()}
-                if intent.is_settled is not None:
-                    touched["is_settled"] = intent.is_settled
-                self._remarks.append(partial(documents.touch, document=document, changes=touched))
-            case _:
-                assert_never(intent)
+        if isinstance(intent, intents.NoteReply):
+            self.found = None  # what has not changed is not stored again
+            self.fetch_url = intent.fetch_url or self.fetch_url
+        self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
 
     async def look(self, intent: intents.Look) -> Event:
@@ -141,6 +134,7 @@ class FeedStorage:
                 rows = await self._documents()
                 has_changed = await reparse(self._store, self.work, self.feed_id, rows, now=self._now())
                 self._rows = None if has_changed else rows
+                self._material = None if has_changed else self._material
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
                 return DocumentsRead(tuple(await self._documents()))
@@ -149,18 +143,23 @@ class FeedStorage:
             case _:
                 assert_never(intent)
 
+    async def material(self) -> Material | None:
+        """Return what a publication is made of, once; None: the feed has no subscription document."""
+        material, self._material = self._material, None
+        if material is not None:
+            return material
+        fresh = self.fresh.at_hand()
+        return await self.read(lambda db: look(db, self.feed_id, fresh, documents.list_all(db, self.feed_id)))
+
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
-        return await self.write(
-            partial(
-                segments.publish,
-                feed=self.feed_id,
-                publication=publication,
-                revision=revision,
-                pins=self._store.pins,
-                now=self._now(),
-            )
-        )
+        pins, now = self._store.pins, self._now()
+
+        def work(db: sqlite3.Connection) -> FeedRow | None:
+            return segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
+
+        write = partial(self._store.publish, publication=publication, feed=self.feed_id)
+        return await self._with_remarks(work, write)
 
     async def flush(self) -> None:
         """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
@@ -177,7 +176,7 @@ class FeedStorage:
         write: Callable[[Callable[[sqlite3.Connection], _T]], Awaitable[_R]],
     ) -> _R:
         remarks, self._remarks = self._remarks, []
-        self._rows = None
+        self._rows = self._material = None
 
         def both(db: sqlite3.Connection) -> _T:
             for remark in remarks:
@@ -258,40 +257,22 @@ class FeedStorage:
             ranks: As for `arrangement.arrange`.
             detached: The same.
             changes: Columns of the feed.
-            looks: Whether to look at all documents in the same trip: a decision wants to know them next.
+            looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
         new = await coded([each.new for each in puts])
 
-        def put_and_look(db: sqlite3.Connection) -> tuple[list[int], list[DocumentRow] | None]:
+        def put_and_look(db: sqlite3.Connection) -> _Put:
             put = arrangement.put(db, self.feed_id, new, ranks, detached, changes or {}, now)
-            return put, documents.list_all(db, self.feed_id) if looks else None
+            if not looks:
+                return put, None, None
+            fresh = {number: each.fresh for number, each in zip(put, puts, strict=True)}
+            rows = documents.list_all(db, self.feed_id)
+            return put, rows, look(db, self.feed_id, at_hand(fresh), rows)
 
-        numbers, self._rows = await self.write(put_and_look)
+        numbers, self._rows, self._material = await self.write(put_and_look)
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
         return numbers
-
-    def _note_reply(self, intent: intents.NoteReply) -> None:
-        self.found = None  # what has not changed is not stored again
-        changes: FeedChanges = {
-            "is_stale": False,
-            "checked_at": intent.checked_at,
-            "fresh_until": intent.fresh_until,
-            "is_private": intent.is_private,
-        }
-        if intent.fetch_url is not None:
-            changes["fetch_url"] = self.fetch_url = intent.fetch_url
-        if intent.move is not None:
-            changes["moved_to"] = intent.move.target
-            changes["moved_since"] = intent.move.since
-            changes["moved_times"] = intent.move.times
-
-        def note(db: sqlite3.Connection) -> None:
-            failures.note_refetch(db, self.feed_id, None, changes)
-            if intent.unchanged is not None:
-                documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
-
-        self._remarks.append(note)
 
 
 def _row_of(document: StoredDocument | None, rows: list[DocumentRow]) -> DocumentRow | None:

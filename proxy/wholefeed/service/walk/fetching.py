@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, LedBack, TimeOver
+from wholefeed.core.walk.lookahead import next_urls
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.futures import clear_tracebacks
@@ -21,6 +22,9 @@ from wholefeed.service.documents.facts import failure_of, fresh_document
 from wholefeed.service.documents.source import Obtained, Source
 
 Outcome = Obtained | Fetched | DocumentError
+
+_ENOUGH: Final = 4
+"""Documents under way: a publisher is asked for as many at once."""
 
 
 class WalkFetches:
@@ -98,6 +102,7 @@ class WalkFetches:
                     intent.url,
                     validators=validators,
                     on_older=lambda older: self._predict(intent.url, older),
+                    is_foreseen=lambda: self._is_foreseen(intent.url),
                     relation=intent.relation,
                     is_ahead=self._is_ahead(intent.url),
                     is_met=self._is_met,
@@ -108,6 +113,15 @@ class WalkFetches:
             except DocumentError as exc:
                 clear_tracebacks(exc)
                 return exc.with_traceback(None)
+
+    def _is_foreseen(self, url: str) -> bool:
+        """Whether a document links to what is fetched without that: enough are, and their URLs count on.
+
+        Where that is wrong, the document that the walk has come to tells it: its head is read in any case.
+        """
+        if len(self._pending) < _ENOUGH or not self._is_ahead(url):
+            return False
+        return bool(next_urls(list(self._pending)[-3:], 1))
 
     def _predict(self, url: str, older: str) -> None:
         """Begin to fetch what the head of a document that still arrives links to."""

@@ -140,7 +140,7 @@ def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now
 def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> None:
     """Put stored documents as they read now; what was known of their entries stays known (R8, R9, R19).
 
-    An entry whose identity has changed is found by its place in the document.
+    An entry whose identity has changed is found by its place in the document, where that has as many as before.
     """
     require_known(db, feed)
     change = Change.begin(db, feed)
@@ -150,7 +150,10 @@ def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument
         if document.role is Role.MEMORY:
             identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
         number = _put_one(db, change, feed, document, now, is_same=True)
-        for old, new in zip(before, identities_but(db, number, ()), strict=False):
+        now_named = identities_but(db, number, ())
+        if len(now_named) != len(before):  # nothing tells which entry is which
+            continue
+        for old, new in zip(before, now_named, strict=True):
             if old != new:
                 identities.carry(db, feed, old, new)
     change.finish()

@@ -12,7 +12,7 @@ from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import failures
-from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.feeds import require, revision_of
 from wholefeed.store.tables.pins import Pins
 
 _STRIDE: Final = 1 << 20
@@ -93,17 +93,25 @@ _SWEEP: Final = """
 
 def placed(db: sqlite3.Connection, feed: int) -> tuple[int, list[Placed]]:
     """Return the revision of a feed and its attached documents in output order, for a plan."""
-    revision = (require(db, feed)).revision
+    return revision_of(db, feed), places(db, feed)
+
+
+def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
+    """Return the attached documents of a feed in output order, for a plan."""
     rows = fetch_all(db, _PLACED, {"feed": feed})
-    return revision, [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
+    return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
 
 
 def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
     """Return a feed with its segments and with what is missing of it."""
-    row = require(db, feed)
-    rows = fetch_all(db, _OF_FEED, {"feed": feed})
-    missing = (failures.read(db, feed)).missing
-    return Snapshot(row, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
+    return shown(db, require(db, feed))
+
+
+def shown(db: sqlite3.Connection, feed: FeedRow) -> Snapshot:
+    """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
+    rows = fetch_all(db, _OF_FEED, {"feed": feed.id})
+    missing = (failures.read(db, feed.id)).missing
+    return Snapshot(feed, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
 
 
 def piece(db: sqlite3.Connection, segment: int, number: int) -> bytes:
@@ -133,10 +141,10 @@ def publish(
     db: sqlite3.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
     """Make the publication what the feed is, or return None when it was made from what is no longer so."""
-    before = require(db, feed)
+    before = revision_of(db, feed)
     current = {row["id"]: row["position"] for row in fetch_all(db, _POSITIONS, {"feed": feed})}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
-    if before.revision != revision or not current.keys() >= set(kept):
+    if before != revision or not current.keys() >= set(kept):
         return None
     sweep(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})

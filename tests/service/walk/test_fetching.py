@@ -1,0 +1,55 @@
+"""wholefeed.service.walk.fetching: which heads are read while their documents still arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wholefeed.core.refresh.intents import Fetch
+from wholefeed.service.walk.fetching import WalkFetches
+
+
+class WaitingSource:
+    """Is asked for documents, and none of them comes."""
+
+    def __init__(self) -> None:
+        self.is_foreseen: dict[str, Callable[[], bool]] = {}
+
+    async def obtain(self, url: str, *, is_foreseen: Callable[[], bool], **_: object) -> Any:
+        self.is_foreseen[url] = is_foreseen
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("paths", "foreseen"),
+    [
+        (["9", "8", "7"], []),
+        (["9", "8", "7", "6"], ["8", "7", "6"]),
+        (["9", "8", "beech", "oak"], []),
+        (["2003/02", "2003/01", "2002/12", "2002/11"], ["2003/01", "2002/12", "2002/11"]),
+    ],
+    ids=["few", "numbered", "named", "dated"],
+)
+async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
+    paths: list[str], foreseen: list[str]
+) -> None:
+    """R0: the link in a head that still arrives is a prediction; where several documents are under way and
+    their URLs count on, look-ahead has it already. The document that the walk has come to is read early in
+    any case: it tells where the guesses are wrong."""
+    source = WaitingSource()
+    fetches = WalkFetches(
+        source,  # type: ignore[arg-type]
+        is_ahead=lambda url: url != f"http://o.test/{paths[0]}",
+        is_met=lambda _url: False,
+        predicted=lambda _url, _older: [],
+        style=lambda: None,
+        identified=lambda obtained: asyncio.sleep(0, obtained),
+    )
+    for path in paths:
+        await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))
+    await asyncio.sleep(0)
+    assert [path for path in paths if source.is_foreseen[f"http://o.test/{path}"]()] == foreseen
+    await fetches.stop()
