@@ -333,10 +333,9 @@ def cut(document: bytes) -> bytes:
         (cut, ["b"]),
         (lambda document: document[: document.rindex(b"</entry>") - 3], ["b"]),
         (lambda document: document[: document.rindex(b"</feed>")], ["b", "a"]),
-        (lambda document: document + b"\n<!-- cached --><junk/> & more", ["b", "a"]),
         (lambda document: document + document, ["b", "a"]),
     ],
-    ids=["in an entry", "in an end tag", "without its end", "junk behind", "twice"],
+    ids=["in an entry", "in an end tag", "without its end", "twice"],
 )
 async def test_row_49_whole_entries_of_a_broken_document_are_kept(
     proxy: Proxy, origin: Origin, change: Callable[[bytes], bytes], kept: list[str]
@@ -357,3 +356,27 @@ async def test_row_49_whole_entries_of_a_broken_document_are_kept(
         origin.publish(path, document)
         reply = await proxy.refreshed(url)
         assert (reply.state, ids(reply.body)) == ("complete", [*new, "b", "a"])
+
+
+def followed_by(behind: bytes) -> Callable[[bytes], bytes]:
+    return lambda document: document + behind
+
+
+@pytest.mark.fault("49a")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd(name, followed_by(behind), note="DocumentRepaired")
+        for name, behind in (
+            ("a script", b"\n<script>document.write('<entry>')</script>"),
+            ("text", b"\nWarning: something in feed.php"),
+            ("a comment that is none", b"\n<!-- page -- cached"),
+            ("a second end tag", b"</feed>"),
+            ("a mixture", b"\n<!-- cached --><junk/> & more"),
+        )
+    ],
+    ids=str,
+)
+async def test_row_49a_what_stands_behind_the_root_is_dropped(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """Row 49a: nothing is missing; the state does not change, and the status has a note."""
+    await is_read(proxy, origin, odd)

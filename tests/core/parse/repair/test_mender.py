@@ -142,11 +142,10 @@ def test_an_instruction_without_a_name_is_dropped(place: str, written: str) -> N
     assert len(document.entries) == 1
 
 
-def test_malformed_instructions_around_the_root_are_dropped_or_end_the_document() -> None:
-    """Rows 45, 49: a broken instruction in front of the root is dropped; behind it, the document counts as
-    truncated."""
+def test_malformed_instructions_around_the_root_are_dropped() -> None:
+    """Rows 45, 49a: a broken instruction is dropped in front of the root and behind it."""
     assert repaired(titled("x", prolog="<? a ?>"), "declaration").text.startswith(b"<rss")
-    assert isinstance(parse(titled("x") + b"<? a ?>", URL).notes[-1], DocumentTruncated)
+    assert repaired(titled("x") + b"<? a ?>", "after-end").text.endswith(b"</rss>")
 
 
 @pytest.mark.parametrize(
@@ -359,16 +358,55 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
     assert len(document.head.history) == len(document.head.children) == 0
 
 
+@pytest.mark.fault("49a")
 @pytest.mark.parametrize(
-    "junk", ["<script>x</script>", "x", "</rss>", "<rss/>", "<![CDATA[x]]>", "&nbsp;", "<"]
+    "junk",
+    [
+        "<script>x</script>",
+        "<script>write('<item>')</script> x",
+        "<STYLE>a<item></style>",
+        "x",
+        "</rss>",
+        "</channel></rss>",
+        "<html><body/></html>",
+        "<![CDATA[<item>]]>",
+        "<!-- <item> -- -->",
+        "<!-- <item/>",
+        "&nbsp;",
+        "<",
+        "<scr",
+        "<items>",
+        "<? x ?>",
+    ],
 )
 def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
-    """docs/faults.md row 49: the document counts as partial."""
+    """docs/faults.md row 49a: nothing is missing, a note tells it."""
     body = rss(ITEM) + b"\n<!-- cached -->"
-    document = parse(body + junk.encode(), URL)
+
+    assert repaired(body + junk.encode(), "after-end").text.rstrip() == body
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ITEM,
+        "<rss/>",
+        "<x:feed>",
+        "</rss><script/> <entry>",
+        "<script>x</SCRIPT><item/>",
+        "<rdf:RDF",
+        "x<item",
+        "<item><a",
+    ],
+)
+def test_entries_behind_the_end_are_told(rest: str) -> None:
+    """docs/faults.md row 49: what the publisher meant by a second root is not known; its entries may lack."""
+    body = rss(ITEM)
+    document = parse(body + rest.encode(), URL)
 
     assert document.text.rstrip() == body
-    assert [note.partial for note in document.notes] == [True]
+    assert DocumentTruncated(URL, breaks_off=False) in document.notes
 
 
 @given(st.integers(min_value=1, max_value=400))

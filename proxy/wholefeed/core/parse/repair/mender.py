@@ -9,23 +9,26 @@ What XML reads as it stands is left as it is, byte for byte. The states of a `Me
     inside --a text element begins--> text element --its end tag--> inside
     text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
     inside, text element, raw --the document breaks off--> behind: its last whole entry ends it
-    behind --anything but comments--> the document ends before it
+    behind --anything but comments--> the document ends before it; the rest is searched for entries alone
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import MAX_ELEMENTS
 from wholefeed.core.parse.repair import references
+from wholefeed.core.parse.repair.behind import holds_entries, is_junk
 from wholefeed.core.parse.repair.edits import Edits, TooManyError
 from wholefeed.core.parse.repair.elements import Elements, Open
-from wholefeed.core.parse.repair.prolog import is_declaration, is_instruction, late_declaration
+from wholefeed.core.parse.repair.prolog import is_comment, is_declaration, is_instruction, late_declaration
 from wholefeed.core.parse.repair.text_elements import TextElements
 from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
 
+AFTER_END: Final = "after-end"
 ATTRIBUTES: Final = "attributes"
 COMMENTS: Final = "comments"
 DECLARATION: Final = "declaration"
@@ -52,7 +55,8 @@ class Mended(NamedTuple):
     breaks_off: bool
     """Whether it ended before its root did; what was not whole then is left out."""
     goes_on: bool
-    """Whether something stood behind its end that may not stand there; it is left out."""
+    """Whether entries or a further root stood behind its end; like all that may not stand there they are
+    left out."""
 
 
 def mend(text: bytes) -> Mended | None:
@@ -114,12 +118,16 @@ class Mender:
         for number, token in enumerate(found):
             if number > MAX_TOKENS:
                 return None
-            goes_on = not self._elements.open and self._is_junk(token)
-            if token.mark is Mark.CUT or goes_on:
+            if self._elements.open and token.mark is not Mark.CUT:
+                self._handlers[token.mark](token)
+            elif self._elements.open:
                 ends_at = token.start
                 break
-            if self._elements.open:
-                self._handlers[token.mark](token)
+            elif is_junk(self._text, token):
+                self._repairs.add(AFTER_END)
+                ends_at = token.start
+                goes_on = holds_entries(self._text, chain([token], islice(found, MAX_TOKENS)))
+                break
         breaks_off = bool(self._elements.open)
         self._end(ends_at)
         self._declare()
@@ -176,18 +184,6 @@ class Mender:
             self._elements.end()
         return True
 
-    def _is_junk(self, token: Token) -> bool:
-        """Whether it may not stand behind the root (XML 1.0, production 27)."""
-        written = self._text[token.start : token.end]
-        match token.mark:
-            case Mark.TEXT:
-                return bool(written.strip(_BLANK))
-            case Mark.COMMENT:
-                return not _is_comment(written)
-            case Mark.INSTRUCTION:
-                return not is_instruction(written)
-        return True
-
     def _end(self, at: int) -> None:
         """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
         elements = self._elements
@@ -231,7 +227,7 @@ class Mender:
             self._edits.replace(token.start, token.end, made)
 
     def _on_comment(self, token: Token) -> None:
-        if not self._box.is_raw and not _is_comment(self._text[token.start : token.end]):
+        if not self._box.is_raw and not is_comment(self._text[token.start : token.end]):
             self._drop(token.start, token.end, COMMENTS)
 
     def _on_instruction(self, token: Token) -> None:
@@ -288,7 +284,3 @@ class Mender:
         written = self._text[token.start : token.end]
         changed = references.mended(written, self._repairs)
         return None if changed == written else changed
-
-
-def _is_comment(written: bytes) -> bool:
-    return b"--" not in written[4:-3] and not written.endswith(b"--->")
