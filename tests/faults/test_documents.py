@@ -285,14 +285,35 @@ def labelled(label: str, codec: str, text: str) -> Callable[[bytes], bytes]:
         Odd("gb2312", labelled("gb2312", "gb18030", "你好"), "你好"),
         Odd("shift_jis", labelled("shift_jis", "cp932", "東京①"), "東京①"),
         Odd("latin-1", labelled("iso-8859-1", "cp1252", "é “x”"), "é “x”"),
-        Odd("latin-1 as utf-8", labelled("utf-8", "latin-1", "café"), "café", "EncodingRetried"),
-        Odd("windows-1252 as utf-8", labelled("utf-8", "cp1252", "“é”"), "“é”", "EncodingRetried"),
+        Odd("a label of Python's ignorance", labelled("csISO88598I", "iso8859-8", "שלום"), "שלום"),
         Odd("utf-8 as nobody's", labelled("x-no-such", "utf-8", "é 東"), "é 東", "EncodingRetried"),
     ],
     ids=str,
 )
 async def test_row_46_encodings_are_read_right(proxy: Proxy, origin: Origin, odd: Odd) -> None:
     """Row 46: each encoding comes out as the right characters; a wrong label is noted as EncodingRetried."""
+    await is_read(proxy, origin, odd)
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Odd("latin-1 as utf-8", labelled("utf-8", "latin-1", "café"), "café", "EncodingRetried"),
+        Odd("windows-1252 as utf-8", labelled("utf-8", "cp1252", "“é” Ã©"), "“é” Ã©", "EncodingRetried"),
+        Odd("utf-8 as latin-1", labelled("iso-8859-1", "utf-8", "é 東"), "é 東", "EncodingRetried"),
+        Odd(
+            "utf-8 as koi8-r by HTTP",
+            labelled("utf-8", "utf-8", "é"),
+            "é",
+            "EncodingRetried",
+            f"{ATOM};charset=koi8-r",
+        ),
+    ],
+    ids=str,
+)
+async def test_row_46a_an_encoding_that_the_bytes_contradict(proxy: Proxy, origin: Origin, odd: Odd) -> None:
+    """Row 46a: the bytes decide, once for the whole document, and it is noted as EncodingRetried."""
     await is_read(proxy, origin, odd)
 
 

@@ -6,13 +6,14 @@ best = preferred(found)
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Final, NamedTuple
 
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.labels import UTF8, codec_of
 from wholefeed.core.text.urls import is_http, resolve
 
 FEED_TYPES: Final = {
@@ -61,10 +62,9 @@ def is_html(body: bytes, media_type: str) -> bool:
 def _charset(media_type: str) -> str:
     match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
     try:
-        found = codecs.lookup(match[1]) if match else None
-    except LookupError:
-        return "utf-8"
-    return found.name if found is not None and found._is_text_encoding else "utf-8"  # noqa: SLF001
+        return codec_of(match[1]) if match else UTF8
+    except ParseError:
+        return UTF8
 
 
 class _LinkFinder(HTMLParser):
