@@ -320,6 +320,73 @@ def test_markup_is_made_to_nest(written: str, made: str) -> None:
     assert [note.code for note in document.notes] == ["DocumentRepaired"]
 
 
+ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in range(25))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<title>My blog</Title>",
+        "<title>My blog</TITLE\n>",
+        "<title>My blog",
+        "<title>My blog\n<link>http://o.test/</link>",
+        "<title>My blog<br><link>http://o.test/</link>",
+        "<title>My blog<atom:link href='x'/>",
+        "<title>My blog<description>About",
+        "<title>My blog</titel>",
+        "<title>My blog</title><link>http://o.test/",
+        "<title>My blog</title><description><p>a<b>b</p>",
+        "<title>My blog</title><ttl>1<language>de",
+    ],
+)
+def test_a_text_that_is_not_closed_swallows_no_item(head: str) -> None:
+    """docs/faults.md row 45: without its end tag, or with one in another case, it ends at the next item at the latest."""
+    document = parse(rss(head + ITEMS), URL)
+
+    assert b"".join(slices(document)).decode() == ITEMS
+    assert document.head.title.startswith("My blog")
+    assert [note.code for note in document.notes] == ["DocumentRepaired"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "kept"),
+    [
+        ("<guid>1</guid><title>One</Title>", "<guid>1</guid><title>One</title>"),
+        ("<guid>1</guid><title>One", "<guid>1</guid><title>One</title>"),
+        ("<title>One<guid>1</guid>", "<title>One</title><guid>1</guid>"),
+        (
+            "<guid>1</guid><description><p>a<b>b</p>",
+            "<guid>1</guid><description>&lt;p&gt;a&lt;b&gt;b&lt;/p&gt;</description>",
+        ),
+        ("<title>One<b>two</b><guid>1</guid>", "<title>One<b>two</b></title><guid>1</guid>"),
+        ("<guid>1<title>One</title>", "<guid>1<title>One</title></guid>"),
+    ],
+)
+@pytest.mark.parametrize("end", ["</item>", "</ITEM>", ""])
+def test_an_item_whose_text_is_not_closed_keeps_to_itself(inside: str, kept: str, end: str) -> None:
+    """docs/faults.md row 45: the items behind it stay byte for byte."""
+    document = parse(rss(f"<item>{inside}{end}{ITEMS}"), URL)
+
+    assert slices(document) == [f"<item>{kept}</item>".encode(), *slices(parse(rss(ITEMS), URL))]
+
+
+def test_an_entry_ends_a_text_of_atom_too() -> None:
+    """docs/faults.md row 45: the same in Atom, where entries lack their end tags as well."""
+    entries = "".join(f"<entry><id>{n}</id><title>T{n}</title></entry>" for n in range(3))
+    document = parse(atom(f"<title>My blog</Title><entry><id>x</id><title type='html'>X<p>{entries}"), URL)
+
+    assert document.head.title == "My blog"
+    assert [bytes(each) for each in slices(document)][1:] == slices(parse(atom(entries), URL))
+    assert b"<title type='html'>X&lt;p&gt;</title></entry>" in slices(document)[0]
+
+
+def test_html_elements_that_feeds_have_too_stay_in_a_text_that_is_closed() -> None:
+    """docs/repair.md: where an end tag of its own follows, all before it is its text."""
+    written = "<description><p>a<link>b<source>c</p></description>"
+    document = repaired(rss(f"<item>{written}</item>{ITEM}"), "unescaped-html")
+    assert b"&lt;p&gt;a&lt;link&gt;b&lt;source&gt;c&lt;/p&gt;</description>" in slices(document)[0]
+
+
 # Ends
 
 

@@ -40,10 +40,23 @@ class Elements:
         self.open: list[Open] = []
         self._edits = edits
         self._count: Counter[bytes] = Counter()
+        self._folded: Counter[bytes] = Counter()
 
     def is_open(self, name: bytes) -> bool:
         """Whether an element of that name is open."""
         return self._count[name] > 0
+
+    def meant_by(self, name: bytes) -> bytes | None:
+        """Return the name of the open element that an end tag is of, in the same case if there is one.
+
+        Whoever asks closes that element: what is looked at here leaves.
+        """
+        if self._count[name]:
+            return name
+        folded = name.lower()
+        if not self._folded[folded]:
+            return None
+        return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
     def begin(self, tag: Token, made: bytes | None) -> Open:
         """Go into the element of a start tag.
@@ -57,6 +70,7 @@ class Elements:
         element = Open(tag, self._declare(tag, made), before, edit)
         self.open.append(element)
         self._count[tag.name] += 1
+        self._folded[tag.name.lower()] += 1
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
@@ -72,6 +86,7 @@ class Elements:
         """Take the end tag of the innermost element."""
         element = self.open.pop()
         self._count[element.name] -= 1
+        self._folded[element.name.lower()] -= 1
         self.prefixes.end(element.declared)
         return element
 
@@ -84,6 +99,11 @@ class Elements:
             self._edits.replace(element.tag.end - 1, element.tag.end - 1, b"/")
         else:
             self._edits.change(element.edit, self._edits.made(element.edit)[:-1] + b"/>")
+
+    def close_to(self, depth: int, at: int) -> None:
+        """End all but so many elements."""
+        while len(self.open) > depth:
+            self.close(at)
 
     def close_inside(self, name: bytes, at: int) -> bool:
         """End what is open inside of the innermost element of that name; return whether anything was."""

@@ -25,7 +25,7 @@ from wholefeed.core.parse.repair.behind import holds_entries, is_junk
 from wholefeed.core.parse.repair.edits import Edits, TooManyError
 from wholefeed.core.parse.repair.elements import Elements, Open
 from wholefeed.core.parse.repair.prolog import is_comment, is_declaration, is_instruction, late_declaration
-from wholefeed.core.parse.repair.text_elements import TextElements
+from wholefeed.core.parse.repair.text_elements import END_TAGS, LEAVES, TextElements
 from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
 
 AFTER_END: Final = "after-end"
@@ -33,7 +33,6 @@ ATTRIBUTES: Final = "attributes"
 COMMENTS: Final = "comments"
 DECLARATION: Final = "declaration"
 DOCTYPE: Final = "doctype"
-END_TAGS: Final = "end-tags"
 LESS_THAN: Final = "less-than"
 PREFIXES: Final = "prefixes"
 
@@ -244,13 +243,23 @@ class Mender:
 
     def _on_start(self, token: Token) -> None:
         elements = self._elements
-        if token.name == self._entry == b"item" and elements.is_open(b"item"):
-            self._box.leave(token.start)  # no item stands in another: an end tag is missing
-            self._repairs.add(END_TAGS)
-            elements.close_inside(b"item", token.start)
-            elements.close(token.start)
+        if token.name == self._entry:
+            self._end_before_entry(token)
         if not self._box.takes_tag(token):
             self._box.note(elements.begin(token, self._changed_tag(token)))
+
+    def _end_before_entry(self, token: Token) -> None:
+        """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
+        elements, at = self._elements, token.start
+        depth = len(elements.open)
+        is_in_text = self._box.end_unclosed(at)
+        while elements.open[-1].name in LEAVES:
+            elements.close(at)
+        if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
+            elements.close_inside(self._entry, at)
+            elements.close(at)
+        if is_in_text or len(elements.open) < depth:
+            self._repairs.add(END_TAGS)
 
     def _on_empty(self, token: Token) -> None:
         if not self._box.takes_tag(token):
@@ -260,10 +269,14 @@ class Mender:
         elements = self._elements
         if self._box.takes_end(token):
             return
-        if elements.is_open(token.name):
-            if elements.close_inside(token.name, token.start):
+        name = elements.meant_by(token.name)
+        if name is not None:
+            if elements.close_inside(name, token.start):
                 self._repairs.add(END_TAGS)
             elements.end()
+            if name != token.name:
+                self._repairs.add(END_TAGS)
+                self._edits.replace(token.start, token.end, b"</%s>" % name)
             return
         innermost = elements.open[-1]
         if innermost is not self._root and innermost.tag.end < token.start and not innermost.has_children:
