@@ -32,6 +32,7 @@ _CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^;\
 _DECLARATION: Final = re.compile(
     rb"\s*<\?xml\s[^>]*?encoding\s*=\s*(?:\"([^\">]{1,80})\"|'([^'>]{1,80})')", re.ASCII
 )
+_MARKS: Final = re.compile(rb"\A(?:%s)+" % _UTF8_MARK)
 _HIGH: Final = bytes(range(0x80, 0x100))
 _WINDOWS_1252: Final = "".join(
     bytes([byte]).decode(WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
@@ -95,7 +96,8 @@ def encoding_of(beginning: bytes, media_type: str) -> Encoding:
     if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"<\0\0\0", b"\0\0\0<")):
         raise unsupported("UTF-32")
     if beginning.startswith(_UTF8_MARK):
-        return Encoding(UTF8, UTF8, len(_UTF8_MARK))
+        marks = len(beginning) - len(_MARKS.sub(b"", beginning, count=1))
+        return Encoding(UTF8, UTF8, marks)
     for mark, codec in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         if beginning.startswith(mark):
             return Encoding(codec, codec, len(mark))

@@ -6,6 +6,7 @@ import sys
 from types import FrameType
 from xml.etree.ElementTree import fromstring
 
+import feedparser
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -248,6 +249,75 @@ def test_xml_1_1_behind_white_space_stays_unread() -> None:
     assert caught.value.slug == "unsupported-format"
 
 
+# Roots
+
+FEED = f'<rss version="2.0"><channel><title>x</title>{ITEM}</channel></rss>'
+
+
+@pytest.mark.parametrize(
+    ("body", "repairs"),
+    [
+        (f"< rss{FEED[4:]}", ["root"]),
+        (f"<?xml version='1.0'?>\n<\trss{FEED[4:-6]}</ rss >", ["root"]),
+        (f"<html><body>{FEED}</body></html>", ["after-end", "root"]),
+        (
+            f"<!DOCTYPE html>\n<HTML><head><title>A feed</title><script>a > b</script></head>\n<br>{FEED}",
+            ["root"],
+        ),
+        (f"<html xmlns='http://www.w3.org/1999/xhtml'><pre>{FEED}", ["root"]),
+        (f"\u200b{FEED}", ["declaration"]),
+        (f"\ufeff\u200b\ufeff {FEED}", ["declaration"]),
+    ],
+)
+def test_a_root_that_does_not_stand_where_it_should_is_found(body: str, repairs: list[str]) -> None:
+    """Rows 38, 46: what feedparser reads, and a page that shows nothing but a feed, is one."""
+    document = repaired(body.encode(), *repairs)
+    assert document.head.title == "x"
+    assert b"<rss" in document.text[:30]
+    assert slices(document) == [ITEM.encode()]
+    assert len(feedparser.parse(body.encode()).entries) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<html><body><p>How to write a feed:</p><pre>{FEED}</pre></body></html>",
+        f"<html><body><!-- {FEED} --></body></html>",
+        "<html><body><rssx/></body></html>",
+        "<html><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/></html>",
+    ],
+)
+def test_a_page_that_shows_something_else_is_a_page(body: str) -> None:
+    """docs/faults.md row 38."""
+    with pytest.raises(ParseError) as caught:
+        parse(body.encode(), URL)
+    assert caught.value.slug == "not-a-feed"
+
+
+def test_two_byte_order_marks_are_no_part_of_the_document() -> None:
+    """docs/faults.md row 46."""
+    document = parse(b"\xef\xbb\xbf" * 2 + FEED.encode(), URL)
+    assert (document.text, document.notes) == (FEED.encode(), ())
+
+
+@pytest.mark.parametrize("title", ["x", "&nbsp;x"])
+def test_atom_without_a_namespace_is_atom_1_0(title: str) -> None:
+    """docs/repair.md: every reader takes it for that."""
+    entry = "<entry><id>1</id><updated>2026-01-01T00:00:00Z</updated></entry>"
+    names = ["namespace"] if title == "x" else ["entities", "namespace"]
+    document = repaired(f"<feed lang='de'><title>{title}</title>{entry}</feed>".encode(), *names)
+
+    assert (document.version, slices(document)) == ("1.0", [entry.encode()])
+    assert document.text.startswith(b'<feed xmlns="http://www.w3.org/2005/Atom" lang=')
+
+
+def test_a_feed_element_that_says_it_is_in_no_namespace_is_none_of_atom() -> None:
+    """docs/formats.md."""
+    with pytest.raises(ParseError) as caught:
+        parse(b"<feed xmlns=''><entry/></feed>", URL)
+    assert caught.value.slug == "unsupported-format"
+
+
 # Markup
 
 
@@ -340,7 +410,7 @@ ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in ran
     ],
 )
 def test_a_text_that_is_not_closed_swallows_no_item(head: str) -> None:
-    """docs/faults.md row 45: without its end tag, or with one in another case, it ends at the next item at the latest."""
+    """docs/faults.md row 45: without its own end tag it ends at the next item at the latest."""
     document = parse(rss(head + ITEMS), URL)
 
     assert b"".join(slices(document)).decode() == ITEMS

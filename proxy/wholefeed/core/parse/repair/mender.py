@@ -25,6 +25,7 @@ from wholefeed.core.parse.repair.behind import holds_entries, is_junk
 from wholefeed.core.parse.repair.edits import Edits, TooManyError
 from wholefeed.core.parse.repair.elements import Elements, Open
 from wholefeed.core.parse.repair.prolog import is_comment, is_declaration, is_instruction, late_declaration
+from wholefeed.core.parse.repair.roots import ROOT, without_spaces
 from wholefeed.core.parse.repair.text_elements import END_TAGS, LEAVES, TextElements
 from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
 
@@ -71,6 +72,9 @@ def mend(text: bytes) -> Mended | None:
     cleaned = references.without_controls(text)
     if len(cleaned) != len(text):
         repairs.add(references.CONTROL_CHARACTERS)
+    spaced, cleaned = cleaned, without_spaces(cleaned)
+    if len(spaced) != len(cleaned):
+        repairs.add(ROOT)
     try:
         return Mender(cleaned, repairs).run()
     except TooManyError:
