@@ -201,6 +201,22 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
     assert root[1][0].text == "I"
 
 
+@pytest.mark.parametrize(("place", "base"), [("rdf:RDF", "http://b.test/x/"), ("channel", "x/"), ("", "")])
+def test_what_leads_from_an_rdf_channel_leads_there_under_any_base(place: str, base: str) -> None:
+    """R21, R22: the proxy's own links, and the publisher's beside them, mean what they meant."""
+    own = '<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="via" href="original"/>'
+    body = rdf(an_item("a"), extra=own).replace(
+        f"<{place} ".encode(), f'<{place} xml:base="{base}" '.encode()
+    )
+    before, after = (
+        feedparser.parse(each, response_headers={"content-location": "http://o.test/feed"}).feed.links
+        for each in (body, composed(parse(body, "http://o.test/feed")))
+    )
+    via = [link.href for link in before if link.rel == "via"]
+    assert [link.href for link in after if link.rel == "via"] == [*via, ADDRESS.via_url]
+    assert [link.href for link in after if link.rel == "self"] == [ADDRESS.self_url]
+
+
 @pytest.mark.parametrize(
     "tag", ["<channel/>", '<s:channel xmlns:s="http://purl.org/rss/1.0/"></s:channel>', ""]
 )
