@@ -218,8 +218,8 @@ def test_a_scan_gives_offsets_in_characters() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        feed(*[{}] * 20_000, authors=[{"name": "x" * 4000}]),
-        feed(*[{}] * 20_000, language="x" * 60),
+        feed(*({"id": n} for n in range(20_000)), authors=[{"name": "x" * 4000}]),
+        feed(*({"id": n} for n in range(90_000)), language="x" * 60),
         feed(description="x" * (2 << 20)),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from time import process_time
 from types import FrameType
 from xml.etree.ElementTree import fromstring
 
@@ -21,6 +22,8 @@ from wholefeed.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
 from wholefeed.core.parse.repair.references import MAX_REFERENCES
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated
 
+SLOW_MACHINE = 4.0
+"""A second for a megabyte is meant, where nothing else runs."""
 ITEM = "<item><guid>a</guid></item>"
 
 
@@ -667,21 +670,50 @@ HOSTILE = [
     "<p><br>x</p>",
     "]]>",
     "<a xmlns:b='c'>",
+    "<a><b></a></b>",
+    "<a><b><c></a></b></c>",
+    "<a><B></b><c></A>",
+    "<p{n}:x/><title>t</title>",
+    "<title><p{n}:x>&nbsp;<br></title>",
+    "<a p{n}:x=''/>",
+    "<title>a<link>b",
+    "<a b=c d=e>",
+    "<a>x</a>",
 ]
 
 
+def repeated(unit: str, count: int) -> bytes:
+    """Text with a unit over and over, each with a number of its own where it has a place for one."""
+    inside = "".join(unit.replace("{n}", str(n)) for n in range(count))
+    return f"<rss><channel><item>{inside}".encode()
+
+
+@pytest.mark.fault("84")
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_cost_grows_with_the_length(unit: str) -> None:
-    """Linear, whatever comes: counted, not timed."""
-    small, large = (f"<rss><channel>{unit * n}".encode() for n in (500, 4000))
+    """Row 84: linear, whatever comes: counted, not timed."""
+    small, large = (repeated(unit, n) for n in (500, 4000))
 
     assert calls(large) <= 8.5 * calls(small) + 1000
 
 
+@pytest.mark.fault("84")
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_pattern_looks_at_the_same_text_over_and_over(unit: str) -> None:
-    """A quadratic search in a megabyte would outlast the time that a test has."""
-    mend(f"<rss><channel>{unit * (1_000_000 // len(unit))}".encode())
+    """Row 84: a megabyte of it takes a second at most; a quadratic search would take minutes."""
+    body = repeated(unit, 1_000_000 // len(unit))
+    began = process_time()
+    mend(body)
+    assert process_time() - began < SLOW_MACHINE * len(body) / 1e6
+
+
+@pytest.mark.fault("84")
+def test_a_document_that_is_denser_than_any_feed_is_given_up() -> None:
+    """Row 84: what is repaired has so many pieces and defects for its length and no more."""
+    for unit in ("<a></a>", "<b>&</b>", "<a b=c/>12345678901"):
+        assert mend(repeated(unit, 3_000)) is not None
+        assert mend(repeated(unit, 40_000)) is None
+    assert mend(repeated("<guid>a title of some words & more</guid>", 40_000)) is not None
 
 
 def test_a_document_with_defects_without_end_is_given_up() -> None:

@@ -19,15 +19,14 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.limits import MAX_ELEMENTS
 from wholefeed.core.parse.repair import references
 from wholefeed.core.parse.repair.behind import holds_entries, is_junk
-from wholefeed.core.parse.repair.edits import Edits, TooManyError
+from wholefeed.core.parse.repair.edits import Edits, TooManyError, most_edits
 from wholefeed.core.parse.repair.elements import Elements, Open
 from wholefeed.core.parse.repair.prolog import is_comment, is_declaration, is_instruction, late_declaration
 from wholefeed.core.parse.repair.roots import ROOT, without_spaces
 from wholefeed.core.parse.repair.text_elements import END_TAGS, LEAVES, TextElements
-from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
+from wholefeed.core.parse.repair.tokens import Mark, Token, most_tokens, odd_attributes, tokens
 
 AFTER_END: Final = "after-end"
 ATTRIBUTES: Final = "attributes"
@@ -36,10 +35,6 @@ DECLARATION: Final = "declaration"
 DOCTYPE: Final = "doctype"
 LESS_THAN: Final = "less-than"
 PREFIXES: Final = "prefixes"
-
-MAX_TOKENS: Final = MAX_ELEMENTS // 2
-"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
-the proxy busy for minutes."""
 
 _BLANK: Final = b" \t\r\n"
 _ROOTS: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
@@ -92,7 +87,7 @@ class Mender:
     def __init__(self, text: bytes, repairs: set[str]) -> None:
         self._text = text
         self._repairs = repairs
-        self._edits = Edits()
+        self._edits = Edits(most_edits(len(text)))
         self._elements = Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
         self._root: Open | None = None
@@ -118,20 +113,22 @@ class Mender:
             return None
         goes_on = False
         ends_at = len(self._text)
+        elements, handlers = self._elements, self._handlers
+        most = most_tokens(len(self._text))
         for number, token in enumerate(found):
-            if number > MAX_TOKENS:
+            if number > most:
                 return None
-            if self._elements.open and token.mark is not Mark.CUT:
-                self._handlers[token.mark](token)
-            elif self._elements.open:
+            if elements.open and token.mark is not Mark.CUT:
+                handlers[token.mark](token)
+            elif elements.open:
                 ends_at = token.start
                 break
             elif is_junk(self._text, token):
                 self._repairs.add(AFTER_END)
                 ends_at = token.start
-                goes_on = holds_entries(self._text, chain([token], islice(found, MAX_TOKENS)))
+                goes_on = holds_entries(self._text, chain([token], islice(found, most)))
                 break
-        breaks_off = bool(self._elements.open)
+        breaks_off = bool(elements.open)
         self._end(ends_at)
         self._declare()
         return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
