@@ -69,9 +69,10 @@ def _tags(page: str) -> Iterator[str]:
     while (begun := _BEGINS.search(page, position)) is not None:
         position, name = begun.end(), begun[1].lower()
         if name in ("link", "base"):
-            tag = _TAG.match(page, begun.start(), begun.start() + _MAX_TAG_CHARACTERS)
+            limit = begun.start() + _MAX_TAG_CHARACTERS
+            tag = _TAG.match(page, begun.start(), limit)
+            position = limit if tag is None else tag.end()
             if tag is not None:
-                position = tag.end()
                 yield tag[0]
             continue
         end = _ENDS[name].search(page, position)
