@@ -20,7 +20,7 @@ from wholefeed.core.parse.limits import MAX_LIKE_ENTRIES
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])")
+_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
 _SHORT: Final = 64
 """Of elements, in characters, that are remembered: there can be many of them."""
 _NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
@@ -195,10 +195,11 @@ class _Scanner:
             return
         text, decode, read = self._text, self._decode, self._read
         seen: set[str] = set()
+        self._skip()
         for number in itertools.count():
             if number == self._max_items:
                 raise ParseError(f"expected at most {number} entries, got more", slug="xml-limit")
-            start = self._skip()
+            start = self._at
             value, self._at = decode(text, start)
             written = text[start : self._at] if self._at - start <= self._short else ""
             if not written or written not in seen:
