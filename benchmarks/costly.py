@@ -1,9 +1,9 @@
 """What documents cost that are made to cost much: `python -m benchmarks.costly`.
 
-Each document of `benchmarks.support.costly`, named by its row of docs/faults.md, is asked for once, of a
-server that knows no feed. Printed are what came of it, the CPU seconds of the server and its worker processes
-for each megabyte, and how long /healthz took meanwhile, asked every 5 ms. A process that is started for a
-document counts too: a quarter of a second.
+Each document of `benchmarks.support.costly`, named by its row of docs/faults.md, is asked for once, one after
+the other. Printed are what came of it, the CPU seconds of the server and its worker processes
+for each megabyte, and how long /healthz took meanwhile, asked every 5 ms. A process that is started
+for a document counts too: a quarter of a second.
 """
 
 from __future__ import annotations
@@ -81,14 +81,12 @@ def main() -> None:
     begin()
     bodies = documents(int(options.megabytes * 1e6))
     table = Table("", "MB", "CPU s", "s/MB", "p99 ms", "max ms", first_width=56)
-    for name, body in bodies.items():
-        with (
-            tempfile.TemporaryDirectory(prefix="wholefeed-costly-") as folder,
-            publishing(bodies) as url,
-            running_server(
-                Path(folder), tree=chosen_tree(options), limits_respond_within_seconds=60
-            ) as server,
-        ):
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-costly-") as folder,
+        publishing(bodies) as url,
+        running_server(Path(folder), tree=chosen_tree(options), limits_respond_within_seconds=60) as server,
+    ):
+        for name, body in bodies.items():
             measure(server, name, url(name), len(body), table)
 
 
