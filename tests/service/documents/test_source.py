@@ -19,9 +19,13 @@ from wholefeed.service.documents import source
         (atom(an_item("a", 1, "word " * 10_000)), False),
         (atom(an_item("a", 1, "&lt;b&gt;" * 3_000)), True),
         (b"<" * 60_000, True),
+        (
+            b'{"version": "https://jsonfeed.org/version/1.1", "items": [%s]}' % b",".join([b"{}"] * 5_000),
+            True,
+        ),
         (atom(an_item("a", 1, "word " * 20_000)), True),
     ],
-    ids=["small", "dense", "hostile", "large"],
+    ids=["small", "dense", "hostile", "JSON", "large"],
 )
 async def test_what_takes_long_is_read_beside_the_event_loop(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, body: bytes, is_beside: bool

@@ -28,7 +28,7 @@ from wholefeed.service.documents.work import Work
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES
 
 _INLINE_MARKS: Final = 4096
-"""Of tags and references, in a document that is read where it is; feeds of 64 KiB have half as many."""
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
 _THREAD_VALUES: Final = 50_000
 """Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
 
@@ -160,9 +160,12 @@ def _work_bytes(body: bytes) -> int:
     of it.
     """
     size_bytes = len(body)
-    if size_bytes <= INLINE_BYTES and body.count(b"<") + body.count(b"&") > _INLINE_MARKS:
+    if size_bytes >= START_BYTES:
+        return size_bytes
+    values = sum(map(body.count, (b",", b"[", b"{")))
+    if size_bytes <= INLINE_BYTES and max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS:
         return INLINE_BYTES + 1
-    if INLINE_BYTES < size_bytes < START_BYTES and sum(map(body.count, (b",", b"[", b"{"))) > _THREAD_VALUES:
+    if size_bytes > INLINE_BYTES and values > _THREAD_VALUES:
         return START_BYTES
     return size_bytes
 
