@@ -31,7 +31,7 @@ _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers 
 CONSTANTS: Final = {
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
-    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.family",)),
+    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.waiting",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.family", "core.parse.json.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.family",)),
     "MAX_VALUES": Constant(_READ_MANY, ("core.parse.json.json_text",)),

@@ -27,7 +27,7 @@ PURE = {
     "defusedxml", "email.utils", "encodings", "enum", "functools", "hashlib", "heapq", "hmac", "html",
     "html.parser", "idna", "ipaddress", "isal", "itertools", "json", "math", "operator", "posixpath",
     "re", "string", "struct", "types", "typing", "unicodedata", "urllib.parse", "wholefeed.core", "xml",
-    "zlib",
+    "webencodings", "zlib",
 }  # fmt: skip
 """What pure modules may import: nothing that reads a clock, makes random numbers, logs, or does I/O."""
 

@@ -29,6 +29,7 @@ CHAIN = ["--archives", "2", "--entries", "5", "--entry-bytes", "600"]
 SMALL = {
     "answers": ["--requests", "32", "--runs", "1", "--hops"],
     "compose": [*CHAIN, "--runs", "2"],
+    "costly": ["--megabytes", "0.02"],
     "deflate": [],
     "first": [*CHAIN, "--runs", "1", "--hops"],
     "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0"],

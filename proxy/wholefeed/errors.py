@@ -17,7 +17,7 @@ WholefeedError
 |   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
 |-- WorkError                 500 work-failed
-|   `-- WorkTooLongError      422 too-much-work
+|   `-- WorkTooLongError      422 too-costly
 `-- DocumentError                        one document could not be had or used
     |-- ForbiddenTargetError  403 destination-forbidden
     |-- LoopDetectedError     508 loop-detected
@@ -158,7 +158,7 @@ class WorkError(WholefeedError):
 class WorkTooLongError(WorkError):
     """A document takes more work than one may."""
 
-    default_slug: ClassVar[str] = "too-much-work"
+    default_slug: ClassVar[str] = "too-costly"
 
 
 class DocumentError(WholefeedError):

@@ -327,16 +327,16 @@ async def test_a_worker_is_not_interrupted_with_its_server() -> None:
         assert workers.pids == [pid]
 
 
+@pytest.mark.fault("84")
 async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is broken off wherever it is, by what it computed rather than by the clock; the next one is read."""
     body = long_work(4)
     async with opened() as workers:
         await read(workers)
         monkeypatch.setattr(pool, "CPU_SECONDS", 0.1)
-        monkeypatch.setattr(pool, "CPU_SECONDS_PER_MIB", 0.0)
         with pytest.raises(WorkTooLongError, match=r"at most 0.1 s of work") as caught:
             await read(workers, body)
-        assert (caught.value.slug, caught.value.answer_status) == ("too-much-work", 422)
+        assert (caught.value.slug, caught.value.answer_status) == ("too-costly", 422)
         monkeypatch.undo()
         assert (await read(workers)).facts.entries
 
@@ -344,7 +344,6 @@ async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.
 async def test_work_that_was_done_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each document has a budget of its own, and a worker that waits uses none of it."""
     monkeypatch.setattr(pool, "CPU_SECONDS", 1.0)
-    monkeypatch.setattr(pool, "CPU_SECONDS_PER_MIB", 0.0)
     body = BODIES["large"]
 
     async with opened() as workers:

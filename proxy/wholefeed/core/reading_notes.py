@@ -75,14 +75,14 @@ class DocumentRepaired(ReadingNote):
 
 @dataclass(frozen=True, slots=True)
 class DocumentTruncated(ReadingNote):
-    """The document breaks off, or goes on behind its end; its whole entries count (docs/faults.md row 49)."""
+    """It breaks off, or has entries behind its end: its whole entries count (docs/faults.md row 49)."""
 
     reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
     partial: ClassVar[bool] = True
     slug: ClassVar[str] = "truncated"
 
     breaks_off: bool = True
-    """Whether its end is missing, rather than that something stands behind it."""
+    """Whether its end is missing, rather than that entries stand behind it."""
 
     def __str__(self) -> str:
         found = "breaks off before its end" if self.breaks_off else "goes on behind its end"

@@ -94,11 +94,11 @@ SLUGS: Final = {
     "timeout": Slug(answers=(504,), words=_SILENT),
     "tls-certificate": Slug(answers=(502,), words=_OUT_OF_REACH, lasts=True),
     "token-required": Slug(answers=(403,)),
-    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
-    "too-many-requests": Slug(answers=(429,)),
-    "too-much-work": Slug(
+    "too-costly": Slug(
         answers=(422,), words="the document takes more work than this proxy does for one", lasts=True
     ),
+    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
+    "too-many-requests": Slug(answers=(429,)),
     "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
     "unauthorized": Slug(answers=(401,)),
     "unavailable": Slug(),

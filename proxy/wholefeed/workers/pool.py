@@ -34,10 +34,8 @@ IDLE_SECONDS: Final = 30.0
 """After so long without a job a worker is ended."""
 RETRY_SECONDS: Final = 60.0
 """For so long nothing is started after that has failed."""
-CPU_SECONDS: Final = 30.0
-"""What a job may compute, whatever its size; the slowest known document of 26 MB takes a third of that."""
-CPU_SECONDS_PER_MIB: Final = 1.0
-"""And so much more for each MiB."""
+CPU_SECONDS: Final = 20.0
+"""What a job may compute, whatever its size; the slowest known document of 26 MB takes half of that."""
 
 _CLOSE_SECONDS: Final = 2.0
 """How long processes that were killed are waited for: they end at once, unless the kernel holds them."""
@@ -111,10 +109,9 @@ class Workers:
             return job(*arguments, **options)
         if self._is_for_thread(body_bytes):
             return await asyncio.to_thread(job, *arguments, **options)
-        cpu_seconds = CPU_SECONDS + CPU_SECONDS_PER_MIB * body_bytes / (1 << 20)
         worker = await self._turn(body_bytes)
         try:
-            result: T = await self._ask(worker, job.__name__, arguments, options, cpu_seconds)
+            result: T = await self._ask(worker, job.__name__, arguments, options, CPU_SECONDS)
         except WorkerStartError as exc:
             self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
             if self._on_trouble is not None:

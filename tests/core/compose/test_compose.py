@@ -123,11 +123,33 @@ def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: object) 
     assert a_warning(document) == warning
 
 
-def a_warning(document: FeedDocument) -> bytes:
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
+def test_the_words_of_the_pseudo_entry_declare_no_namespace(make: object) -> None:
+    """R16: a document whose name ends like a prefix does not change the root of the answer."""
+    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
+    plain, named = (a_warning(document, url=f"http://o.test/{name}") for name in ("1", "x.atom:media:thr:"))
+    roots = [composed(document, warning=each).split(b">", 2)[1] for each in (plain, named)]
+    assert roots[0] == roots[1]
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
+@pytest.mark.fault("49")
+def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: object) -> None:
+    """R16; docs/faults.md row 49: no older document is known to be missing, and none is said to be."""
+    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
+    said = a_warning(document, "truncated").decode()
+    assert "This feed broke off" in said
+    assert "Older entries" not in said
+    assert "several documents" not in said
+    both = a_warning(document, "truncated", "timeout").decode()
+    assert "Older entries of this feed are missing" in both
+
+
+def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1?a&b") -> bytes:
     return compose_warning(
         document.family,
         identifier="urn:uuid:1",
-        missing=[Missing("http://o.test/1?a&b", "timeout")],
+        missing=[Missing(url, reason) for reason in reasons or ("timeout",)],
         first_failed="2026-11-21T10:00:00Z",
         first_failed_rfc822="Sat, 21 Nov 2026 10:00:00 GMT",
         version=document.version,
@@ -177,6 +199,22 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
     assert [child.tag for child in channel.iter(f"{{{RDF_NS}}}li")] == []
     assert len(channel.findall(f"{{{RSS_10_NS}}}items/{{{RDF_NS}}}Seq")) == 1
     assert root[1][0].text == "I"
+
+
+@pytest.mark.parametrize(("place", "base"), [("rdf:RDF", "http://b.test/x/"), ("channel", "x/"), ("", "")])
+def test_what_leads_from_an_rdf_channel_leads_there_under_any_base(place: str, base: str) -> None:
+    """R21, R22: the proxy's own links, and the publisher's beside them, mean what they meant."""
+    own = '<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="via" href="original"/>'
+    body = rdf(an_item("a"), extra=own).replace(
+        f"<{place} ".encode(), f'<{place} xml:base="{base}" '.encode()
+    )
+    before, after = (
+        feedparser.parse(each, response_headers={"content-location": "http://o.test/feed"}).feed.links
+        for each in (body, composed(parse(body, "http://o.test/feed")))
+    )
+    via = [link.href for link in before if link.rel == "via"]
+    assert [link.href for link in after if link.rel == "via"] == [*via, ADDRESS.via_url]
+    assert [link.href for link in after if link.rel == "self"] == [ADDRESS.self_url]
 
 
 @pytest.mark.parametrize(

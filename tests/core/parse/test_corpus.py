@@ -34,7 +34,6 @@ REFUSED = {
     "testcases/atom/2/brief-entry-noerror.xml": "a single entry is no feed",
     "testcases/atom/1.2/wrong-namespace-case.xml": "its feed element is in another namespace",
     "testcases/atom/4.1.2/entry-source-author.xml": "a single entry is no feed",
-    "sample_feeds/DuplicateContentAtomFeed.xml": "an XHTML page around a feed (docs/faults.md row 38)",
     "wellformed/rss/entity_in_doctype.xml": "its DOCTYPE has an internal subset (docs/faults.md row 41)",
 }
 """Well-formed documents in which feedparser finds the entries of a format that is read here."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
@@ -77,3 +79,56 @@ def test_what_looks_like_a_page_is_one() -> None:
     assert is_html(b"x", "text/html; charset=utf-8")
     assert is_html(b"<!doctype html><HTML>", "application/octet-stream")
     assert not is_html(b"<feed>", "application/xml")
+
+
+SLOW_MACHINE = 4.0
+"""50 ms are meant, where nothing else runs."""
+
+
+@pytest.mark.fault("87")
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<a b=c>",
+        "<p>",
+        "&amp;",
+        "<!--",
+        "<!-- -->",
+        "<script>",
+        "</",
+        "<link ",
+        "<link x='",
+        "<link>",
+        "<b",
+        "<title>",
+        "<",
+    ],
+)
+def test_a_large_page_is_searched_in_no_time(unit: str) -> None:
+    """Row 87: it is done on the event loop, so it must not take long, whatever stands in the page."""
+    page = LINK + unit * (1_000_000 // len(unit))
+    began = process_time()
+    found = discover(page.encode(), "http://example.org/", "text/html")
+    assert process_time() - began < 0.05 * SLOW_MACHINE
+    assert [each.url for each in found] == ["http://example.org/feed"]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- {} -->",
+        "<script>{}</script>",
+        "<style>{}</STYLE>",
+        "<textarea>{}</textarea>",
+        "<title>{}</title>",
+    ],
+)
+def test_what_is_no_markup_announces_nothing(hidden: str) -> None:
+    """WHATWG HTML, 13.1.2: comments, scripts and texts are left alone; what stands behind them counts."""
+    other = LINK.replace("/feed", "/other")
+    assert [
+        each.url for each in discover((hidden.format(other) + LINK).encode(), "http://example.org/", "")
+    ] == ["http://example.org/feed"]
+
+
+LINK = "<link rel=alternate type='application/atom+xml' title='a > b' href='/feed'>"

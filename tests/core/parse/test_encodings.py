@@ -6,11 +6,13 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
 from tests.core.parse.makers import URL, atom
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.encodings import is_utf8, to_utf8
+from wholefeed.core.parse.encodings import MIXED_NAME, is_utf8, to_utf8
 from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.labels import codec_of, has_ascii, is_single_byte
 from wholefeed.core.reading_notes import EncodingRetried
 
 TITLE = "Ünïcode — naïve café"
@@ -104,6 +106,67 @@ def test_windows_1252_under_a_utf_8_label_is_read_and_noted(declared: str) -> No
 
     assert document.head.title == TITLE
     assert document.notes == (EncodingRetried(URL, declared=declared or "nothing", used="windows-1252"),)
+
+
+@pytest.mark.fault("46")
+@pytest.mark.parametrize("label", sorted(LABELS))
+def test_every_label_of_the_encoding_standard_is_read(label: str) -> None:
+    """Encoding Standard, 4.2; docs/faults.md row 46: all but three that Python cannot read."""
+    if label in ("iso-2022-cn", "iso-2022-cn-ext", "replacement"):
+        with pytest.raises(ParseError, match=label) as caught:
+            parse(a_document("x", label).encode(), URL)
+        assert caught.value.slug == "unsupported-encoding"
+        return
+    codec = codec_of(label)
+    title = (
+        bytes(range(0xA1, 0xF0)).decode(codec, "ignore")
+        if is_single_byte(codec)
+        else "日本" * (codec != "iso2022_kr")
+    )
+    title = title.replace("\x85", "").replace("&", "") or "x"
+    body = a_document(title, label).encode(codec, "ignore" if codec == "mac-roman" else "strict")
+    assert title_of(body, "" if has_ascii(codec) else f"text/xml;charset={label}") == title.strip("\xa0 ")
+
+
+def test_bytes_that_an_encoding_lacks_do_not_change_what_it_is() -> None:
+    """docs/faults.md row 46a: one odd byte makes no other encoding of a document."""
+    korean = parse(a_document("東京 " * 20 + "X", "euc-kr").encode("cp949").replace(b"X", b"\xff"), URL)
+    western = parse(a_document("caf\xe9 X", "iso-8859-1").encode("cp1252").replace(b"X", b"\x81"), URL)
+
+    assert korean.head.title == "東京 " * 20 + "\ufffd"
+    assert (western.head.title, western.notes) == ("café \x81", ())
+
+
+def test_rows_of_euc_jp_that_python_does_not_know_are_read() -> None:
+    """docs/faults.md row 46: the standard's EUC-JP has the characters of NEC and IBM."""
+    body = a_document("X東京Y", "euc-jp").encode("euc_jp")
+
+    assert title_of(body.replace(b"X", b"\xad\xa1").replace(b"Y", b"\xad\xf0")) == "①東京≒"
+    assert title_of(body.replace(b"X", b"\xf9\xa1").replace(b"Y", b"")) == "纊東京"
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize(
+    "declared", ["iso-8859-1", "windows-1251", "macintosh", "us-ascii", "x-user-defined"]
+)
+def test_utf_8_under_the_label_of_single_bytes_is_utf_8_and_noted(declared: str) -> None:
+    """docs/faults.md row 46a: what is valid from end to end is so by no chance."""
+    document = parse(a_document(declared=declared).encode(), URL)
+
+    assert document.head.title == TITLE
+    assert document.notes == (EncodingRetried(URL, declared=declared, used="utf-8"),)
+
+
+@pytest.mark.fault("46a")
+def test_one_decision_is_made_for_the_whole_document() -> None:
+    """docs/faults.md row 46a: what looks like UTF-8 by chance does not, between more that is none."""
+    western = parse(a_document("naïve “café” Ã© Â»").encode("cp1252"), URL)
+    mixed = parse(a_document("é " * 9 + "X").encode().replace(b"X", b"\x93\xe9\x94"), URL)
+
+    assert western.head.title == "naïve “café” Ã© Â»"
+    assert western.notes == (EncodingRetried(URL, declared="nothing", used="windows-1252"),)
+    assert mixed.head.title == "é " * 9 + "“é”"
+    assert [note.used for note in mixed.notes if isinstance(note, EncodingRetried)] == [MIXED_NAME]
 
 
 def test_one_text_cut_off_in_a_character_does_not_garble_the_others() -> None:

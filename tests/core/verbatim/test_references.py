@@ -59,6 +59,7 @@ def test_atom_s_elements_that_hold_a_uri_count_in_atom() -> None:
     """RFC 4287, 3.2.2, 4.2.5, 4.2.6 and 4.2.8."""
     assert has_relative_reference(b"<a:uri>x</a:uri>", is_atom=True)
     assert has_relative_reference(b"<uri>/x</uri>", is_atom=True)
+    assert has_relative_reference(b"<author><name>Ann</name><url>/ann</url></author>", is_atom=True)  # of 0.3
     assert has_relative_reference(b"<logo>x.png</logo>", is_atom=True)
     assert has_relative_reference(b"<id>/x</id>", is_atom=True)
     assert not has_relative_reference(b"<uri>http://x</uri>", is_atom=True)

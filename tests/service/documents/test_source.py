@@ -19,9 +19,13 @@ from wholefeed.service.documents import source
         (atom(an_item("a", 1, "word " * 10_000)), False),
         (atom(an_item("a", 1, "&lt;b&gt;" * 3_000)), True),
         (b"<" * 60_000, True),
+        (
+            b'{"version": "https://jsonfeed.org/version/1.1", "items": [%s]}' % b",".join([b"{}"] * 5_000),
+            True,
+        ),
         (atom(an_item("a", 1, "word " * 20_000)), True),
     ],
-    ids=["small", "dense", "hostile", "large"],
+    ids=["small", "dense", "hostile", "JSON", "large"],
 )
 async def test_what_takes_long_is_read_beside_the_event_loop(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, body: bytes, is_beside: bool
@@ -40,3 +44,25 @@ async def test_what_takes_long_is_read_beside_the_event_loop(
     await proxy.get(origin.url("/feed"))
     assert threads
     assert (threads[0] is not threading.main_thread()) is is_beside
+
+
+@pytest.mark.fault("87")
+@pytest.mark.parametrize(("values", "is_in_a_process"), [(10_000, False), (200_000, True)])
+async def test_json_of_many_values_is_read_in_a_process(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, values: int, is_in_a_process: bool
+) -> None:
+    """Row 87: in a thread it would hold everybody up, for it is read in one go."""
+    read: list[object] = []
+    for module in (source, reading):
+        real = module.parse
+
+        def parse(*arguments: object, real: object = real, **options: object) -> object:
+            read.append(arguments)
+            return real(*arguments, **options)  # type: ignore[operator]
+
+        monkeypatch.setattr(module, "parse", parse)
+    item = f'{{"id": 1, "x": [{",".join("1" * values)}], "content_text": "{"x" * 70_000}"}}'
+    body = f'{{"version": "https://jsonfeed.org/version/1.1", "items": [{item}]}}'
+    origin.publish("/feed", body, content_type="application/feed+json")
+    assert (await proxy.get(origin.url("/feed"))).status == 200
+    assert bool(read) is not is_in_a_process

@@ -171,8 +171,10 @@ def compose_prologue(
         prefixes |= _BIT["fh"]
     if family is not Family.ATOM:
         prefixes |= _BIT["atom"]
+    if warning and family is Family.RDF:
+        prefixes |= _BIT["dc"]
     before, _, behind = head.partition(_OWN_PLACE)
-    root = _root(family, version, prefixes | prefixes_in(warning))
+    root = _root(family, version, prefixes)
     return b"".join([_DECLARATION, root, before, "".join(own).encode(), behind, warning])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, assert_never
 
 from wholefeed.core.formats import ATOM_03, MEDIA_TYPE, segment_end
+from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.slugs import in_words
 from wholefeed.core.terms import Family
 from wholefeed.core.text.markup import escape, quoteattr
@@ -20,6 +21,12 @@ _EXPLANATION: Final = (
     "This feed's history is kept in several documents, and not all of them could be read. Entries that stand"
     " in them, or behind them, are not shown. wholefeed goes on trying, and takes this entry away when they"
     " are there."
+)
+_BROKEN_TITLE: Final = "This feed broke off"
+_BROKEN_EXPLANATION: Final = (
+    "Nothing says that older entries are missing, but a document of this feed broke off before its end, or"
+    " went on behind it. The entries that were whole in it are shown. wholefeed asks for it again, and takes"
+    " this entry away when it is whole."
 )
 _AUTHOR: Final = "wholefeed"
 
@@ -51,23 +58,25 @@ def compose_warning(
         version: Of the subscription document; empty for the family's usual one.
     """
     said = "; ".join(f"{document.url}: {in_words(document.reason)}" for document in missing)
-    text = f"{_EXPLANATION} {said}."
+    is_broken = all(document.reason == DocumentTruncated.slug for document in missing)  # row 49
+    title = _BROKEN_TITLE if is_broken else _TITLE
+    text = f"{_BROKEN_EXPLANATION if is_broken else _EXPLANATION} {said}."
     url = missing[0].url
     match family:
         case Family.ATOM:
-            entry = _atom(identifier, url, text, first_failed, is_old=version == ATOM_03)
+            entry = _atom(identifier, url, title, text, first_failed, is_old=version == ATOM_03)
         case Family.RSS:
-            entry = _rss(identifier, url, text, first_failed_rfc822)
+            entry = _rss(identifier, url, title, text, first_failed_rfc822)
         case Family.RDF:
-            entry = _rdf(identifier, url, text, first_failed)
+            entry = _rdf(identifier, url, title, text, first_failed)
         case Family.JSON:
-            entry = _json(identifier, url, text, first_failed)
+            entry = _json(identifier, url, title, text, first_failed)
         case unreachable:
             assert_never(unreachable)
     return entry.encode() + segment_end(family)
 
 
-def _atom(identifier: str, url: str, text: str, instant: str, *, is_old: bool) -> str:
+def _atom(identifier: str, url: str, title: str, text: str, instant: str, *, is_old: bool) -> str:
     """Atom 0.3 asks for issued and modified, and for the type of the link."""
     dates = f"<updated>{escape(instant)}</updated>"
     media_type = ""
@@ -75,33 +84,33 @@ def _atom(identifier: str, url: str, text: str, instant: str, *, is_old: bool) -
         dates = f"<issued>{escape(instant)}</issued><modified>{escape(instant)}</modified>"
         media_type = f' rel="alternate" type="{MEDIA_TYPE[Family.ATOM]}"'
     return (
-        f"<entry><title>{escape(_TITLE)}</title><id>{escape(identifier)}</id>{dates}"
+        f"<entry><title>{escape(title)}</title><id>{escape(identifier)}</id>{dates}"
         f"<author><name>{_AUTHOR}</name></author>"
         f"<link{media_type} href={quoteattr(url)}/><summary>{escape(text)}</summary></entry>"
     )
 
 
-def _rss(identifier: str, url: str, text: str, instant: str) -> str:
+def _rss(identifier: str, url: str, title: str, text: str, instant: str) -> str:
     return (
-        f"<item><title>{escape(_TITLE)}</title><link>{escape(url)}</link>"
+        f"<item><title>{escape(title)}</title><link>{escape(url)}</link>"
         f'<guid isPermaLink="false">{escape(identifier)}</guid><pubDate>{escape(instant)}</pubDate>'
         f"<description>{escape(escape(text))}</description></item>"
     )
 
 
-def _rdf(identifier: str, url: str, text: str, instant: str) -> str:
+def _rdf(identifier: str, url: str, title: str, text: str, instant: str) -> str:
     return (
-        f"<item rdf:about={quoteattr(identifier)}><title>{escape(_TITLE)}</title><link>{escape(url)}</link>"
+        f"<item rdf:about={quoteattr(identifier)}><title>{escape(title)}</title><link>{escape(url)}</link>"
         f"<dc:date>{escape(instant)}</dc:date><dc:creator>{_AUTHOR}</dc:creator>"
         f"<description>{escape(escape(text))}</description></item>"
     )
 
 
-def _json(identifier: str, url: str, text: str, instant: str) -> str:
+def _json(identifier: str, url: str, title: str, text: str, instant: str) -> str:
     item = {
         "id": identifier,
         "url": url,
-        "title": _TITLE,
+        "title": title,
         "content_text": text,
         "date_published": instant,
         "author": {"name": _AUTHOR},

@@ -26,6 +26,7 @@ from wholefeed.core.parse.json.jsonfeed import read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
 from wholefeed.core.parse.repair.prolog import late_declaration
+from wholefeed.core.parse.repair.roots import ROOT, wrapped_root
 from wholefeed.core.parse.xml.atom import AtomParser
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Options
@@ -40,8 +41,12 @@ MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20
 """All that entries and head gain may come to so many times their document's size, and so much more."""
 
+NAMESPACE: Final = "namespace"
+NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
 _SHOWN_CHARACTERS: Final = 60
 _SNIFF_BYTES: Final = 4096
+_UNSEEN: Final = re.compile(rb"(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
+"""White space, byte order marks, spaces without width (docs/faults.md row 46)."""
 _HTML: Final = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:[^-]|-(?!->))*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
@@ -78,7 +83,14 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     if json is not None:
         return _checked(read_json_feed(json, url, max_depth), max_depth)
     decoded = to_utf8(body, media_type)
-    refuse_other_formats(decoded.text)
+    try:
+        refuse_other_formats(decoded.text)
+    except ParseError as exc:
+        start = wrapped_root(decoded.text) if is_html(decoded.text) else 0
+        if not start:
+            raise
+        inside = decoded._replace(text=decoded.text[start:])
+        return _read_repaired(inside, url, max_depth, exc, (ROOT,))
     try:
         return _read(decoded, url, max_depth)
     except ParseError as exc:
@@ -107,7 +119,9 @@ def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
     return again._replace(text=body[:start].decode("ascii", "replace").encode() + again.text)
 
 
-def _read_repaired(decoded: Decoded, url: str, max_depth: int, failure: ParseError) -> FeedDocument:
+def _read_repaired(
+    decoded: Decoded, url: str, max_depth: int, failure: ParseError, repairs: tuple[str, ...] = ()
+) -> FeedDocument:
     """Read a document that is not well-formed, after the repair pass (docs/faults.md rows 45 and 49).
 
     Raises:
@@ -116,7 +130,8 @@ def _read_repaired(decoded: Decoded, url: str, max_depth: int, failure: ParseErr
     repaired = mend(decoded.text)
     if repaired is None:
         raise failure
-    notes: list[Note] = [DocumentRepaired(url, repaired.repairs)] if repaired.repairs else []
+    done = tuple(sorted({*repaired.repairs, *repairs}))
+    notes: list[Note] = [DocumentRepaired(url, done)] if done else []
     if repaired.breaks_off or repaired.goes_on:
         notes.append(DocumentTruncated(url, repaired.breaks_off))
     try:
@@ -132,11 +147,18 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
     if decoded.used:
         retried = EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used)
         notes = (retried, *notes)
+    text = decoded.text
     try:
-        family = _run(decoded.text, url, max_depth, is_full=False)
+        family = _run(text, url, max_depth, is_full=False)
+    except NamespaceNeededError as needed:
+        text = text[: needed.at] + NAMESPACE_OF_ATOM + text[needed.at :]
+        done = {name for note in notes if isinstance(note, DocumentRepaired) for name in note.repairs}
+        repaired = DocumentRepaired(url, tuple(sorted({*done, NAMESPACE})))
+        rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
+        return _read(Decoded(text, decoded.encoding), url, max_depth, [*rest, repaired])
     except FieldsNeededError:
-        family = _run(decoded.text, url, max_depth, is_full=True)
-    return _checked(family.document(decoded.text, notes), max_depth)
+        family = _run(text, url, max_depth, is_full=True)
+    return _checked(family.document(text, notes), max_depth)
 
 
 def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
@@ -167,6 +189,18 @@ def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FamilyParse
     finally:
         guard.close()
     return family
+
+
+class NamespaceNeededError(Exception):
+    """A feed of Atom declares no namespace. Never leaves this package.
+
+    Args:
+        at: Where the declaration goes.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class Opening:
@@ -202,6 +236,8 @@ class Opening:
         family.take_over(attributes)
 
     def _refuse(self, namespace: str, local: str) -> NoReturn:
+        if local == "feed" and not namespace and "" not in self._guard.declarations():
+            raise NamespaceNeededError(self._guard.parser.CurrentByteIndex + len("<feed"))
         if local == "feed":
             found = f"a feed element in namespace {namespace!r}"
             self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
@@ -214,6 +250,16 @@ class Opening:
         self._guard.stop("not-a-feed", "a feed", found)
 
 
+def is_html(text: bytes) -> bool:
+    """Whether a document begins as a page of HTML."""
+    return _HTML.match(text[:_SNIFF_BYTES]) is not None
+
+
+def _end(pattern: re.Pattern[bytes], text: bytes) -> int:
+    match = pattern.match(text)
+    return match.end() if match else 0
+
+
 def refuse_other_formats(text: bytes) -> None:
     """Recognise what is no feed in XML from its first bytes.
 
@@ -221,9 +267,9 @@ def refuse_other_formats(text: bytes) -> None:
         ParseError: `not-a-feed`.
     """
     beginning = text[:_SNIFF_BYTES]
-    if _HTML.match(beginning):
+    if is_html(text):
         raise ParseError("expected a feed, got HTML", slug="not-a-feed")
-    visible = beginning.lstrip()
+    visible = beginning[_end(_UNSEEN, beginning) :]
     if not visible:
         raise ParseError(
             "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",

@@ -12,7 +12,7 @@ import codecs
 from typing import Final
 
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import Opening, refuse_other_formats
+from wholefeed.core.parse.documents import NamespaceNeededError, Opening, refuse_other_formats
 from wholefeed.core.parse.encodings import SNIFF_BYTES, encoding_of
 from wholefeed.core.parse.limits import MAX_DEPTH
 from wholefeed.core.parse.xml.frames import Options
@@ -54,7 +54,7 @@ class EarlyHead:
         try:
             self._read(chunk)
             document = self._document()
-        except (ValueError, LookupError, RecursionError, MemoryError):
+        except (ValueError, LookupError, RecursionError, MemoryError, NamespaceNeededError):
             document = None
             self._stop()
         if document is not None or self._taken_bytes > MAX_HEAD_BYTES:

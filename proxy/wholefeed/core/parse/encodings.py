@@ -1,8 +1,7 @@
 """What encoding a document is in, and its text in UTF-8 (RFC 7303, section 3; XML 1.0, appendix F).
 
-The order is: byte order mark, charset of the Content-Type, XML declaration, UTF-8. Only text encodings that
-documents on the Web use are read; the Encoding Standard's supersets stand in for what they are mislabelled
-as (gb18030 for gb2312, windows-1252 for iso-8859-1).
+The order is: byte order mark, charset of the Content-Type, XML declaration, UTF-8. Where the bytes contradict
+that, one decision is made for the whole document (docs/faults.md row 46a).
 """
 
 from __future__ import annotations
@@ -11,46 +10,34 @@ import codecs
 import re
 from typing import Final, NamedTuple
 
-from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.labels import (
+    UTF8,
+    WIDE,
+    WINDOWS_1252,
+    codec_of,
+    has_ascii,
+    is_single_byte,
+    is_unheard_of,
+    unsupported,
+)
 
 SNIFF_BYTES: Final = 1024
 """The encoding of a document is known from so much of its beginning."""
 
-FALLBACK: Final = "cp1252"
 FALLBACK_NAME: Final = "windows-1252"
+MIXED_NAME: Final = "utf-8 with windows-1252 in it"
 
-_MAX_MENDED: Final = 1000
-_UTF8: Final = "utf-8"
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^;\s]*))", re.IGNORECASE)
 _DECLARATION: Final = re.compile(
     rb"\s*<\?xml\s[^>]*?encoding\s*=\s*(?:\"([^\">]{1,80})\"|'([^'>]{1,80})')", re.ASCII
 )
-_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
-
-_SUPERSETS: Final = {
-    "ascii": _UTF8,
-    "iso8859-1": FALLBACK,
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
-_SAME: Final = frozenset(
-    {
-        *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
-        *(f"cp{page}" for page in (874, 932, 949, 950, *range(1250, 1259))),
-        *(f"cp{page}" for page in (437, 850, 852, 855, 857, 858, 860, 861, 862, 863, 864, 865, 866)),
-        *("koi8-r", "koi8-u", "koi8-t", "ptcp154", "kz1048", "mac-roman", "mac-cyrillic", "mac-greek"),
-        *("big5", "big5hkscs", "gb18030", "hz", "johab", "euc_jp", "euc_jis_2004", "shift_jis_2004"),
-        *("iso2022_jp", "iso2022_jp_1", "iso2022_jp_2", "iso2022_jp_2004", "iso2022_jp_3", "iso2022_jp_ext"),
-        *("iso2022_kr", _UTF8, "utf-16", "utf-16-le", "utf-16-be"),
-    }
+_MARKS: Final = re.compile(rb"\A(?:%s)+" % _UTF8_MARK)
+_HIGH: Final = bytes(range(0x80, 0x100))
+_WINDOWS_1252: Final = "".join(
+    bytes([byte]).decode(WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
 )
-_WIDE: Final = frozenset({"utf-16", "utf-16-le", "utf-16-be"})
+"""As the Encoding Standard has it: five bytes that Python's codec does not know are control characters."""
 
 
 class Encoding(NamedTuple):
@@ -83,19 +70,21 @@ def to_utf8(body: bytes, media_type: str) -> Decoded:
         ParseError: `unsupported-encoding`.
     """
     encoding = encoding_of(body[:SNIFF_BYTES], media_type)
-    if encoding.codec == _UTF8:
-        text = body[encoding.mark_bytes :] if encoding.mark_bytes else body
+    raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body
+    if encoding.codec == UTF8:
         if is_unheard_of(encoding.declared):
-            if not is_utf8(text):
-                raise _unsupported(encoding.declared)
-            return Decoded(text, encoding, _UTF8)
-        contradicted = codec_of(encoding.declared) in _WIDE if encoding.declared else False
-        return Decoded(text, encoding, _UTF8 if contradicted else "")
-    try:
-        decoded = body[encoding.mark_bytes :].decode(encoding.codec)
-    except UnicodeDecodeError:
-        return mended(body, encoding)
-    return Decoded(decoded.encode(), encoding)
+            if not is_utf8(raw):
+                raise unsupported(encoding.declared)
+            return Decoded(raw, encoding, UTF8)
+        contradicted = codec_of(encoding.declared) in WIDE if encoding.declared else False
+        return Decoded(raw, encoding, UTF8 if contradicted else "")
+    if has_ascii(encoding.codec) and raw.isascii():
+        return Decoded(raw, encoding)
+    if is_single_byte(encoding.codec):
+        if is_utf8(raw):  # that a text of another encoding is so by chance, from end to end, does not happen
+            return Decoded(raw, encoding, UTF8)
+        return Decoded(_single_bytes(raw, encoding.codec), encoding)
+    return _many_bytes(raw, encoding)
 
 
 def encoding_of(beginning: bytes, media_type: str) -> Encoding:
@@ -105,9 +94,10 @@ def encoding_of(beginning: bytes, media_type: str) -> Encoding:
         ParseError: `unsupported-encoding`: UTF-7, UTF-32, a label that is unknown or names no text encoding.
     """
     if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"<\0\0\0", b"\0\0\0<")):
-        raise _unsupported("UTF-32")
+        raise unsupported("UTF-32")
     if beginning.startswith(_UTF8_MARK):
-        return Encoding(_UTF8, _UTF8, len(_UTF8_MARK))
+        marks = len(beginning) - len(_MARKS.sub(b"", beginning, count=1))
+        return Encoding(UTF8, UTF8, marks)
     for mark, codec in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         if beginning.startswith(mark):
             return Encoding(codec, codec, len(mark))
@@ -115,57 +105,18 @@ def encoding_of(beginning: bytes, media_type: str) -> Encoding:
     label = _http_charset(media_type)
     if not label or is_unheard_of(label):
         label = ("" if by_form else _declared(beginning)) or label
-    codec = codec_of(label) if label and not is_unheard_of(label) else by_form or _UTF8
-    if codec in _WIDE:
-        # RFC 2781 has no byte order mark mean big-endian; what is written in ASCII is no UTF-16 at all.
-        codec = by_form or (_UTF8 if beginning[:1] == b"<" else "utf-16-be" if codec == "utf-16" else codec)
+    codec = codec_of(label) if label and not is_unheard_of(label) else by_form or UTF8
+    if codec in WIDE:
+        # What is written in ASCII is no UTF-16. Which end comes first shows where the text begins with ASCII.
+        codec = by_form or (UTF8 if beginning.lstrip()[:1] == b"<" else _wide(beginning, codec))
     return Encoding(codec, label)
-
-
-def codec_of(label: str) -> str:
-    """Return the codec that reads what is labelled so.
-
-    Raises:
-        ParseError: `unsupported-encoding`.
-    """
-    try:
-        name = codecs.lookup(label).name if _LABEL.fullmatch(label) else ""
-    except (LookupError, ValueError):
-        name = _ALIASES.get(label.lower(), "")
-    if name in _SUPERSETS:
-        return _SUPERSETS[name]
-    if name not in _SAME:
-        raise _unsupported(label[:40])
-    return name
-
-
-def is_unheard_of(label: str) -> bool:
-    """Whether a label could be one but is nobody's: then the bytes say what they are, if they can.
-
-    One that names what is no text encoding for documents (UTF-7, rot13) is another matter: it is refused.
-    """
-    if not _LABEL.fullmatch(label) or label.lower() in _ALIASES:
-        return False
-    try:
-        codecs.lookup(label)
-    except LookupError:
-        return True
-    return False
-
-
-_ALIASES: Final = {
-    "x-sjis": "shift_jis",
-    "x-gbk": "gbk",
-    "unicode-1-1-utf-8": _UTF8,
-    "x-mac-roman": "mac-roman",
-}
 
 
 def is_utf8(text: bytes) -> bool:
     """Whether every byte is UTF-8, found out without a copy of the text."""
     if text.isascii():
         return True
-    decoder = codecs.getincrementaldecoder(_UTF8)()
+    decoder = codecs.getincrementaldecoder(UTF8)()
     view = memoryview(text)
     step = 1 << 18
     try:
@@ -178,34 +129,67 @@ def is_utf8(text: bytes) -> bool:
 
 
 def mended(body: bytes, encoding: Encoding) -> Decoded:
-    """Read a document whose bytes are not what it says (docs/faults.md row 46).
+    """Read a document that should be UTF-8 and is not (docs/faults.md row 46a).
 
-    A document that is UTF-8 but for a few bytes (texts cut off within a character) keeps its UTF-8; those
-    bytes, or in another document all, are windows-1252.
+    Where more of its bytes are invalid than there are valid sequences, it is windows-1252 throughout. Else it
+    is UTF-8; the few bytes that are not (texts that were cut off, or came from elsewhere) are windows-1252.
     """
     raw = body[encoding.mark_bytes :]
-    if encoding.codec in _WIDE:
-        return Decoded(raw.decode(encoding.codec, "replace").encode(), encoding, encoding.codec)
-    if encoding.codec != _UTF8 and is_utf8(raw):
-        return Decoded(raw, encoding, _UTF8)
-    replaced = raw.decode(_UTF8, "replace").count("\ufffd") - raw.count("\ufffd".encode())
-    text = raw.decode(_UTF8, _MEND) if replaced <= _MAX_MENDED else raw.decode(FALLBACK, "replace")
-    return Decoded(text.encode(), encoding, FALLBACK_NAME)
+    valid = raw.decode(UTF8, "ignore")
+    kept = valid.encode()
+    sequences = len(valid) - len(kept.translate(None, _HIGH))
+    if len(raw) - len(kept) > sequences:
+        return Decoded(_single_bytes(raw, WINDOWS_1252), encoding, FALLBACK_NAME)
+    return Decoded(raw.decode(UTF8, _MEND).encode(), encoding, MIXED_NAME)
+
+
+def _single_bytes(raw: bytes, codec: str) -> bytes:
+    if codec == WINDOWS_1252:
+        return codecs.charmap_decode(raw, "strict", _WINDOWS_1252)[0].encode()
+    return raw.decode(codec, "replace").encode()
+
+
+def _many_bytes(raw: bytes, encoding: Encoding) -> Decoded:
+    """Read what should be in one of the encodings of East Asia, or in UTF-16."""
+    codec = encoding.codec
+    try:
+        return Decoded(raw.decode(codec, _ROWS if codec == "euc_jp" else "strict").encode(), encoding)
+    except UnicodeDecodeError:
+        pass
+    if codec in WIDE:
+        return Decoded(raw.decode(codec, "replace").encode(), encoding, codec)
+    if is_utf8(raw):
+        return Decoded(raw, encoding, UTF8)
+    text = raw.decode(codec, "replace")
+    replaced = text.count("\ufffd")
+    if replaced > len(text) - len(text.encode().translate(None, _HIGH)) - replaced:
+        return Decoded(_single_bytes(raw, WINDOWS_1252), encoding, FALLBACK_NAME)
+    return Decoded(text.encode(), encoding, codec)
 
 
 _MEND: Final = "wholefeed.windows-1252"
+_ROWS: Final = "wholefeed.euc-jp"
 
 
 def _mend(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
-    return error.object[error.start : error.end].decode(FALLBACK, "replace"), error.end
+    return "".join(_WINDOWS_1252[byte] for byte in error.object[error.start : error.end]), error.end
+
+
+def _row(error: UnicodeError) -> tuple[str, int]:
+    """Read the rows of EUC-JP that Python's codec lacks (circled digits, say) as Shift_JIS has them."""
+    assert isinstance(error, UnicodeDecodeError)
+    row, cell = (*error.object[error.start : error.start + 2], 0, 0)[:2]
+    if min(row, cell) < 0xA1:  # noqa: PLR2004 - the least byte of a character of two
+        raise error
+    lead = ((row - 0xA1) >> 1) + 0x81
+    trail = cell - 0x61 + (cell >= 0xE0) if row % 2 else cell - 2  # noqa: PLR2004 - 0x7F is left out
+    pair = bytes([lead if lead <= 0x9F else lead + 0x40, trail])  # noqa: PLR2004 - so Shift_JIS is laid out
+    return pair.decode("cp932"), error.start + 2
 
 
 codecs.register_error(_MEND, _mend)
-
-
-def _unsupported(label: str) -> ParseError:
-    return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
+codecs.register_error(_ROWS, _row)
 
 
 def _wide_form(beginning: bytes) -> str:
@@ -215,6 +199,10 @@ def _wide_form(beginning: bytes) -> str:
     if beginning[:2] == b"\0<" and beginning[2:3] == b"\0":
         return "utf-16-be"
     return ""
+
+
+def _wide(beginning: bytes, codec: str) -> str:
+    return "utf-16-be" if beginning[:1] == b"\0" else "utf-16-le" if beginning[1:2] == b"\0" else codec
 
 
 def _http_charset(media_type: str) -> str:

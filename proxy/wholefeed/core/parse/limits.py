@@ -1,11 +1,13 @@
-"""How large, deep and many the parts of one document may be (catalogue rows 41 to 44)."""
+"""How large, deep and many the parts of one document may be (docs/faults.md rows 41 to 44, 84, 89 and 92)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_ENTRIES: Final = 250_000
-MAX_HEAD_CHILDREN: Final = 100_000
+MAX_LIKE_ENTRIES: Final = 10_000
+"""Behind so many, an entry is left out that changes nothing: one of its identity and date came before."""
+MAX_HEAD_CHILDREN: Final = 20_000
 MAX_HEAD_BYTES: Final = 2 << 20
 """Of the elements beside the entries together: they go out with every answer."""
 MAX_LANG_CHARACTERS: Final = 64
@@ -19,6 +21,10 @@ MAX_FLAT_ATTRIBUTES: Final = 2 * MAX_ATTRIBUTES
 """As expat gives them: a flat list of names and values."""
 MAX_ELEMENTS: Final = 2_000_000
 MAX_NAMESPACE_CHARACTERS: Final = 1024
+FREE_NAME_CHARACTERS: Final = 8 << 20
+NAME_CHARACTERS_PER_BYTE: Final = 16
+"""Of names with their namespaces, and of attribute values, for each byte of a document beside those that are
+free: what is written `a:b` may be a thousand characters long (row 92). Real feeds come to three."""
 MAX_TOKEN_CHARACTERS: Final = 1 << 20
 """Of one name or one attribute value."""
 MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS

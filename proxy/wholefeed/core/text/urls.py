@@ -65,6 +65,10 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _DOTTED_QUAD: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
 
 
+_BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
+"""References that mean just what they say: neither dots nor anything else that has a meaning."""
+
+
 def resolve(base: str, reference: str) -> str:
     """Return the absolute URL that a reference means (RFC 3986, section 5.2; rule R11).
 
@@ -75,6 +79,8 @@ def resolve(base: str, reference: str) -> str:
     Raises:
         ValueError: The result is no absolute URL, or is an http(s) one that cannot be parsed.
     """
+    if _BELOW.fullmatch(reference):
+        return _folder(base) + reference
     cleaned = reference.strip(" \t\r\n\f").translate({9: None, 10: None, 13: None}).replace(" ", "%20")
     if _CONTROLS.search(cleaned):
         raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
@@ -86,6 +92,16 @@ def resolve(base: str, reference: str) -> str:
     if there.scheme.lower() in DEFAULT_PORTS:
         _split_authority(there.authority, cleaned)
     return joined(there._replace(path=without_dot_segments(there.path)))
+
+
+@lru_cache(maxsize=64)  # a document has few bases, and perhaps thousands of references
+def _folder(base: str) -> str:
+    """Return what stands before a reference to something below the base's folder.
+
+    Raises:
+        ValueError: As `resolve`.
+    """
+    return resolve(base, "./_")[:-1]
 
 
 def is_http(url: str) -> bool:

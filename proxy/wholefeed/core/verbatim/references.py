@@ -39,7 +39,7 @@ _ELEMENT: Final = re.compile(
     rb"<(?=[cgdluw])(?:link|comments|url|docs|wfw:comment(?:R[sS][sS])?|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))"
     + _CONTENT
 )
-_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|icon|logo|id)" + _CONTENT)
+_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|url|icon|logo|id)" + _CONTENT)
 
 
 def has_relative_reference(

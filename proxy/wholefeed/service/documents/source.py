@@ -25,10 +25,12 @@ from wholefeed.errors import DocumentError, PublisherError, UnreadableError, Wor
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.service.documents.work import Work
-from wholefeed.workers.pool import INLINE_BYTES
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES
 
 _INLINE_MARKS: Final = 4096
-"""Of tags and references, in a document that is read where it is; feeds of 64 KiB have half as many."""
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
+_THREAD_VALUES: Final = 50_000
+"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +159,18 @@ def _work_bytes(body: bytes) -> int:
     """Return the size of the body, or of a large one that takes as long to read.
 
     What costs is markup: a small document of nothing else keeps the event loop for half a second to repair.
+    JSON is read in one go, in which a thread holds everybody up (docs/faults.md row 87): a process reads much
+    of it.
     """
-    is_dense = len(body) <= INLINE_BYTES and body.count(b"<") + body.count(b"&") > _INLINE_MARKS
-    return INLINE_BYTES + 1 if is_dense else len(body)
+    size_bytes = len(body)
+    if size_bytes >= START_BYTES:
+        return size_bytes
+    values = sum(map(body.count, (b",", b"[", b"{")))
+    if size_bytes <= INLINE_BYTES and max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS:
+        return INLINE_BYTES + 1
+    if size_bytes > INLINE_BYTES and values > _THREAD_VALUES:
+        return START_BYTES
+    return size_bytes
 
 
 def _whole(obtained: Obtained) -> Obtained:

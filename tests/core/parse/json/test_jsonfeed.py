@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import Any
 
 import pytest
@@ -218,8 +219,8 @@ def test_a_scan_gives_offsets_in_characters() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        feed(*[{}] * 20_000, authors=[{"name": "x" * 4000}]),
-        feed(*[{}] * 20_000, language="x" * 60),
+        feed(*({"id": n} for n in range(20_000)), authors=[{"name": "x" * 4000}]),
+        feed(*({"id": n} for n in range(90_000)), language="x" * 60),
         feed(description="x" * (2 << 20)),
     ],
 )
@@ -228,3 +229,13 @@ def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None
     error = refused(body)
     assert error.slug == "xml-limit"
     assert parse(body, URL, max_depth=UNLIMITED).family is Family.JSON
+
+
+@pytest.mark.fault("87")
+def test_one_item_of_very_many_values_is_read_in_one_go() -> None:
+    """Row 87: it costs a second for a megabyte at most."""
+    values = b",".join([b"1"] * 490_000)
+    body = b'{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": 1, "x": [%s]}]}' % values
+    began = process_time()
+    assert len(parse(body, URL).entries) == 1
+    assert process_time() - began < 4.0

@@ -22,6 +22,8 @@ OTHERWISE = {
     "rss_incomplete_cdata.xml": "feedparser also shows the item that breaks off",
     "amp-hex-name.xml": "a reference to U+001A, which XML does not allow, becomes U+FFFD",
     "atom10_feed_title_xhtml_inline_markup.xml": "feedparser does not see a title whose end tag is misspelt",
+    "atom_example_1.xml": "in Atom without a namespace feedparser shows the div around XHTML",
+    "DuplicateContentAtomFeed.xml": "feedparser does not see the feed's title in a page of HTML",
     "issue_320_legacy_entity_prefix.xml": "feedparser takes the copy of ?page=1&copy=2 for an entity",
 }
 """Those that hold something else than what feedparser finds in the original."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import tracemalloc
+from collections.abc import Iterable
 
 import pytest
 
@@ -148,14 +149,21 @@ def test_a_long_namespace_uri_is_refused_wherever_it_is_declared() -> None:
     refused(atom(an_entry(f'<b xmlns:p="{uri[: MAX_NAMESPACE_CHARACTERS + 1]}"/>')), "xml-limit")
 
 
-def test_many_names_in_a_long_namespace_do_not_fill_memory() -> None:
-    """docs/design.md#parsing: expanded names are not kept."""
+def in_a_long_namespace(names: Iterable[str]) -> bytes:
     uri = "u:" + "x" * (MAX_NAMESPACE_CHARACTERS - 2)
-    names = "".join(f"<p:e{n}/>" for n in range(100_000))
-    body = atom(an_entry(f'<b xmlns:p="{uri}">{names}</b>'))
+    return atom(an_entry(f'<b xmlns:p="{uri}">{"".join(names)}</b>'))
+
+
+@pytest.mark.fault("92")
+def test_many_names_in_a_long_namespace_do_not_fill_memory() -> None:
+    """Row 92; docs/design.md#parsing: expanded names are not kept, and come to an end."""
+    few, many = (in_a_long_namespace(f"<p:e{n}/>" for n in range(count)) for count in (7_000, 100_000))
+    attributes = "".join(f" p:a{n}=''" for n in range(250))
     tracemalloc.start()
     try:
-        parse(body, URL)
+        assert parse(few, URL).entries
+        assert "namespaces included" in refused(many, "xml-limit")
+        assert "namespaces included" in refused(in_a_long_namespace([f"<q{attributes}/>"] * 100), "xml-limit")
         assert tracemalloc.get_traced_memory()[1] < FLAT_BYTES
     finally:
         tracemalloc.stop()
@@ -236,9 +244,9 @@ def test_a_small_document_cannot_become_a_large_one(kind: str) -> None:
 def test_what_is_in_scope_but_not_needed_counts_for_nothing() -> None:
     """Only where the estimate is too high everything is made, and measured."""
     attributes = "".join(f' xmlns:p{n}="u:{"x" * 50}"' for n in range(100))
-    item = "<item><link>http://example.org/</link></item>"
+    items = [f"<item><guid>{n}</guid><link>http://example.org/</link></item>" for n in range(20_000)]
 
-    assert len(parse(rss(item * 20_000, attributes=attributes), URL).entries) == 20_000
+    assert len(parse(rss(*items, attributes=attributes), URL).entries) == 20_000
 
 
 def test_no_limit_keeps_a_stored_document_from_being_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

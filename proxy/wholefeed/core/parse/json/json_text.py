@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, NoReturn
 
 from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.limits import MAX_LIKE_ENTRIES
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
+_SHORT: Final = 64
+"""Of elements, in characters, that are remembered: there can be many of them."""
 _NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
 _SNIFFED_BYTES: Final = 1024
 
@@ -78,7 +82,13 @@ def json_text(body: bytes) -> str | None:
 
 
 def scan(
-    text: str, *, items: str, read: Callable[[Any], Any], max_depth: int, max_items: int | None
+    text: str,
+    *,
+    items: str,
+    read: Callable[[Any], Any],
+    max_depth: int,
+    max_items: int | None,
+    is_collapsing: bool = False,
 ) -> Mapping[str, Member]:
     """Return the members of the top-level object; of those with the same name the last one counts.
 
@@ -88,6 +98,7 @@ def scan(
         read: Makes of each of its elements what is kept of it.
         max_depth: Levels of arrays and objects that are accepted.
         max_items: Elements of that array that are accepted; None: no limit holds but the depth.
+        is_collapsing: Leave out, of very many, those that are written as another.
 
     Raises:
         ParseError: `malformed-json` or `xml-limit`.
@@ -96,7 +107,7 @@ def scan(
         _check_values(text)
     _check_depth(text, max_depth)
     try:
-        return _Scanner(text, read, max_items).members(items)
+        return _Scanner(text, read, max_items, is_collapsing=is_collapsing).members(items)
     except ParseError:
         raise
     except ValueError as exc:
@@ -149,11 +160,14 @@ _DECODER: Final = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_c
 class _Scanner:
     """Walks through the top level; what lies deeper is read by the standard library."""
 
-    def __init__(self, text: str, read: Callable[[Any], Any], max_items: int | None) -> None:
+    def __init__(
+        self, text: str, read: Callable[[Any], Any], max_items: int | None, *, is_collapsing: bool
+    ) -> None:
         self._text = text
         self._at = 0
         self._read = read
         self._max_items = max_items
+        self._short = _SHORT if is_collapsing else -1
         self._decode = _DECODER.raw_decode
 
     def members(self, items: str) -> dict[str, Member]:
@@ -179,13 +193,24 @@ class _Scanner:
         self._expect("[")
         if self._follows("]"):
             return
+        text, decode, read = self._text, self._decode, self._read
+        seen: set[str] = set()
+        self._skip()
         for number in itertools.count():
             if number == self._max_items:
                 raise ParseError(f"expected at most {number} entries, got more", slug="xml-limit")
-            start = self._skip()
-            yield Element(self._read(self._value()), start, self._at)
-            if not self._follows(","):
-                self._expect("]")
+            start = self._at
+            value, self._at = decode(text, start)
+            written = text[start : self._at] if self._at - start <= self._short else ""
+            if not written or written not in seen:
+                yield Element(read(value), start, self._at)
+            if number >= MAX_LIKE_ENTRIES and written:
+                seen.add(written)
+            after = _AFTER.match(text, self._at)
+            if after is None:
+                raise self._error("',' or ']'")
+            self._at = after.end()
+            if after[1] == "]":
                 return
 
     def _value(self) -> Any:

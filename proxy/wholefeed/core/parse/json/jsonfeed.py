@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import Entry, EntryKeys, FeedDocument, Head, HeadChild, Link, Scope, entry_id
+from wholefeed.core.parse.collapsing import collapsed
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.identities import (
     MAX_TITLE_CHARACTERS,
@@ -31,7 +32,7 @@ from wholefeed.core.parse.limits import (
     MAX_LANG_CHARACTERS,
     UNLIMITED,
 )
-from wholefeed.core.terms import Family
+from wholefeed.core.terms import MEMORY_URL, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve
 
@@ -50,7 +51,14 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         ParseError: It is malformed, breaks a limit, or is no JSON Feed.
     """
     max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
-    members = scan(text, items=ITEMS, read=partial(_item, url=url), max_depth=max_depth, max_items=max_items)
+    members = scan(
+        text,
+        items=ITEMS,
+        read=partial(_item, url=url),
+        max_depth=max_depth,
+        max_items=max_items,
+        is_collapsing=not url.startswith(MEMORY_URL),
+    )
     version = _VERSION.fullmatch(_string(members, "version"))
     if version is None:
         raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
@@ -71,7 +79,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         version[1],
         text.encode(),
         _head(text, members, url),
-        told.entries,
+        collapsed(url, told.entries),
         told.notes,
         ambiguous=told.ambiguous,
     )
@@ -140,9 +148,9 @@ def _item(value: object, url: str) -> _Item | None:
         "published": _text(value.get("date_published")),
         "updated": _text(value.get("date_modified")),
     }
-    updated_at = parse_rfc3339(values["updated"])
+    updated_at = parse_rfc3339(values["updated"]) if values["updated"] else None
     order_at = updated_at
-    if order_at is None:
+    if order_at is None and values["published"]:
         order_at = parse_rfc3339(values["published"])
     has_author = bool(value.get("author") or value.get("authors"))
     keys = entry_keys(values, _enclosures(value), url)

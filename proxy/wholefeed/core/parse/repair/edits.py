@@ -7,6 +7,14 @@ from typing import Final
 
 MAX_EDITS: Final = 200_000
 """A document with more defects is none that was meant to be XML."""
+FREE_EDITS: Final = 10_000
+BYTES_PER_EDIT: Final = 32
+"""Nor is one that has more than the first of them so densely."""
+
+
+def most_edits(size_bytes: int) -> int:
+    """Return how many edits a document of that size may need."""
+    return min(MAX_EDITS, FREE_EDITS + size_bytes // BYTES_PER_EDIT)
 
 
 class TooManyError(Exception):
@@ -14,10 +22,15 @@ class TooManyError(Exception):
 
 
 class Edits:
-    """Replacements of spans of one text, noted in any order; no two of them overlap."""
+    """Replacements of spans of one text, noted in any order; no two of them overlap.
 
-    def __init__(self) -> None:
+    Args:
+        most: How many may be noted, those that are taken back included.
+    """
+
+    def __init__(self, most: int = MAX_EDITS) -> None:
         self._edits: list[tuple[int, int, bytes]] = []
+        self._left = most
 
     def __len__(self) -> int:
         return len(self._edits)
@@ -26,9 +39,10 @@ class Edits:
         """Let a span become something else; return the number of the edit.
 
         Raises:
-            TooManyError: There are `MAX_EDITS` already.
+            TooManyError: There were too many already.
         """
-        if len(self._edits) >= MAX_EDITS:
+        self._left -= 1
+        if self._left < 0:
             raise TooManyError
         self._edits.append((start, end, made))
         return len(self._edits) - 1

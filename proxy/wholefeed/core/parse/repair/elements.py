@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,17 +18,14 @@ class Open:
     """An element that has begun."""
 
     tag: Token
+    name: bytes
+    """As in its tag, with its prefix."""
     declared: tuple[bytes, ...]
     edits_before: int
     """How many there were when it began."""
     edit: int | None
     """The edit of its start tag."""
     has_children: bool = False
-
-    @property
-    def name(self) -> bytes:
-        """As in its tag, with its prefix."""
-        return self.tag.name
 
 
 class Elements:
@@ -39,11 +35,24 @@ class Elements:
         self.prefixes = Prefixes()
         self.open: list[Open] = []
         self._edits = edits
-        self._count: Counter[bytes] = Counter()
+        self._count: dict[bytes, int] = {}
+        """How many are open, by name in small letters."""
 
     def is_open(self, name: bytes) -> bool:
-        """Whether an element of that name is open."""
-        return self._count[name] > 0
+        """Whether an element of that name, in small letters, is open."""
+        return self._count.get(name, 0) > 0
+
+    def meant_by(self, name: bytes) -> bytes | None:
+        """Return the name of the open element that an end tag is of: the innermost, whatever its case.
+
+        Whoever asks closes that element: what is looked at here leaves.
+        """
+        if self.open[-1].name == name:
+            return name
+        folded = name.lower()
+        if not self._count.get(folded):
+            return None
+        return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
     def begin(self, tag: Token, made: bytes | None) -> Open:
         """Go into the element of a start tag.
@@ -54,9 +63,10 @@ class Elements:
         """
         before = len(self._edits)
         edit = self.write(tag, made)
-        element = Open(tag, self._declare(tag, made), before, edit)
+        element = Open(tag, tag.name, self._declare(tag, made), before, edit)
         self.open.append(element)
-        self._count[tag.name] += 1
+        folded = tag.name.lower()
+        self._count[folded] = self._count.get(folded, 0) + 1
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
@@ -71,8 +81,9 @@ class Elements:
     def end(self) -> Open:
         """Take the end tag of the innermost element."""
         element = self.open.pop()
-        self._count[element.name] -= 1
-        self.prefixes.end(element.declared)
+        self._count[element.name.lower()] -= 1
+        if element.declared:
+            self.prefixes.end(element.declared)
         return element
 
     def close(self, at: int) -> None:
@@ -84,6 +95,11 @@ class Elements:
             self._edits.replace(element.tag.end - 1, element.tag.end - 1, b"/")
         else:
             self._edits.change(element.edit, self._edits.made(element.edit)[:-1] + b"/>")
+
+    def close_to(self, depth: int, at: int) -> None:
+        """End all but so many elements."""
+        while len(self.open) > depth:
+            self.close(at)
 
     def close_inside(self, name: bytes, at: int) -> bool:
         """End what is open inside of the innermost element of that name; return whether anything was."""

@@ -9,34 +9,32 @@ What XML reads as it stands is left as it is, byte for byte. The states of a `Me
     inside --a text element begins--> text element --its end tag--> inside
     text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
     inside, text element, raw --the document breaks off--> behind: its last whole entry ends it
-    behind --anything but comments--> the document ends before it
+    behind --anything but comments--> the document ends before it; the rest is searched for entries alone
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.limits import MAX_ELEMENTS
 from wholefeed.core.parse.repair import references
-from wholefeed.core.parse.repair.edits import Edits, TooManyError
+from wholefeed.core.parse.repair.behind import holds_entries, is_junk
+from wholefeed.core.parse.repair.edits import Edits, TooManyError, most_edits
 from wholefeed.core.parse.repair.elements import Elements, Open
-from wholefeed.core.parse.repair.prolog import is_declaration, is_instruction, late_declaration
-from wholefeed.core.parse.repair.text_elements import TextElements
-from wholefeed.core.parse.repair.tokens import Mark, Token, odd_attributes, tokens
+from wholefeed.core.parse.repair.prolog import is_comment, is_declaration, is_instruction, late_declaration
+from wholefeed.core.parse.repair.roots import ROOT, without_spaces
+from wholefeed.core.parse.repair.text_elements import END_TAGS, LEAVES, TextElements
+from wholefeed.core.parse.repair.tokens import Mark, Token, most_tokens, odd_attributes, tokens
 
+AFTER_END: Final = "after-end"
 ATTRIBUTES: Final = "attributes"
 COMMENTS: Final = "comments"
 DECLARATION: Final = "declaration"
 DOCTYPE: Final = "doctype"
-END_TAGS: Final = "end-tags"
 LESS_THAN: Final = "less-than"
 PREFIXES: Final = "prefixes"
-
-MAX_TOKENS: Final = MAX_ELEMENTS // 2
-"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
-the proxy busy for minutes."""
 
 _BLANK: Final = b" \t\r\n"
 _ROOTS: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
@@ -52,7 +50,8 @@ class Mended(NamedTuple):
     breaks_off: bool
     """Whether it ended before its root did; what was not whole then is left out."""
     goes_on: bool
-    """Whether something stood behind its end that may not stand there; it is left out."""
+    """Whether entries or a further root stood behind its end; like all that may not stand there they are
+    left out."""
 
 
 def mend(text: bytes) -> Mended | None:
@@ -68,6 +67,9 @@ def mend(text: bytes) -> Mended | None:
     cleaned = references.without_controls(text)
     if len(cleaned) != len(text):
         repairs.add(references.CONTROL_CHARACTERS)
+    spaced, cleaned = cleaned, without_spaces(cleaned)
+    if len(spaced) != len(cleaned):
+        repairs.add(ROOT)
     try:
         return Mender(cleaned, repairs).run()
     except TooManyError:
@@ -85,7 +87,7 @@ class Mender:
     def __init__(self, text: bytes, repairs: set[str]) -> None:
         self._text = text
         self._repairs = repairs
-        self._edits = Edits()
+        self._edits = Edits(most_edits(len(text)))
         self._elements = Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
         self._root: Open | None = None
@@ -111,16 +113,22 @@ class Mender:
             return None
         goes_on = False
         ends_at = len(self._text)
+        elements, handlers = self._elements, self._handlers
+        most = most_tokens(len(self._text))
         for number, token in enumerate(found):
-            if number > MAX_TOKENS:
+            if number > most:
                 return None
-            goes_on = not self._elements.open and self._is_junk(token)
-            if token.mark is Mark.CUT or goes_on:
+            if elements.open and token.mark is not Mark.CUT:
+                handlers[token.mark](token)
+            elif elements.open:
                 ends_at = token.start
                 break
-            if self._elements.open:
-                self._handlers[token.mark](token)
-        breaks_off = bool(self._elements.open)
+            elif is_junk(self._text, token):
+                self._repairs.add(AFTER_END)
+                ends_at = token.start
+                goes_on = holds_entries(self._text, chain([token], islice(found, most)))
+                break
+        breaks_off = bool(elements.open)
         self._end(ends_at)
         self._declare()
         return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
@@ -176,18 +184,6 @@ class Mender:
             self._elements.end()
         return True
 
-    def _is_junk(self, token: Token) -> bool:
-        """Whether it may not stand behind the root (XML 1.0, production 27)."""
-        written = self._text[token.start : token.end]
-        match token.mark:
-            case Mark.TEXT:
-                return bool(written.strip(_BLANK))
-            case Mark.COMMENT:
-                return not _is_comment(written)
-            case Mark.INSTRUCTION:
-                return not is_instruction(written)
-        return True
-
     def _end(self, at: int) -> None:
         """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
         elements = self._elements
@@ -231,7 +227,7 @@ class Mender:
             self._edits.replace(token.start, token.end, made)
 
     def _on_comment(self, token: Token) -> None:
-        if not self._box.is_raw and not _is_comment(self._text[token.start : token.end]):
+        if not self._box.is_raw and not is_comment(self._text[token.start : token.end]):
             self._drop(token.start, token.end, COMMENTS)
 
     def _on_instruction(self, token: Token) -> None:
@@ -248,13 +244,23 @@ class Mender:
 
     def _on_start(self, token: Token) -> None:
         elements = self._elements
-        if token.name == self._entry == b"item" and elements.is_open(b"item"):
-            self._box.leave(token.start)  # no item stands in another: an end tag is missing
-            self._repairs.add(END_TAGS)
-            elements.close_inside(b"item", token.start)
-            elements.close(token.start)
+        if token.name == self._entry:
+            self._end_before_entry(token)
         if not self._box.takes_tag(token):
             self._box.note(elements.begin(token, self._changed_tag(token)))
+
+    def _end_before_entry(self, token: Token) -> None:
+        """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
+        elements, at = self._elements, token.start
+        depth = len(elements.open)
+        is_in_text = self._box.end_unclosed(at)
+        while elements.open[-1].name in LEAVES:
+            elements.close(at)
+        if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
+            elements.close_inside(self._entry, at)
+            elements.close(at)
+        if is_in_text or len(elements.open) < depth:
+            self._repairs.add(END_TAGS)
 
     def _on_empty(self, token: Token) -> None:
         if not self._box.takes_tag(token):
@@ -264,10 +270,14 @@ class Mender:
         elements = self._elements
         if self._box.takes_end(token):
             return
-        if elements.is_open(token.name):
-            if elements.close_inside(token.name, token.start):
+        name = elements.meant_by(token.name)
+        if name is not None:
+            if elements.close_inside(name, token.start):
                 self._repairs.add(END_TAGS)
             elements.end()
+            if name != token.name:
+                self._repairs.add(END_TAGS)
+                self._edits.replace(token.start, token.end, b"</%s>" % name)
             return
         innermost = elements.open[-1]
         if innermost is not self._root and innermost.tag.end < token.start and not innermost.has_children:
@@ -288,7 +298,3 @@ class Mender:
         written = self._text[token.start : token.end]
         changed = references.mended(written, self._repairs)
         return None if changed == written else changed
-
-
-def _is_comment(written: bytes) -> bool:
-    return b"--" not in written[4:-3] and not written.endswith(b"--->")

@@ -71,6 +71,11 @@ class Prefixes:
         """The element that declared these ends."""
         self._declared.subtract(declared)
 
+    def forget(self, since: int) -> None:
+        """Take back all but so many of those that were found to be undeclared."""
+        while len(self.undeclared) > since:
+            self.undeclared.popitem()
+
     def declarations(self) -> bytes:
         """Return the declarations that the root gains."""
         return b"".join(

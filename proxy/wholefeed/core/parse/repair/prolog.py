@@ -35,3 +35,8 @@ def is_declaration(written: bytes) -> bool:
 def is_instruction(written: bytes) -> bool:
     """Whether a processing instruction is a well-formed one, and no XML declaration."""
     return _INSTRUCTION.match(written) is not None
+
+
+def is_comment(written: bytes) -> bool:
+    """Whether what stands between comment marks is a well-formed comment (XML 1.0, production 15)."""
+    return b"--" not in written[4:-3] and not written.endswith(b"--->")

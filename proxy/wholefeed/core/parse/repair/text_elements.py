@@ -15,6 +15,7 @@ from wholefeed.core.parse.repair.elements import Elements, Open
 from wholefeed.core.parse.repair.references import escaped, mended
 from wholefeed.core.parse.repair.tokens import Token
 
+END_TAGS: Final = "end-tags"
 UNESCAPED_HTML: Final = "unescaped-html"
 
 _RSS: Final = frozenset(
@@ -22,6 +23,40 @@ _RSS: Final = frozenset(
     | {b"media:title", b"media:description", b"googleplay:description", b"excerpt:encoded"}
 )
 _ATOM: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
+LEAVES: Final = (
+    _RSS
+    | _ATOM
+    | {
+        b"link",
+        b"guid",
+        b"pubDate",
+        b"category",
+        b"comments",
+        b"enclosure",
+        b"language",
+        b"generator",
+        b"docs",
+    }
+    | {b"ttl", b"copyright", b"lastBuildDate", b"managingEditor", b"webMaster", b"dc:creator", b"dc:date"}
+    | {
+        b"id",
+        b"updated",
+        b"published",
+        b"modified",
+        b"issued",
+        b"created",
+        b"icon",
+        b"logo",
+        b"uri",
+        b"email",
+    }
+)
+"""Elements that hold text or nothing."""
+_BESIDE: Final = LEAVES | {b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link"}
+"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
+_ENDS: Final = re.compile(
+    rb"</(%s)\s*>|<(?:item|entry)(?=[\s/>])" % b"|".join(sorted(map(re.escape, _RSS | _ATOM))), re.IGNORECASE
+)
 _MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
 _HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
 _ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
@@ -36,8 +71,10 @@ class _Box:
     """How many elements were open when it had begun."""
     repairs: frozenset[str]
     """What had been done until then."""
-    undeclared: dict[bytes, None]
-    """The prefixes that were known to be undeclared."""
+    undeclared: int
+    """How many prefixes were known to be undeclared."""
+    is_closed: bool
+    """Whether an end tag of its own stands before the next entry."""
 
 
 class TextElements:
@@ -60,6 +97,7 @@ class TextElements:
         self._box: _Box | None = None
         self._names: frozenset[bytes] = frozenset()
         self._around: tuple[bytes, ...] = ()
+        self._ends = _Ends(text)
 
     @property
     def is_open(self) -> bool:
@@ -69,7 +107,7 @@ class TextElements:
     def begin_feed(self, root: bytes, entry: bytes) -> None:
         """Learn what the root and its entries are called."""
         self._names = _ATOM if entry == b"entry" else _RSS
-        self._around = (entry, b"channel", root)
+        self._around = (entry, b"channel", root.lower())
 
     def note(self, element: Open) -> None:
         """An element has begun: it may be one that holds text (RSS 2.0; RFC 4287, section 3.1.1)."""
@@ -80,14 +118,32 @@ class TextElements:
                 self._names is _RSS or _HTML_TYPE.search(attributes) is not None,
                 len(self._elements.open),
                 frozenset(self._repairs),
-                dict(self._elements.prefixes.undeclared),
+                len(self._elements.prefixes.undeclared),
+                self._ends.has(element.name, element.tag.end),
             )
 
     def takes_tag(self, token: Token) -> bool:
-        """Whether a start tag is part of its text."""
-        if self._box is not None and token.is_odd:
+        """Whether a start tag is part of its text. If not, a text element without an end tag is left."""
+        box = self._box
+        if box is None:
+            return False
+        if not box.is_closed and token.name in _BESIDE:
+            self.end_unclosed(token.start)
+        elif token.is_odd:
             self.turn_raw()
         return self.is_raw
+
+    def end_unclosed(self, at: int) -> bool:
+        """If a text element is open, end it where no end tag of its own stands; return whether one was."""
+        box = self._box
+        if box is None:
+            return False
+        if len(self._elements.open) > box.depth:
+            self.turn_raw()
+        self.leave(at)
+        self._elements.close_to(box.depth - 1, at)
+        self._repairs.add(END_TAGS)
+        return True
 
     def takes_end(self, token: Token) -> bool:
         """Whether an end tag is part of its text. If not, the text element is left."""
@@ -95,12 +151,13 @@ class TextElements:
         if box is None:
             return False
         is_inside = len(self._elements.open) > box.depth
-        if token.name == box.element.name:
+        folded = token.name.lower()
+        if folded == box.element.name.lower():
             if is_inside:
                 self.turn_raw()
             self.leave(token.start)
             return False
-        if token.name in self._around and self._elements.is_open(token.name):
+        if folded in self._around and self._elements.meant_by(token.name) is not None:
             self.leave(token.start)
             return False
         if is_inside and self._elements.open[-1].name == token.name:
@@ -123,9 +180,37 @@ class TextElements:
         if box is not None and is_raw:
             self._repairs.clear()
             self._repairs.update(box.repairs, {UNESCAPED_HTML})
-            self._elements.prefixes.undeclared = box.undeclared
+            self._elements.prefixes.forget(box.undeclared)
             start = box.element.tag.end
             self._edits.replace(start, at, _as_text(self._text[start:at], is_html=box.is_html))
+
+
+class _Ends:
+    """Where the end tags of text elements stand in a document, found when the first of them is asked for."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._before = 0
+        """All up to here have been found."""
+        self._closed: dict[bytes, int] = {}
+        """The last place of an end tag, by name in small letters, before the next entry."""
+        self._entry_at = -1
+
+    def has(self, name: bytes, at: int) -> bool:
+        """Whether an end tag of that name stands behind a place and before the next entry; places ascend."""
+        if at > self._entry_at:
+            self._find(at)
+        return self._closed.get(name.lower(), -1) >= at
+
+    def _find(self, at: int) -> None:
+        """Go on to the next entry behind a place."""
+        self._closed.clear()
+        for match in _ENDS.finditer(self._text, max(at, self._before)):
+            if match[1] is None:
+                self._before, self._entry_at = match.end(), match.start()
+                return
+            self._closed[match[1].lower()] = match.start()
+        self._before = self._entry_at = len(self._text)
 
 
 def _as_text(source: bytes, *, is_html: bool) -> bytes:

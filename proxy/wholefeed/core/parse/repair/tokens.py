@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from wholefeed.core.parse.limits import MAX_ELEMENTS
+
 _LESS_THAN: Final = ord("<")
+_SLASH: Final = ord("/")
 _NCNAME: Final = rb"[A-Za-z_\x80-\xff][A-Za-z0-9._\x80-\xff-]*+"
 _QNAME: Final = _NCNAME + rb"(?::" + _NCNAME + rb")?+"
 _TAG: Final = re.compile(
@@ -28,6 +31,15 @@ _ODD_TAG: Final = re.compile(
 )
 _ODD: Final = re.compile(_ODD_ATTRIBUTE)
 _DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
+
+
+MAX_TOKENS: Final = MAX_ELEMENTS // 2
+"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
+the proxy busy for minutes."""
+FREE_TOKENS: Final = 20_000
+BYTES_PER_TOKEN: Final = 10
+"""Beyond so many pieces they must be so long on average: 11 bytes is the least that was seen of a real feed.
+What is denser would cost more than a second for each megabyte."""
 
 
 class Mark(Enum):
@@ -69,19 +81,30 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
     """Yield the tokens of a document, in order, from an offset on."""
     position, size = start, len(text)
     last_end = text.rfind(b">")
+    tag_at, text_mark, end_mark = _TAG.match, Mark.TEXT, Mark.END  # every element comes by here
     while position < size:
         if text[position] != _LESS_THAN:
             end = text.find(b"<", position)
             end = size if end < 0 else end
-            yield Token(Mark.TEXT, position, end)
-        elif (tag := _TAG.match(text, position)) is not None:
+            yield Token(text_mark, position, end)
+        elif (tag := tag_at(text, position)) is not None:
             end = tag.end()
-            yield _tag(tag, is_odd=_repeats(tag["attributes"]))
+            name, attributes = tag.group(2, 3)
+            if name is None:
+                yield Token(end_mark, position, end, tag[1])
+            else:
+                mark = Mark.EMPTY if text[end - 2] == _SLASH and tag[4] else Mark.START
+                yield Token(mark, position, end, name, attributes, bool(attributes) and _repeats(attributes))
         else:
             token = _other(text, position, last_end)
             end = token.end
             yield token
         position = end
+
+
+def most_tokens(size_bytes: int) -> int:
+    """Return how many tokens of a document of that size are looked at."""
+    return min(MAX_TOKENS, FREE_TOKENS + size_bytes // BYTES_PER_TOKEN)
 
 
 def odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
@@ -97,20 +120,12 @@ def odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _repeats(attributes: bytes | None) -> bool:
+def _repeats(attributes: bytes) -> bool:
     """Whether one of well-written attributes stands there twice (XML 1.0, section 3.1)."""
-    if not attributes or attributes.count(b"=") == 1:
+    if attributes.count(b"=") == 1:
         return False
     names = [match["name"] for match in _ODD.finditer(attributes)]
     return len(set(names)) < len(names)
-
-
-def _tag(match: re.Match[bytes], *, is_odd: bool) -> Token:
-    start, end = match.span()
-    name = match["start"]
-    if name is None:
-        return Token(Mark.END, start, end, match["end"])
-    return Token(Mark.EMPTY if match["empty"] else Mark.START, start, end, name, match["attributes"], is_odd)
 
 
 def _other(text: bytes, start: int, last_end: int) -> Token:
@@ -136,7 +151,8 @@ def _short(text: bytes, start: int) -> Token | None:
         mark = Mark.SUBSET if doctype["subset"] else Mark.DOCTYPE
         return Token(mark, start, end + 1 if end >= 0 else limit)
     if (tag := _ODD_TAG.match(text, start)) is not None and b"=" in tag["attributes"]:
-        return _tag(tag, is_odd=True)
+        mark = Mark.EMPTY if tag["empty"] else Mark.START
+        return Token(mark, start, tag.end(), tag["start"], tag["attributes"], is_odd=True)
     return None
 
 

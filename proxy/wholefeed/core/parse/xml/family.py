@@ -28,6 +28,7 @@ from wholefeed.core.model import (
     entry_id,
 )
 from wholefeed.core.notes import Note
+from wholefeed.core.parse.collapsing import collapsed
 from wholefeed.core.parse.identities import (
     SPACES,
     FieldsNeededError,
@@ -37,11 +38,10 @@ from wholefeed.core.parse.identities import (
     told_apart,
 )
 from wholefeed.core.parse.limits import (
-    MAX_ELEMENTS,
     MAX_ENTRIES,
-    MAX_FLAT_ATTRIBUTES,
     MAX_HEAD_BYTES,
     MAX_HEAD_CHILDREN,
+    MAX_LIKE_ENTRIES,
 )
 from wholefeed.core.parse.xml.attributes import (
     DELETED,
@@ -53,10 +53,11 @@ from wholefeed.core.parse.xml.attributes import (
 from wholefeed.core.parse.xml.frames import Frame, Options, ignore, nothing
 from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.scopes import FurtherScopes
-from wholefeed.core.terms import FH_NS, Family
+from wholefeed.core.parse.xml.waiting import Waiting
+from wholefeed.core.terms import FH_NS, MEMORY_URL, Family
 
 
-class FamilyParser(ABC):
+class FamilyParser(Waiting, ABC):
     """Reads one document of one family, from the start of its root on.
 
     Args:
@@ -68,8 +69,7 @@ class FamilyParser(ABC):
     family: ClassVar[Family]
 
     def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        self.guard = guard
-        self.parser = guard.parser
+        super().__init__(guard)
         self.url = url
         self.version = ""
         self.has_entered = False
@@ -106,7 +106,6 @@ class FamilyParser(ABC):
         self._add = self._pieces.append
         self._field_end = self._field_ended
         self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
-        self._wait(self._container)
 
     # -- what a family adds -------------------------------------------------------------------------------
 
@@ -132,36 +131,7 @@ class FamilyParser(ABC):
         """Begin with the root, whose start tag expat reports now."""
         self.guard.check_element("", attributes)
         self.begin(attributes)
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers()
-
-    def _handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
-        """Make what runs for every element: closures, because they are the fastest."""
-        guard, measured = self.guard, self.guard.must_measure
-        depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS
-
-        def start(name: str, attributes: list[str]) -> None:
-            nonlocal depth, left
-            depth += 1
-            left -= 1
-            if measured or (attributes and len(attributes) > MAX_FLAT_ATTRIBUTES):
-                guard.check_element(name, attributes)
-            if depth == self._watch:
-                self._on_child(name, attributes)
-            elif depth > max_depth:
-                guard.limit(f"at most {max_depth} levels of elements", "more")
-            if left < 0:
-                guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
-
-        def end(_name: str) -> None:
-            nonlocal depth
-            if depth == self._until:
-                self._on_end()
-            depth -= 1
-
-        return start, end
-
-    def _wait(self, frame: Frame) -> None:
-        self._watch, self._on_child, self._until, self._on_end = frame
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self.handlers()
 
     # -- the container ------------------------------------------------------------------------------------
 
@@ -175,7 +145,7 @@ class FamilyParser(ABC):
         self._container = container
         depth = container.watch
         self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
-        self._wait(container)
+        self.wait(container)
 
     # -- the head -----------------------------------------------------------------------------------------
 
@@ -193,7 +163,7 @@ class FamilyParser(ABC):
         self._slot = local if namespace == FH_NS else self.head_slot(name)
         if self._slot:
             self.parser.CharacterDataHandler = self._add
-        self._until, self._on_end = self._watch, self._head_child_ended
+        self.until, self.on_end = self.watch, self._head_child_ended
 
     def _head_child_ended(self) -> None:
         namespace, local, relation = self._child
@@ -210,7 +180,7 @@ class FamilyParser(ABC):
                 self.history.append(HistoryElement(local, text))
             else:
                 self.head_values.setdefault(self._slot, text)
-        self._wait(self._container)
+        self.wait(self._container)
 
     # -- entries ------------------------------------------------------------------------------------------
 
@@ -225,7 +195,7 @@ class FamilyParser(ABC):
         if self.is_full:
             self.enclosures = []
             self.entry_base = base_in(scope.base, attributes)
-        self._wait(self._entry_frame)
+        self.wait(self._entry_frame)
 
     def mark(self, slot: str, attributes: list[str]) -> None:
         """A field whose text is not wanted began: it is noted."""
@@ -239,19 +209,19 @@ class FamilyParser(ABC):
             self.mark(slot, attributes)
         elif slot not in self.values:
             self._slot = slot
-            self._until, self._on_end = self._watch, self._field_end
+            self.until, self.on_end = self.watch, self._field_end
             self.parser.CharacterDataHandler = self._add
 
     def _field_ended(self) -> None:
         self.values[self._slot] = self._captured()
-        _, _, self._until, self._on_end = self._entry_frame
+        _, _, self.until, self.on_end = self._entry_frame
 
     def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
         """Look at the children of the field that begins now."""
-        self._wait(Frame(self._watch + 1, on_child, self._watch, self._descended))
+        self.wait(Frame(self.watch + 1, on_child, self.watch, self._descended))
 
     def _descended(self) -> None:
-        self._wait(self._entry_frame)
+        self.wait(self._entry_frame)
 
     def _captured(self) -> str:
         self.parser.CharacterDataHandler = None
@@ -260,7 +230,14 @@ class FamilyParser(ABC):
         pieces.clear()
         return text
 
+    def is_blank(self) -> bool:
+        """Whether nothing of the entry that ends now is wanted: all such entries are the same (R9)."""
+        return self.is_full and not self.values and not self.enclosures
+
     def _entry_ended(self) -> None:
+        if len(self.entries) >= MAX_LIKE_ENTRIES and self.is_blank() and not self.url.startswith(MEMORY_URL):
+            self.wait(self._container)
+            return
         if self.values:  # it has children: there is an end tag
             end = self.guard.text.find(b">", self.parser.CurrentByteIndex) + 1
         else:
@@ -274,7 +251,7 @@ class FamilyParser(ABC):
             if not has_id(self.values):
                 entry = entry._replace(keys=keys)
         self.entries.append(entry)
-        self._wait(self._container)
+        self.wait(self._container)
 
     def identity(self) -> EntryId:
         """Return the identity that the entry's own id makes (R9).
@@ -293,7 +270,11 @@ class FamilyParser(ABC):
             absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
         ]
         told = told_apart(self.url, self.entries, self._keys, own_links)
-        entries, notes, further = told.entries, (*notes, *told.notes), tuple(self.scopes.further)
+        entries, notes, further = (
+            collapsed(self.url, told.entries),
+            (*notes, *told.notes),
+            tuple(self.scopes.further),
+        )
         head, version = self.head(), self.version
         return FeedDocument(
             self.url, self.family, version, text, head, entries, notes, further, told.ambiguous

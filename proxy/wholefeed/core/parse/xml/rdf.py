@@ -87,6 +87,9 @@ class RdfParser(RssParser):
             return ""
         return super().head_slot(name) or _HEAD.get(name, "")
 
+    def is_blank(self) -> bool:
+        return not self._about and super().is_blank()
+
     def entry(self, start: int, end: int) -> Entry:
         if self._about:  # R9
             self.values["id"] = self._about

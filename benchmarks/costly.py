@@ -1,0 +1,94 @@
+"""What documents cost that are made to cost much: `python -m benchmarks.costly`.
+
+Each document of `benchmarks.support.costly`, named by its row of docs/faults.md, is asked for once, one after
+the other. Printed are what came of it, the CPU seconds of the server and its worker processes
+for each megabyte, and how long /healthz took meanwhile, asked every 5 ms. A process that is started
+for a document counts too: a quarter of a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from benchmarks.support.client import get, open_client
+from benchmarks.support.costly import documents, publishing
+from benchmarks.support.report import Table, begin, expect
+from benchmarks.support.server import Server, running_server
+from benchmarks.support.tree import add_tree, chosen_tree
+
+_PAUSE_SECONDS: Final = 0.005
+_ANSWER_SECONDS: Final = 120
+
+
+def _ask_health(server: Server, is_over: threading.Event, durations: list[float]) -> None:
+    request = get("/healthz", server.port)
+    with open_client(server.port) as client:
+        while not is_over.is_set():
+            began = time.perf_counter()
+            expect("status", client.ask(request).status, 200)
+            durations.append(time.perf_counter() - began)
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _ask(server: Server, url: str) -> str:
+    """Ask for a feed until it is not loading; return the status and what the answer says of itself."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        while True:
+            connection.request("GET", server.feed_target(url))
+            response = connection.getresponse()
+            body = response.read()
+            state = (
+                response.headers["Feed-Reconstruction"]
+                or body.partition(b"urn:wholefeed:")[2].split(b'"')[0].decode()
+            )
+            if not state.startswith("loading"):
+                return f"{response.status} {state.partition(';')[0]}"
+            time.sleep(0.05)
+
+
+def measure(server: Server, name: str, url: str, size_bytes: int, table: Table) -> None:
+    """Ask for one document, and print its row."""
+    is_over, durations = threading.Event(), list[float]()
+    asking = threading.Thread(target=_ask_health, args=(server, is_over, durations))
+    before = server.cpu_seconds()
+    asking.start()
+    try:
+        outcome = _ask(server, url)
+    finally:
+        is_over.set()
+        asking.join()
+    cpu = server.cpu_seconds() - before
+    durations.sort()
+    p99, longest = durations[int(0.99 * (len(durations) - 1))], durations[-1]
+    cells = (f"{size_bytes / 1e6:.2f}", f"{cpu:.2f}", f"{cpu / (size_bytes / 1e6):.2f}")
+    table.row(f"{name}: {outcome}", *cells, f"{1000 * p99:.0f}", f"{1000 * longest:.0f}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure what documents cost that are made to cost much.")
+    parser.add_argument("--megabytes", type=float, default=1.0, help="size of a document (default 1)")
+    add_tree(parser)
+    options = parser.parse_args()
+    begin()
+    bodies = documents(int(options.megabytes * 1e6))
+    table = Table("", "MB", "CPU s", "s/MB", "p99 ms", "max ms", first_width=56)
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-costly-") as folder,
+        publishing(bodies) as url,
+        running_server(Path(folder), tree=chosen_tree(options), limits_respond_within_seconds=60) as server,
+    ):
+        for name, body in bodies.items():
+            measure(server, name, url(name), len(body), table)
+
+
+if __name__ == "__main__":
+    main()
