@@ -140,7 +140,7 @@ def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now
 def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> None:
     """Put stored documents as they read now; what was known of their entries stays known (R8, R9, R19).
 
-    An entry whose identity has changed is found by its place in the document, where that has as many as before.
+    An entry whose identity has changed is found by its place, where the document has as many as before.
     """
     require_known(db, feed)
     change = Change.begin(db, feed)
