@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER_VERSION: Final[int] = 5
+PARSER_VERSION: Final[int] = 6
 """Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added."""
