@@ -155,6 +155,11 @@ def own_url(base: str, url: str, mark: str = "") -> str:
     return f"{base}/feed?url={quote(url, safe='')}" + (f"&signed={mark}" if mark else "")
 
 
+def page_url(base: str, url: str) -> str:
+    """Return the proxy's URL of what is known of a feed; arguments as for `own_url`."""
+    return f"{base}/status?url={quote(url, safe='')}"
+
+
 def view_query(options: Mapping[str, str]) -> str:
     """Return the part of a URL's query that names the view, as given."""
     return "".join(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
@@ -79,7 +80,8 @@ _PUBLISH: Final = """
             WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
             ELSE modified_at
         END,
-        digest = :digest, is_walking = :is_walking, ending = coalesce(:ending, ending)
+        digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
+        ending = coalesce(:ending, ending)
     WHERE id = :feed
 """
 _SWEEP: Final = """
@@ -168,9 +170,16 @@ def publish(
         "ending",
     )
     values = {name: getattr(publication, name) for name in (*names, "parser_version")}
+    is_lost = False
     if publication.missing is not None:
-        failures.replace_missing(db, feed, publication.missing)
-    run(db, _PUBLISH, {**values, "feed": feed, "now": now})
+        is_lost = failures.replace_missing(db, feed, publication.missing)
+    turn = before.turn
+    if not publication.is_walking:
+        first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
+        turn = turn.next(first_at, is_lost=is_lost, now=now)
+    run(
+        db, _PUBLISH, {**values, "feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
+    )
     return require(db, feed)
 
 
