@@ -53,7 +53,7 @@ class AskedTimes:
         return asked_at
 
     async def note_warned(self, feed: FeedRow) -> None:
-        """Note at once that a reader is sent a feed's warning (R16); what cannot be is noted the next time."""
+        """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
         if feed.warning is Warned.UNSENT:
             with suppress(StoreError, OverloadedError):
                 await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)

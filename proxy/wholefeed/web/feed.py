@@ -13,7 +13,7 @@ from aiohttp import web
 
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
-from wholefeed.errors import LoopDetectedError
+from wholefeed.errors import LoopDetectedError, PublisherError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
@@ -25,7 +25,8 @@ from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
-from wholefeed.web.request_target import feed_url, own_url, page_url, read_view, read_wait, view_query
+from wholefeed.web.named import named_url
+from wholefeed.web.request_target import instead_url, own_url, page_url, read_view, read_wait, view_query
 
 log = get_logger()
 
@@ -54,14 +55,25 @@ async def get_prefixed(request: web.Request) -> web.StreamResponse:
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    await request.app[SERVICE].forget(feed_url(request[ASKED].query.url))
+    await request.app[SERVICE].forget(await named_url(request))
     return web.Response(status=204)
 
 
 async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
-    query = asked.query
-    url = feed_url(query.url)
+    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
+    url = await named_url(request)
     _refuse_loop(request, url)
+    try:
+        return await _answer_with(request, asked, url)
+    except PublisherError as exc:
+        instead = "" if asked.mark else instead_url(asked.query.url)
+        if exc.slug != "connection-failed" or instead in ("", url):
+            raise
+    return await _answer_with(request, asked, instead)
+
+
+async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
+    query = asked.query
     app = request.app
     config, service = app[CONFIG], app[SERVICE]
     base = base_url(request, asked, config.server)
