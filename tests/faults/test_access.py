@@ -462,3 +462,15 @@ async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
     assert b"Basic password" in reply.body
     assert b"/feed?url=" in reply.body
     assert origin.requests == []
+
+
+@pytest.mark.fault("90")
+async def test_numbers_without_end_are_no_error_of_the_proxy_s(proxy: Proxy, origin: Origin) -> None:
+    """Row 90: what is too long to be a number is refused, and a year that no calendar has is ignored."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    reply = await proxy.get(url, limit="0" * 5000 + "1")
+    assert (reply.status, slug(reply)) == (400, "bad-request")
+    for year in ("99999999999999", "10000", "0000", "1"):
+        condition = {"If-Modified-Since": f"Sat, 01 Jan {year} 00:00:00 GMT"}
+        assert (await proxy.get(url, headers=condition)).status == 200

@@ -18,7 +18,7 @@ OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "signed", 
 
 _LONGEST_KEPT: Final = 500
 """Characters of a URL, or of a query, that is kept once it has been read."""
-_COUNT: Final = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
