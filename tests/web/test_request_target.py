@@ -28,6 +28,8 @@ from wholefeed.web.request_target import (
         ("url=https://o.test/f?a%3D1%26b%3D2&wait=1", Query("https://o.test/f?a=1&b=2", {"wait": "1"})),
         ("url=https://o.test/f?q=a%3Db", Query("https://o.test/f?q=a%3Db", {})),
         ("a=1&url=https://o.test/f", Query("https://o.test/f", {})),
+        ("url=%20feed://o.test/f%20&a=1", Query("feed://o.test/f&a=1", {})),
+        ("url=+https://o.test/f%0d%0A", Query("https://o.test/f", {})),
         ("url=+https%3A%2F%2Fo.test%2F%3Fq%3Dc%2B%2B+", Query("https://o.test/?q=c++", {})),
         ("", Query("", {})),
     ],

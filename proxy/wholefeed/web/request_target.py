@@ -33,6 +33,7 @@ _PREFIX: Final = re.compile(
     re.IGNORECASE,
 )
 _BLANKS_BEHIND: Final = re.compile(r"(?:%20|%09|%0A|%0D)+\Z", re.IGNORECASE)
+_BLANKS_BEFORE: Final = re.compile(r"\A(?:%20|%09|%0A|%0D|\+)+", re.IGNORECASE)
 _FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
 _WITHOUT_SCHEME: Final = re.compile(
     r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]]+\.[^\s/?#:@\[\]]+|[^\s/?#:@\[\]]+(?=:\d)|\[[0-9a-f:.]+\])"
@@ -69,11 +70,16 @@ def _parsed(raw_query: str) -> Query:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
             is_raw_url = is_raw_url or is_raw
-            # a form writes blanks around an encoded value as "+"
-            options[name] = value if is_raw else unquote(value.strip("+") if name == "url" else value)
+            if name == "url":
+                value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
+            options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
     return Query(options.pop("url", ""), options)
+
+
+def _blanks_removed(raw: str) -> str:
+    return _BLANKS_BEHIND.sub("", _BLANKS_BEFORE.sub("", raw))
 
 
 _read_query: Final = lru_cache(maxsize=2048)(_parsed)
@@ -102,7 +108,7 @@ def read_prefix(raw_path: str) -> str:
     assert match is not None, "a prefix form"
     scheme, separator = match["scheme"], match["separator"]
     start = match.end() if scheme else match.start("name")
-    rest = _BLANKS_BEHIND.sub("", raw_path[start:])
+    rest = _blanks_removed(raw_path[start:])
     if scheme:
         return f"{scheme.lower()}://{unquote(rest) if separator.startswith('%') else rest}"
     return unquote(rest) if "/" not in rest else rest
