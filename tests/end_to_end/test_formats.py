@@ -356,8 +356,12 @@ async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
         given = json.loads(body.decode("utf-8-sig"))
         urls = ("url", "external_url", "image", "banner_image", "home_page_url", "icon", "favicon", "avatar")
         both = (given, *given["items"])
-        people = [person for each in both for person in (each.get("author", {}), *each.get("authors", ()))]
-        for said in (*both, *people):  # R22: where a URL is what stands there it is absolute
+        people = [each.get("author") for each in both] + [
+            person for each in both for person in each.get("authors", ())
+        ]
+        for said in (
+            each for each in (*both, *people) if isinstance(each, dict)
+        ):  # R22: where a URL is what stands there it is absolute
             said |= {
                 name: urljoin(origin.url("/"), said[name])
                 for name in urls
