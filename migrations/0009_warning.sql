@@ -1,4 +1,4 @@
--- 0008: readers keep the warning of a partial feed. So whoever was sent it is told when the feed has healed, by an
+-- 0009: readers keep the warning of a partial feed. So whoever was sent it is told when the feed has healed, by an
 -- entry of the same id and a later date.
 
 ALTER TABLE feed ADD COLUMN warning TEXT NOT NULL DEFAULT ''
