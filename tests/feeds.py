@@ -180,6 +180,11 @@ def publish_chain(
     return names
 
 
+def own_ids(body: bytes) -> list[str]:
+    """The publisher's entry ids: those of `ids` but for the proxy's pseudo-entry (R16)."""
+    return [each for each in ids(body) if not each.startswith("uuid:")]
+
+
 def ids(body: bytes) -> list[str]:
     """The entry ids of a feed document, in order, as feedparser reads it."""
     parsed = feedparser.parse(body)

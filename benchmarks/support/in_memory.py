@@ -45,6 +45,7 @@ class InMemoryFetcher(Fetcher):
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
         is_met: Callable[[str], bool] | None = None,
+        is_new: bool = False,
     ) -> AsyncIterator[Fetched]:
         """Give a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)

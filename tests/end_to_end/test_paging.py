@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.answers import Status
-from tests.feeds import an_item, atom, ids, rss
+from tests.feeds import an_item, atom, ids, own_ids, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
@@ -52,7 +52,7 @@ async def polled(proxy: Proxy, url: str) -> list[str]:
     proxy.clock.advance(HOUR)
     reply = await proxy.whole(url)
     assert reply.state == "paged"
-    return ids(reply.body)
+    return own_ids(reply.body)
 
 
 async def test_a_normal_poll_costs_one_or_two_requests(proxy: Proxy, origin: Origin) -> None:

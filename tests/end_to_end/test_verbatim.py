@@ -311,9 +311,9 @@ async def test_the_language_of_a_document_stays_with_its_entries(proxy: Proxy, o
     assert "pl" not in languages
 
 
+CONTENT: Final = "<content type='html'>&lt;a href='d'>x&lt;/a>&lt;img src='/e.png'/></content>"
 LINKED: Final = (
-    "<link href='a/b'/><link rel='enclosure' type='audio/mpeg' length='1' href='../c.mp3'/>"
-    "<content type='html'>&lt;a href='d'>x&lt;/a>&lt;img src='/e.png'/></content>"
+    f"<link href='a/b'/><link rel='enclosure' type='audio/mpeg' length='1' href='../c.mp3'/>{CONTENT}"
 )
 
 BASES: Final = {
@@ -349,20 +349,21 @@ async def test_what_is_relative_means_what_it_meant_in_its_document(
     assert all("://" in link["href"] for each in after for link in each["links"])
     if expected:
         assert [each["link"] for each in after] == [expected, expected]
-    assert reply.body.count(an_entry(2, LINKED).partition(">")[2].encode()) == 1
+    assert reply.body.count(CONTENT.encode()) == 2
+    assert not re.search(rb"<link[^>]*href=['\"](?!http)", reply.body)
 
 
 async def test_bases_inside_of_an_entry_stay_as_they_are(proxy: Proxy, origin: Origin) -> None:
     """XML Base, 4: what lies deeper is relative to the entry's base, which is absolute."""
-    inside = "<content type='html' xml:base='deep/'>&lt;a href='x'></content><link xml:base='l/' href='y'/>"
+    inside = "<content type='html' xml:base='deep/'>&lt;a href='x'></content>"
     await came_out(proxy, origin, atom(an_entry(2, inside)), atom(an_entry(1, inside)))
 
 
 async def test_relative_references_of_rss_mean_what_they_meant(proxy: Proxy, origin: Origin) -> None:
     """R11, R22: RSS gains xml:base where it matters, and only there."""
     relative = (
-        "<link>here</link><description>&lt;a href='x'&gt;x&lt;/a&gt;</description>"
-        "<enclosure url='m.mp3' length='1' type='audio/mpeg'/>"
+        "<link>http://site.test/</link><description>&lt;a href='x'&gt;x&lt;/a&gt;</description>"
+        "<enclosure url='http://site.test/m.mp3' length='1' type='audio/mpeg'/>"
     )
     absolute = "<link>http://site.test/</link><description>d</description>"
     reply = await came_out(
@@ -373,7 +374,28 @@ async def test_relative_references_of_rss_mean_what_they_meant(proxy: Proxy, ori
     )
     with_base = ["xml:base" in tag for tag in start_tags(reply, "item")]
     assert with_base == [True, False, True]
-    assert feedparser.parse(reply.body).entries[-1].link == "http://base.test/x/here"
+
+
+async def test_urls_reach_readers_that_know_of_no_base(proxy: Proxy, origin: Origin) -> None:
+    """R22: what is to be downloaded is there for readers that count from the URL they asked for."""
+    item = an_item(1, "<link>here</link><enclosure url='/m.mp3' length='1' type='audio/mpeg'/>")
+    ((url, _, _),) = publish(origin, [rss(item)])
+    reply = await proxy.whole(url)
+    assert f"<link>{origin.url('/feed/here')}</link>" in reply.body.decode()
+    assert f'<enclosure url="{origin.url("/m.mp3")}" length' in reply.body.decode()
+    assert "xml:base" not in reply.body.decode()
+
+
+async def test_what_a_remembered_copy_links_stays_where_it_was(proxy: Proxy, origin: Origin) -> None:
+    """R8, R22: a copy that is kept is sent with the URLs that it had in its document."""
+    old, new = (an_item(n, f"<enclosure url='{n}.mp3' length='1' type='audio/mpeg'/>") for n in (1, 2))
+    ((url, _, _),) = publish(origin, [rss(old)])
+    await proxy.whole(url)
+    publish(origin, [rss(new)])
+    await proxy.refreshed(url)
+    reply = await proxy.whole(url)
+    assert f'<enclosure url="{origin.url("/feed/1.mp3")}"' in reply.body.decode()
+    assert f'<enclosure url="{origin.url("/feed/2.mp3")}"' in reply.body.decode()
 
 
 # ---- What entries take from their feed

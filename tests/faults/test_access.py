@@ -438,3 +438,39 @@ async def test_what_a_problem_repeats_of_a_request_is_escaped(proxy: Proxy) -> N
         assert problem(reply)["status"] == 400
         assert reply.body.isascii()
         assert "\u202e".encode() not in reply.body
+
+
+@pytest.mark.fault("80")
+async def test_a_password_that_comes_percent_encoded_is_taken(tmp_path: Path, origin: Origin) -> None:
+    """Some readers send the password of a URL as it is written there, others decode it."""
+    publish_chain(origin, archives=1)
+    token = "a b/c@d:e%25f-and-more"
+    async with guarded(tmp_path, access_token=token) as proxy:
+        for password, status in ((token, 200), (quote(token, safe=""), 200), (quote(token[1:]), 401)):
+            login = {"Authorization": "Basic " + base64.b64encode(f"any:{password}".encode()).decode()}
+            assert (await proxy.get(origin.url("/feed"), headers=login)).status == status
+
+
+@pytest.mark.fault("80")
+async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """All parameters belong to the feed's URL in that form: ?token= would be sent to the publisher."""
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        reply = await proxy.ask("GET", f"/{origin.url('/feed')}?token={TOKEN}")
+    assert reply.status == 401
+    assert b"Basic password" in reply.body
+    assert b"/feed?url=" in reply.body
+    assert origin.requests == []
+
+
+@pytest.mark.fault("90")
+async def test_numbers_without_end_are_no_error_of_the_proxy_s(proxy: Proxy, origin: Origin) -> None:
+    """Row 90: what is too long to be a number is refused, and a year that no calendar has is ignored."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    reply = await proxy.get(url, limit="0" * 5000 + "1")
+    assert (reply.status, slug(reply)) == (400, "bad-request")
+    for year in ("99999999999999", "10000", "0000", "1"):
+        condition = {"If-Modified-Since": f"Sat, 01 Jan {year} 00:00:00 GMT"}
+        assert (await proxy.get(url, headers=condition)).status == 200

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -88,6 +90,55 @@ async def test_the_url_can_be_written_in_every_form(proxy: Proxy, origin: Origin
         body = await response.read()
     assert ids(body) == ["a"]
     assert links(body)["self"] == [f"{proxy.client.make_url('/feed')}?url={quote(plain, safe='')}"]
+
+
+@asynccontextmanager
+async def plain_publisher() -> AsyncIterator[str]:
+    """Give host and port of one that hangs up on whoever begins with TLS."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.read(1) == b"\x16":
+            writer.transport.abort()
+            return
+        await reader.readuntil(b"\r\n\r\n")
+        body = atom(an_item("a", 1), complete=True)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}/feed"
+
+
+@pytest.mark.parametrize("form", ["/feed?url={}", "/feed?url=%20feed://{}%20", "/feed://{}", "/feed:{}%20"])
+async def test_without_a_scheme_http_is_asked_where_https_is_refused(proxy: Proxy, form: str) -> None:
+    """docs/design.md#the-interface: what people paste lacks its scheme; the choice is kept."""
+    async with plain_publisher() as bare:
+        url = f"http://{bare}"
+        reply = await proxy.ask("GET", form.format(bare))
+        assert (reply.status, reply.headers["Link"]) == (200, f'<{url}>; rel="via"')
+        assert ids(gzip.decompress(reply.body)) == ["a"]
+        assert (await proxy.ask("GET", f"/status?url={bare}")).status == 200
+        assert (await proxy.ask("POST", f"/refresh?url={bare}")).status == 202
+        await proxy.settled()
+        assert [each["url"] for each in json.loads((await proxy.ask("GET", "/feeds")).body)] == [url]
+        assert (await proxy.ask("GET", form.format(bare))).status == 200
+        assert (await proxy.ask("DELETE", f"/feed?url={bare}")).status == 204
+
+
+async def test_with_a_scheme_only_that_is_asked(proxy: Proxy) -> None:
+    """Nobody is led from https to http who has asked for https."""
+    async with plain_publisher() as bare:
+        for written in (f"https://{bare}", f"feed:https://{bare}"):
+            assert problem(await proxy.get(written))["type"] == "urn:wholefeed:connection-failed"
+        assert json.loads((await proxy.ask("GET", "/feeds")).body) == []
+
+
+async def test_a_problem_begins_with_what_people_need_to_know(proxy: Proxy, origin: Origin) -> None:
+    """Error bodies are cut short where they are shown."""
+    origin.fault("/feed", Status(503))
+    reply = await proxy.get(origin.url("/feed"))
+    assert reply.body.startswith(f'{{"detail": "the publisher answered 503: {origin.url("/feed")}"'.encode())
 
 
 async def test_head_of_an_unknown_feed_fetches_its_subscription_document_only(

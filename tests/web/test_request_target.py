@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from wholefeed.errors import InvalidUrlError, RequestError
-from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_prefix, read_query, read_wait
+from wholefeed.web.request_target import (
+    Query,
+    feed_url,
+    instead_url,
+    is_prefix_form,
+    read_prefix,
+    read_query,
+    read_wait,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +28,9 @@ from wholefeed.web.request_target import Query, feed_url, is_prefix_form, read_p
         ("url=https://o.test/f?a%3D1%26b%3D2&wait=1", Query("https://o.test/f?a=1&b=2", {"wait": "1"})),
         ("url=https://o.test/f?q=a%3Db", Query("https://o.test/f?q=a%3Db", {})),
         ("a=1&url=https://o.test/f", Query("https://o.test/f", {})),
+        ("url=%20feed://o.test/f%20&a=1", Query("feed://o.test/f&a=1", {})),
+        ("url=+https://o.test/f%0d%0A", Query("https://o.test/f", {})),
+        ("url=+https%3A%2F%2Fo.test%2F%3Fq%3Dc%2B%2B+", Query("https://o.test/?q=c++", {})),
         ("", Query("", {})),
     ],
 )
@@ -44,6 +55,16 @@ def test_an_option_given_twice_is_refused() -> None:
         ("/HTTPS://o.test/", "https://o.test/"),
         ("//https://o.test/f", "https://o.test/f"),
         ("/https%3A%2F%2Fo.test%2Ff%3Fa%3D1", "https://o.test/f?a=1"),
+        ("/%20https://o.test/f%20%0a", "https://o.test/f"),
+        ("/feed:https://o.test/f?a=1", "https://o.test/f?a=1"),
+        ("/feed:https:/o.test/f", "https://o.test/f"),
+        ("/feed://o.test/f?a=1&b=2", "o.test/f?a=1&b=2"),
+        ("/feed:/o.test/f", "o.test/f"),
+        ("/feed%3A%2F%2Fo.test%2Ff", "o.test/f"),
+        ("/feed://localhost:8000/f", "localhost:8000/f"),
+        ("/o.test/f?a=1", "o.test/f?a=1"),
+        ("/o.test:8000/f", "o.test:8000/f"),
+        ("/www.o-o.test%2Ff", "www.o-o.test/f"),
     ],
 )
 def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: str) -> None:
@@ -53,7 +74,24 @@ def test_the_prefix_form_takes_everything_behind_the_slash(raw_path: str, url: s
 
 
 @pytest.mark.parametrize(
-    "raw_path", ["/feed?url=https://o.test", "/", "/ftp://o.test/", "/https:", "/https:///x"]
+    "raw_path",
+    [
+        "/feed?url=https://o.test",
+        "/",
+        "/ftp://o.test/",
+        "/https:",
+        "/https:///x",
+        "/feed",
+        "/feed/",
+        "/feed:",
+        "/robots.txt",
+        "/openapi.json",
+        "/wp-login.php/x",
+        "/.well-known/x",
+        "/a/b.c/",
+        "/o.test",
+        "/1.2/x",
+    ],
 )
 def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
     """Paths of our own and other schemes are not taken for a feed's URL."""
@@ -73,6 +111,38 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slu
     with pytest.raises(InvalidUrlError) as caught:
         feed_url(given)
     assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "instead"),
+    [
+        ("example.org/feed", "https://example.org/feed", "http://example.org/feed"),
+        ("Example.org", "https://example.org/", "http://example.org/"),
+        ("example.org:8080/a?b", "https://example.org:8080/a?b", "http://example.org:8080/a?b"),
+        ("localhost:8000/f", "https://localhost:8000/f", "http://localhost:8000/f"),
+        ("192.0.2.1/f", "https://192.0.2.1/f", "http://192.0.2.1/f"),
+        ("[2001:db8::1]/f", "https://[2001:db8::1]/f", "http://[2001:db8::1]/f"),
+        ("//example.org/f", "https://example.org/f", "http://example.org/f"),
+        ("feed://example.org/f", "https://example.org/f", "http://example.org/f"),
+        ("FEED:example.org/f", "https://example.org/f", "http://example.org/f"),
+        ("feed:https://example.org/f", "https://example.org/f", ""),
+        ("feed://http://example.org/f", "http://example.org/f", ""),
+        (" \thttp://example.org/f\r\n", "http://example.org/f", ""),
+        ("\u00a0example.org/f ", "https://example.org/f", "http://example.org/f"),
+    ],
+)
+def test_what_people_paste_is_taken_for_what_they_mean(given: str, url: str, instead: str) -> None:
+    """Browsers show URLs without a scheme, and links to feeds bear one of their own."""
+    assert (feed_url(given), instead_url(given)) == (url, instead)
+
+
+@pytest.mark.parametrize(
+    "given", ["feed", "feed:", "mailto:a@example.org", "a b.org", "javascript:alert(1)", "ann:pw@o.test/"]
+)
+def test_what_is_no_url_is_none(given: str) -> None:
+    """docs/faults.md row 20."""
+    with pytest.raises(RequestError):
+        feed_url(given)
 
 
 def test_no_url_at_all_is_told() -> None:

@@ -62,7 +62,7 @@ SLUGS: Final = {
     "empty": Slug(answers=(502,), words=_DAMAGED, lasts=True),
     "expired-signature": Slug(answers=(403,)),
     "format": Slug(words="what stands there is in another format than the feed", lasts=True),
-    "host-backoff": Slug(answers=(502,), words="the publisher asked to be left alone for a while"),
+    "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
     "incomplete": Slug(answers=(502,), words=_DAMAGED),
     "internal": Slug(answers=(500,)),
     "invalid-url": Slug(answers=(400,), words=_NO_ADDRESS),

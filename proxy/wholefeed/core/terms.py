@@ -14,6 +14,11 @@ ATOM_NAMESPACES: Final = frozenset({ATOM_NS, ATOM_03_NS})
 RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RSS_10_NS: Final = "http://purl.org/rss/1.0/"
 RSS_090_NS: Final = "http://my.netscape.com/rdf/simple/0.9/"
+RSS_NAMESPACES: Final = frozenset(
+    {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
+    | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
+)
+"""Of RSS's own people: items in these are known in every document, with a prefix too."""
 DC_NS: Final = "http://purl.org/dc/elements/1.1/"
 FH_NS: Final = "http://purl.org/syndication/history/1.0"
 TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"

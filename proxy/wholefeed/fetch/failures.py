@@ -76,7 +76,9 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
         return PublisherError(str(cause), url=url, slug=cause.slug)
     if isinstance(cause, TargetRefusedError):
         # The same whichever rule refused it: the answer must not map a network (docs/faults.md part A).
-        return ForbiddenTargetError("the target is not one that this proxy may ask", url=url)
+        return ForbiddenTargetError(
+            "this proxy does not go to that address, unless fetch.allow_networks lists its network", url=url
+        )
     if isinstance(cause, OwnAddressError):
         return LoopDetectedError("the target is this proxy itself", url=url)
     if isinstance(cause, NameTimeoutError):
@@ -121,7 +123,7 @@ def status_failure(status: int, url: str, retry_after_seconds: float | None = No
     elif status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.NOT_MODIFIED:
         slug = "unexpected-status"
     return PublisherStatusError(
-        f"expected a document, got status {status}",
+        f"the publisher answered {status}",
         url=url,
         slug=slug,
         publisher_status=status,

@@ -142,6 +142,7 @@ class Fetcher:
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
         is_met: _IsMet | None = None,
+        is_new: bool = False,
     ) -> AsyncIterator[Fetched]:
         """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
 
@@ -153,12 +154,14 @@ class Fetcher:
             on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
             is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
             is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
+            is_new: Whether it is a subscription document that was never seen: as in `Waiter`.
 
         Raises:
             DocumentError: No document; the slug says why.
         """
         share = self._budget.share(without_credentials(url), is_ahead=is_ahead)
         transfer = Transfer(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
+        transfer.is_new = is_new
         try:
             try:
                 fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
@@ -216,7 +219,9 @@ class Fetcher:
         attempt = 0
         while True:
             try:
-                async with self._gate.slot(target.host, target.port, url=target.url) as slot:
+                async with self._gate.slot(
+                    target.host, target.port, url=target.url, is_new=transfer.is_new
+                ) as slot:
                     return await self._ask_once(transfer, slot, target, conditions, tell)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self._jitter())

@@ -37,6 +37,8 @@ class Transfer:
     seen: list[str] = field(default_factory=list)
     """Each URL that was asked, in order."""
     is_permanent: bool = True
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen."""
 
     @property
     def left_seconds(self) -> float:

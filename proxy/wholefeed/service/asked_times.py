@@ -1,4 +1,4 @@
-"""When feeds were asked for: collected in memory and written for many at once.
+"""When feeds were asked for, collected in memory and written for many at once; and who was warned of one.
 
     times = AskedTimes(store, now)
     held.asked_at = times.note(feed.id, held.asked_at)
@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
+from wholefeed.core.compose.turns import Warned
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
@@ -47,6 +51,12 @@ class AskedTimes:
         if not 0 <= self._now() - asked_at <= PRECISION_SECONDS:
             asked_at = self._pending[feed_id] = self._now()
         return asked_at
+
+    async def note_warned(self, feed: FeedRow) -> None:
+        """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
+        if feed.warning is Warned.UNSENT:
+            with suppress(StoreError, OverloadedError):
+                await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
 
     async def run(self) -> None:
         """Write from time to time what has been noted."""

@@ -162,6 +162,10 @@ class FeedService:
             held = self._published.put(fill, url, snapshot) if url else None
         return Reconstruction(snapshot=snapshot, is_stale=snapshot.feed.is_stale or is_late, held=held)
 
+    async def note_warned(self, feed: FeedRow) -> None:
+        """Note that a reader is sent a feed's warning; when that cannot be, with the next one."""
+        await self._asked.note_warned(feed)
+
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
         return await self._by_url(url) is not None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
+from wholefeed.core.compose.turns import Turn, Warned
 from wholefeed.core.jobs.packed import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
@@ -44,6 +45,13 @@ class FeedRow(StoredFeed):
     head_prefixes: int
     head: bytes | None
     context: bytes | None
+    warning: Warned
+    warned_at: float | None
+
+    @property
+    def turn(self) -> Turn:
+        """What readers were told of what is missing."""
+        return Turn(self.warning, self.warned_at)
 
     @property
     def is_untouched(self) -> bool:
@@ -263,6 +271,7 @@ def feed_row(row: sqlite3.Row) -> FeedRow:
     values["published_family"] = Family(values["published_family"])
     values["kind"] = Kind(values["kind"])
     values["state"] = State(values["state"])
+    values["warning"] = Warned(values["warning"])
     return FeedRow(**values)
 
 

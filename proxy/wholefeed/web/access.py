@@ -19,7 +19,7 @@ import hmac
 import math
 import time
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
 
@@ -93,6 +93,11 @@ def require_access(request: web.Request, asked: Asked) -> None:
     if verdict is Verdict.VALID:
         asked.mark = mark
     elif not (server.access_token and _knows(request, query, server.access_token)):
+        if server.access_token and asked.is_prefixed and not mark:
+            raise UnauthorizedError(
+                "expected the access token, as Bearer or as Basic password (https://any:TOKEN@…): what stands"
+                " behind the slash is the feed's own; /feed?url=…&token=… takes it too"
+            )
         raise _refusal(mark, verdict, has_token=bool(server.access_token), is_signable=is_signable)
 
 
@@ -109,7 +114,9 @@ def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool)
 
 
 def _knows(request: web.Request, query: Query, token: str) -> bool:
-    given = (_from_authorization(request.headers.get("Authorization", "")), query.options.get("token", ""))
+    header = _from_authorization(request.headers.get("Authorization", ""))
+    # some readers send the password of a URL as it is written there
+    given = (header, unquote(header, errors="surrogateescape"), query.options.get("token", ""))
     # a list, so that all are compared; octets that are no UTF-8 came as surrogates
     return any(
         [hmac.compare_digest(each.encode("utf-8", "surrogateescape"), token.encode()) for each in given]  # noqa: C419

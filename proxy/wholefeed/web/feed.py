@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
@@ -12,7 +13,7 @@ from aiohttp import web
 
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
-from wholefeed.errors import LoopDetectedError
+from wholefeed.errors import LoopDetectedError, PublisherError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
@@ -24,7 +25,8 @@ from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
-from wholefeed.web.request_target import feed_url, own_url, read_view, read_wait, view_query
+from wholefeed.web.named import named_url
+from wholefeed.web.request_target import instead_url, own_url, page_url, read_view, read_wait, view_query
 
 log = get_logger()
 
@@ -53,22 +55,35 @@ async def get_prefixed(request: web.Request) -> web.StreamResponse:
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    await request.app[SERVICE].forget(feed_url(request[ASKED].query.url))
+    await request.app[SERVICE].forget(await named_url(request))
     return web.Response(status=204)
 
 
 async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
-    query = asked.query
-    url = feed_url(query.url)
+    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
+    url = await named_url(request)
     _refuse_loop(request, url)
+    try:
+        return await _answer_with(request, asked, url)
+    except PublisherError as exc:
+        instead = "" if asked.mark else instead_url(asked.query.url)
+        if exc.slug != "connection-failed" or instead in ("", url):
+            raise
+    return await _answer_with(request, asked, instead)
+
+
+async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
+    query = asked.query
     app = request.app
     config, service = app[CONFIG], app[SERVICE]
-    whole_url = own_url(base_url(request, asked, config.server), url, asked.mark)
+    base = base_url(request, asked, config.server)
+    whole_url = own_url(base, url, asked.mark)
     wanted = Representation(
         self_url=whole_url + view_query(query.options),
         whole_url=whole_url,
         is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
         warns=config.history.warn_entry,
+        page_url=page_url(base, url),
         view=read_view(query.options, config.limits.answer_bytes),
     )
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
@@ -84,6 +99,7 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
         store = app[STORE]
         held = reconstruction.held
         blocks = store if held is None else HeldBlocks(held, store)
+        wanted = _at(wanted, reconstruction.feed, service.now())
         if (
             held is not None
             and wanted.view.is_whole
@@ -91,10 +107,13 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
         ):
             ready = prepared_of(held, wanted)
         else:
-            ready = prepared(reconstruction, await viewed(reconstruction, wanted, blocks))
+            ready = prepared(
+                reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
+            )
         response = _without_body(request, reconstruction.feed, ready)
         if response is not None:
             return await _send(request, response)
+        await _note_warned(request, wanted, reconstruction.feed)
         fields = _fields(request, reconstruction.feed, ready, has_body=True)
         pieces = slices(ready.answer, blocks)
         if ready.is_at_most(SLICE_BYTES):
@@ -111,7 +130,8 @@ async def _answered_from(
     Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
     meanwhile.
     """
-    feed, ready = held.snapshot.feed, prepared_of(held, wanted)
+    feed = held.snapshot.feed
+    ready = prepared_of(held, _at(wanted, feed, request.app[SERVICE].now()))
     response, body = _without_body(request, feed, ready), None
     if response is None:
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
@@ -121,10 +141,22 @@ async def _answered_from(
     if response is not None:
         return await _send(request, response)
     assert body is not None, "it is a whole answer"
+    await _note_warned(request, wanted, feed)
     fields = _fields(request, feed, ready, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await _send(request, web.Response(headers=fields, body=body))
     return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
+
+
+def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
+    """Return what is wanted of a feed now: for some days it says that it has healed."""
+    return replace(wanted, is_healed=True) if feed.turn.is_healed_at(now) else wanted
+
+
+async def _note_warned(request: web.Request, wanted: Representation, feed: FeedRow) -> None:
+    """Note that a reader is sent the warning: it will be told when the feed has healed."""
+    if wanted.warns and feed.visible_state is State.PARTIAL:
+        await request.app[SERVICE].note_warned(feed)
 
 
 def _facts(feed: FeedRow) -> dict[str, object]:

@@ -115,10 +115,10 @@ def _headers(error: WholefeedError) -> dict[str, str]:
 
 def _problem(asked: Asked, status: int, slug: str, detail: str, headers: dict[str, str]) -> web.Response:
     body: dict[str, Any] = {
+        "detail": detail,  # first, for readers that show the beginning alone
         "type": f"urn:wholefeed:{slug}",
         "title": HTTPStatus(status).phrase,
         "status": status,
-        "detail": detail,
         "request_id": asked.request_id,
     }
     return web.json_response(

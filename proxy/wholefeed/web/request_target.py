@@ -18,11 +18,28 @@ OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "signed", 
 
 _LONGEST_KEPT: Final = 500
 """Characters of a URL, or of a query, that is kept once it has been read."""
-_COUNT: Final = re.compile(r"0*[1-9][0-9]{0,14}", re.ASCII)
+_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
-_PREFIX: Final = re.compile(r"/{1,2}(https?)(:/{1,2}|%3A%2F%2F)(?=[^/])", re.IGNORECASE)
+_NAME: Final = (
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?!(?:php\d?|aspx?|jsp|cgi|html?|js|json|xml|txt|env)\b)[a-z]{2,}"
+)
+"""A host's name as people write it; what bots ask web servers for is none."""
+_PREFIX: Final = re.compile(
+    r"/{1,2}(?:%20|%09|%0A|%0D)*(?P<feed>feed(?::|%3A)(?:/{1,2}|(?:%2F){1,2})?)?"
+    r"(?:(?P<scheme>https?)(?P<separator>:/{1,2}|%3A%2F%2F)(?=[^/])"
+    rf"|(?P<name>{_NAME}(?::\d{{1,5}})?(?=/|%2F)|(?(feed)[^/%?#][^/]*|(?!))))",
+    re.IGNORECASE,
+)
+_BLANKS_BEHIND: Final = re.compile(r"(?:%20|%09|%0A|%0D)+\Z", re.IGNORECASE)
+_BLANKS_BEFORE: Final = re.compile(r"\A(?:%20|%09|%0A|%0D|\+)+", re.IGNORECASE)
+_FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
+_WITHOUT_SCHEME: Final = re.compile(
+    r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]]+\.[^\s/?#:@\[\]]+|[^\s/?#:@\[\]]+(?=:\d)|\[[0-9a-f:.]+\])"
+    r"(?::\d{1,5})?(?:[/?#].*)?)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Query(NamedTuple):
@@ -53,10 +70,16 @@ def _parsed(raw_query: str) -> Query:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
             is_raw_url = is_raw_url or is_raw
+            if name == "url":
+                value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
     return Query(options.pop("url", ""), options)
+
+
+def _blanks_removed(raw: str) -> str:
+    return _BLANKS_BEHIND.sub("", _BLANKS_BEFORE.sub("", raw))
 
 
 _read_query: Final = lru_cache(maxsize=2048)(_parsed)
@@ -78,16 +101,39 @@ def is_prefix_form(raw_path: str) -> bool:
 def read_prefix(raw_path: str) -> str:
     """Return the URL behind the slash, its query included.
 
-    One slash after the scheme will do, two before it, and all of it may be percent-encoded.
+    One slash after the scheme will do, two before it, and all of it may be percent-encoded. Like any URL it
+    may bear `feed:`, or lack its scheme.
     """
     match = _PREFIX.match(raw_path)
     assert match is not None, "a prefix form"
-    rest = raw_path[match.end() :]
-    return f"{match[1].lower()}://{unquote(rest) if match[2].startswith('%') else rest}"
+    scheme, separator = match["scheme"], match["separator"]
+    start = match.end() if scheme else match.start("name")
+    rest = _blanks_removed(raw_path[start:])
+    if scheme:
+        return f"{scheme.lower()}://{unquote(rest) if separator.startswith('%') else rest}"
+    return unquote(rest) if "/" not in rest else rest
+
+
+class Written(NamedTuple):
+    """A feed's URL as people write it, made whole."""
+
+    url: str
+    instead: str = ""
+    """What to ask where the first refuses the connection: the same by http, if no scheme was given."""
+
+
+def completed(given: str) -> Written:
+    """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
+    text = given.strip()
+    text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
+    bare = _WITHOUT_SCHEME.fullmatch(text)
+    if bare is None:
+        return Written(text)
+    return Written(f"https://{bare['rest']}", f"http://{bare['rest']}")
 
 
 def feed_url(given: str) -> str:
-    """Return the canonical URL of a feed.
+    """Return the canonical URL of a feed: by https, where no scheme is given.
 
     Raises:
         RequestError: None is given.
@@ -96,9 +142,15 @@ def feed_url(given: str) -> str:
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
     try:
-        return canonical_url(given)
+        return canonical_url(completed(given).url)
     except UrlError as exc:
         raise InvalidUrlError(str(exc), slug=exc.slug) from exc
+
+
+def instead_url(given: str) -> str:
+    """Return the canonical URL that may be meant where `feed_url`'s refuses the connection; empty: none."""
+    instead = completed(given).instead
+    return canonical_url(instead) if instead else ""
 
 
 def read_wait(options: Mapping[str, str], at_most: float) -> float:
@@ -153,6 +205,11 @@ def own_url(base: str, url: str, mark: str = "") -> str:
         mark: Its signature (`wholefeed.server.signing`); empty: the URL carries none.
     """
     return f"{base}/feed?url={quote(url, safe='')}" + (f"&signed={mark}" if mark else "")
+
+
+def page_url(base: str, url: str) -> str:
+    """Return the proxy's URL of what is known of a feed; arguments as for `own_url`."""
+    return f"{base}/status?url={quote(url, safe='')}"
 
 
 def view_query(options: Mapping[str, str]) -> str:

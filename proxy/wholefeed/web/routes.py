@@ -11,7 +11,10 @@ from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.status import get_feeds, get_status, post_refresh
 
-_PREFIXED: Final = "/?[Hh][Tt][Tt][Pp][Ss]?(?::|%3A).*"
+_PREFIXED: Final = (
+    r"(?:/|%20|%09|%0[AaDd])*"
+    r"(?:[Hh][Tt][Tt][Pp][Ss]?(?::|%3A)|[Ff][Ee][Ee][Dd](?::|%3A)|[^/]+\.[^/]+(?:/|%2F)).*"
+)
 """What may be a URL behind the slash; `wholefeed.web.request_target` has the last word."""
 
 

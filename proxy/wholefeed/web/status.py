@@ -14,12 +14,12 @@ from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.keys import ASKED, SERVICE
-from wholefeed.web.request_target import feed_url
+from wholefeed.web.named import named_url
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
-    status, account = await request.app[SERVICE].account(feed_url(request[ASKED].query.url))
+    status, account = await request.app[SERVICE].account(await named_url(request))
     return _json(account_object(status, account))
 
 
@@ -27,7 +27,7 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
     """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object."""
     query = request[ASKED].query
     is_full = query.options.get("full", "") not in ("", "0", "false")
-    status = await request.app[SERVICE].refresh(feed_url(query.url), is_full=is_full)
+    status = await request.app[SERVICE].refresh(await named_url(request), is_full=is_full)
     return _json(status_object(status), status=202)
 
 

@@ -19,7 +19,7 @@ from wholefeed.core.compose.compose import (
     compose_prologue,
     newest_first,
 )
-from wholefeed.core.compose.warning import Missing, compose_warning
+from wholefeed.core.compose.warning import HEALED, Missing, compose_warning, told_missing
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, segment_separator
 from wholefeed.core.model import FeedDocument, Tombstone, entry_id
 from wholefeed.core.parse.documents import parse
@@ -82,7 +82,7 @@ def test_other_links_and_elements_of_the_head_stay() -> None:
     )
     document = parse(atom(an_item("a"), extra=extra), "http://o.test/feed")
     body = composed(document)
-    assert b'rel="license" href="/l"' in body
+    assert b'rel="license" href="http://o.test/l"' in body
     assert b">G</generator>" in body
     assert b"incremental" not in body
     assert feedparser.parse(body).feed.links[0].href == "http://o.test/l"
@@ -148,12 +148,35 @@ def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: object) -
 def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1?a&b") -> bytes:
     return compose_warning(
         document.family,
+        told_missing([Missing(url, reason) for reason in reasons or ("timeout",)]),
         identifier="urn:uuid:1",
-        missing=[Missing(url, reason) for reason in reasons or ("timeout",)],
-        first_failed="2026-11-21T10:00:00Z",
-        first_failed_rfc822="Sat, 21 Nov 2026 10:00:00 GMT",
+        url="http://p.test/status?url=a&b",
+        dated_at=1795255200.0,
         version=document.version,
     )
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
+def test_the_pseudo_entry_promises_nothing_and_leads_to_the_proxy(make: object) -> None:
+    """R16: what is known of the feed changes; what readers keep does not."""
+    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
+    entry = feedparser.parse(composed(document, warning=a_warning(document))).entries[0]
+    assert entry.links[0].href == "http://p.test/status?url=a&b"
+    dated = entry["published_parsed" if document.family is Family.RSS else "updated_parsed"]
+    assert dated[:5] == (2026, 11, 21, 10, 0)
+    assert not {"when", "goes on", "will", "soon"} & set(html.unescape(entry.summary).lower().split())
+
+
+@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
+def test_the_pseudo_entry_of_a_feed_that_has_healed_bears_the_same_id(make: object) -> None:
+    """R16: readers replace the one by the other."""
+    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
+    warning = compose_warning(
+        document.family, HEALED, identifier="urn:uuid:1", url="http://p.test/", dated_at=0, version=""
+    )
+    body = composed(document, warning=warning)
+    assert b"urn:uuid:1" in body
+    assert HEALED.title.encode() in body
 
 
 @pytest.mark.parametrize("items", [[], [an_item("a")]])

@@ -112,3 +112,13 @@ def test_remembered_copies_say_the_same_as_before() -> None:
     document = parse(body, URL)
     kept = synthesize(document.family, document.version, [fragments_of(document).entry(0)])
     assert fields(kept) == read_fields(document, [0])
+
+
+def test_a_guid_that_is_a_relative_address_is_the_link() -> None:
+    """R22; RSS 2.0, "guid": as the item goes out with it; a number is none."""
+    items = "<item><guid>/3</guid></item><item><guid>4</guid></item><item><guid>urn:a:5.6</guid></item>"
+    body = f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
+    document = parse(body, "http://example.org/blog/feed")
+
+    assert [each.link for each in read_fields(document, [0, 1, 2])] == ["http://example.org/3", "", ""]
+    assert [each.identity for each in read_fields(document, [0, 1, 2])] == ["/3", "4", "urn:a:5.6"]

@@ -108,7 +108,7 @@ def _rdf_head(
     for child in children:
         if channel is not None and channel.tag.start < child.start < channel.end:
             if (child.namespace, child.name) != (RSS_10_NS, "items"):
-                inside.append(document.text[child.start : child.end] + b"\n")
+                inside.append(fragments.channel_child(child, channel) + b"\n")
         elif child.name != "channel":
             beside.append(fragments.head_child(child) + b"\n")
     end = b"</channel>\n"

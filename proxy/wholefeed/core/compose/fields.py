@@ -22,6 +22,7 @@ from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.terms import ATOM_NS, DC_NS, RDF_NS, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.urls import resolve
+from wholefeed.core.verbatim.addresses import is_permalink
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
 NAMELESS: Final = "urn:wholefeed:entry:"
@@ -128,8 +129,10 @@ def _rss_said(item: Element) -> _Said:
     href = _text(item, f"{own}link")
     if not href and (link := item.find(f"{{{ATOM_NS}}}link")) is not None:
         href = link.get("href", "") if link.get("rel", "") in _ALTERNATE else ""
-    if not href and guid is not None and guid.get("isPermaLink", "true").strip().lower() != "false":
-        href = guid_text if (guid_text := _text(item, f"{own}guid")).startswith(("http:", "https:")) else ""
+    if not href and guid is not None:
+        text = _text(item, f"{own}guid")
+        is_url = text.startswith(("http:", "https:")) or ":" not in text.partition("/")[0]
+        href = text if is_url and is_permalink(text, guid.get("isPermaLink")) else ""
     dates = (
         parse_rfc3339(_text(item, f"{{{ATOM_NS}}}published")),
         parse_rfc822(_text(item, f"{own}pubDate")),

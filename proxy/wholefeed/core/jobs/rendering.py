@@ -122,7 +122,7 @@ class _Text:
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
         order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
         for place in newest_first(order_at):
-            fragment = fragments.entry(ordinals[place], style.context)
+            fragment = fragments.sent(ordinals[place], style.context)
             self.fragments.append(fragment)
             self.entries.append((len(fragment), order_at[place]))
         self.prefixes |= fragments.prefixes

@@ -32,9 +32,9 @@ from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Options
 from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfParser
-from wholefeed.core.parse.xml.rss import RSS_NAMESPACES, RssParser
+from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, RSS_NAMESPACES
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
 MAX_GAIN_FACTOR: Final = 4

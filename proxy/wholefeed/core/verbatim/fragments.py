@@ -11,6 +11,7 @@ feed's. Nothing else is touched, and what is self-contained already is left as i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Final
@@ -18,14 +19,17 @@ from typing import Final
 from wholefeed.core.formats import default_namespace
 from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild, HeadContext
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, WELL_KNOWN_PREFIXES, Family
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
-from wholefeed.core.verbatim.references import has_relative_reference
+from wholefeed.core.verbatim.address_rules import RSS_OWN
+from wholefeed.core.verbatim.addresses import GAIN_BYTES, may_hold_relative, with_absolute_urls
+from wholefeed.core.verbatim.references import has_relative_reference, rebased
 from wholefeed.core.verbatim.start_tags import attribute, extended, is_simple, with_children
 from wholefeed.core.verbatim.surroundings import Surroundings, binding
 
 ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
+MAX_CHILDREN_THAT_GAIN: Final = 1000
+"""Of a head: in one of more, what is short and relative stays relative under a long base."""
 
 _BITS: Final = tuple((b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES))
 
@@ -59,6 +63,7 @@ class Fragments:
         self._is_atom = document.family is Family.ATOM
         expected = default_namespace(document.family) if namespace is None else namespace
         entries_at = min((entry.start for entry in document.entries), default=len(document.text))
+        self._entries_at = entries_at
         self._around = [
             Surroundings(scope, document.family, expected, document.text, entries_at)
             for scope in document.scopes
@@ -97,9 +102,59 @@ class Fragments:
                 the same there are not repeated.
         """
         entry = self.document.entries[index]
-        start, end, text, around = entry.start, entry.end, self._text, self._around[entry.scope]
+        is_relative = not self._is_atom and has_relative_reference(self._text, entry.start, entry.end)
+        return self._cut(entry, self._text, (entry.start, entry.end), context, is_relative=is_relative)
+
+    def sent(self, index: int, context: HeadContext | None = None) -> bytes:
+        """Return an entry as it goes out: as `entry` does, with its URLs written absolute.
+
+        Copies that are kept stay as they were written: identities may be made of what stands in them.
+
+        Args:
+            index: Of the entry in the document.
+            context: The subscription document's; None where it is not known.
+        """
+        entry = self.document.entries[index]
+        text, start, end = self._text, entry.start, entry.end
+        is_relative = not self._is_atom and has_relative_reference(text, start, end)
+        if self._may_hold_relative(entry, is_relative=is_relative):
+            scope, family = self._around[entry.scope].scope, self.document.family
+            text = with_absolute_urls(text[start:end], scope, family)
+            start, end = 0, len(text)
+            is_relative = is_relative and has_relative_reference(text)
+        return self._cut(entry, text, (start, end), context, is_relative=is_relative)
+
+    def _may_hold_relative(self, entry: Entry, *, is_relative: bool) -> bool:
+        """Most documents hold nothing relative, which one search tells of all their entries."""
+        if not self._is_atom:
+            if not is_relative and not self._has_odd_prefix:
+                return False
+        elif not self._holds_relative:
+            return False
+        return may_hold_relative(self._text, entry.start, entry.end, family=self.document.family)
+
+    @cached_property
+    def _holds_relative(self) -> bool:
+        return may_hold_relative(self._text, self._entries_at, family=self.document.family)
+
+    @cached_property
+    def _has_odd_prefix(self) -> bool:
+        """Whether RSS's own elements may bear a prefix, which the search for references does not know."""
+        bound = (around.scope.prefixes.items() for around in self._around)
+        return any(prefix and uri in RSS_OWN for prefix, uri in itertools.chain.from_iterable(bound))
+
+    def _cut(
+        self,
+        entry: Entry,
+        text: bytes,
+        span: tuple[int, int],
+        context: HeadContext | None,
+        *,
+        is_relative: bool,
+    ) -> bytes:
+        (start, end), around = span, self._around[entry.scope]
         added = around.used.wanted(text, start, end)
-        if not self._is_atom and has_relative_reference(text, start, end):
+        if is_relative:
             added.append(around.base)
         is_bare = text.startswith(self._bare, start)
         if is_bare:
@@ -107,7 +162,7 @@ class Fragments:
             behind = text[start + len(self._bare) : end]
             fragment = b"".join((self._tag, written, around.rest_of_tag, behind))
         else:
-            rebase = partial(_absolute, around.scope.base)
+            rebase = partial(rebased, around.scope.base)
             fragment = extended(text[start:end], [*added, *around.always], rebase)
         if self.needs_context and not (entry.has_author and entry.has_rights):
             inherited = self._inherited(entry, context, is_bare=is_bare)
@@ -120,17 +175,30 @@ class Fragments:
         A simple extension of Atom gains neither language nor base: it has no attributes, and neither
         counts in it (RFC 4287, 6.4.1).
         """
-        text, start, end, around = self._text, child.start, child.end, self._around[0]
-        rebase = partial(_absolute, around.scope.base)
-        wanted = around.foreign.wanted(text, start, end) + around.default
-        if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(text[start:end]):
-            return extended(text[start:end], wanted, rebase)
+        around, slice_ = self._around[0], self._head_slice(child)
+        rebase = partial(rebased, around.scope.base)
+        wanted = around.foreign.wanted(slice_, 0, len(slice_)) + around.default
+        if self._is_atom and child.namespace not in ATOM_NAMESPACES and is_simple(slice_):
+            return extended(slice_, wanted, rebase)
         is_rss_link = child.name == "link" and child.namespace not in ATOM_NAMESPACES
         if not is_rss_link and child.name not in _WITHOUT_LANGUAGE:
             wanted += around.lang
-        if self._needs_base(child):
+        if self._needs_base(child, slice_):
             wanted.append(around.base)
-        return extended(text[start:end], wanted, rebase)
+        return extended(slice_, wanted, rebase)
+
+    def _head_slice(self, child: HeadChild, outer: bytes = b"") -> bytes:
+        slice_, family = self._text[child.start : child.end], self.document.family
+        if not may_hold_relative(slice_, family=family):
+            return slice_
+        few = len(self.document.head.children) <= MAX_CHILDREN_THAT_GAIN
+        scope = self.document.head.scope
+        return with_absolute_urls(slice_, scope, family, outer=outer, gain_bytes=GAIN_BYTES if few else 0)
+
+    def channel_child(self, child: HeadChild, channel: Channel) -> bytes:
+        """Return a child of an RDF channel as it goes out, under the channel's own start tag."""
+        tag = self._text[channel.tag.start : channel.tag.end]
+        return self._head_slice(child, tag)
 
     def channel(self, channel: Channel) -> bytes:
         """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
@@ -138,7 +206,7 @@ class Fragments:
         wanted = around.foreign.wanted(text, start, channel.end) + around.default + around.lang
         if has_relative_reference(text, start, channel.end):
             wanted.append(around.base)
-        tag = extended(text[start:end], wanted, partial(_absolute, around.scope.base))
+        tag = extended(text[start:end], wanted, partial(rebased, around.scope.base))
         return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
 
     def gain_at_most(self, limit_bytes: int) -> bool:
@@ -165,13 +233,13 @@ class Fragments:
                 return False
         return True
 
-    def _needs_base(self, child: HeadChild) -> bool:
+    def _needs_base(self, child: HeadChild, slice_: bytes) -> bool:
         is_atom = self._is_atom and child.namespace in ATOM_NAMESPACES
         if is_atom and child.name in _WITHOUT_REFERENCE:
             return False
         if self._is_atom and not (is_atom and child.name in _PERHAPS_REFERENCE):
             return True
-        return has_relative_reference(self._text, child.start, child.end, is_atom=is_atom)
+        return has_relative_reference(slice_, is_atom=is_atom)
 
     # -- what Atom entries inherit ------------------------------------------------------------------------
 
@@ -196,13 +264,13 @@ class Fragments:
 
     def _explicit(self, child: HeadChild) -> bytes:
         """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
-        scope, slice_ = self.document.head.scope, self._text[child.start : child.end]
+        scope, slice_ = self.document.head.scope, self._head_slice(child)
         bindings = [binding(prefix, uri) for prefix, uri in scope.prefixes.items() if prefix]
         wanted = [each.declaration for each in bindings if each.needle in slice_]
         wanted += [attribute("xmlns", scope.prefixes.get("", "")), attribute("xml:lang", scope.lang)]
-        if self._needs_base(child):
+        if self._needs_base(child, slice_):
             wanted.append(self._around[0].base)
-        return extended(slice_, wanted, partial(_absolute, scope.base))
+        return extended(slice_, wanted, partial(rebased, scope.base))
 
     def _inherited(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
         own = self._context
@@ -227,12 +295,3 @@ def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
         if among & bit and needle in text:
             mask |= bit
     return mask
-
-
-def _absolute(base: str, reference: str) -> str:
-    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
-    try:
-        made = resolve(base, reference)
-    except ValueError:
-        return base
-    return made if len(made) <= MAX_URL_CHARACTERS else base

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from wholefeed.core.model import FeedDocument, HeadChild, HeadContext
+from wholefeed.core.verbatim.json_addresses import HEAD_URLS, ITEM_URLS, with_absolute_members
 
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors: larger ones are not repeated in its items."""
@@ -30,6 +31,7 @@ class JsonFragments:
     def __init__(self, document: FeedDocument) -> None:
         self.document = document
         self._text = document.text
+        self._base = document.head.scope.base
 
     @cached_property
     def needs_context(self) -> bool:
@@ -51,7 +53,7 @@ class JsonFragments:
                 repeated.
         """
         entry = self.document.entries[index]
-        slice_ = self._text[entry.start : entry.end]
+        slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
         own = self._context
         added: list[bytes] = []
         if not entry.has_author and (context is None or context.authors != own.authors):
@@ -62,9 +64,13 @@ class JsonFragments:
                 added.append(own.language)
         return _with_members(slice_, added)
 
+    sent = entry
+    """As it goes out: also what is kept has absolute URLs, since nothing else would keep their base."""
+
     def head_child(self, child: HeadChild) -> bytes:
-        """Return a member of the head as it was written."""
-        return self._text[child.start : child.end]
+        """Return a member of the head as it was written, URLs absolute."""
+        member = self._text[child.start : child.end]
+        return with_absolute_members(b"{%s}" % member, HEAD_URLS, self._base)[1:-1]
 
     def gain_at_most(self, limit_bytes: int) -> bool:
         """Return whether all that is added to the items together is no more than that."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
+
 # RFC 3986, section 3.1: what begins with a scheme is absolute.
 _SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*:"
 _QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
@@ -24,13 +26,21 @@ _NAMES: Final = (
     b"SRC",
     b"about",
     b"resource",
+    b"img",
+    b"feedUrl",
+    b"accountUrl",
 )
 
 # Each search begins at one literal character and drops the usual case first, which makes it fast; white
 # space is never tried in two ways, which keeps it linear.
 _ATTRIBUTE: Final = re.compile(
-    rb"=(?!\"http)(?:%s|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
-    % (b"|".join(rb"(?<=%s=)" % name for name in _NAMES), _QUOTE, _SCHEME)
+    rb"=(?!\"http)(?:(?<=[%s]=)(?:%s)|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
+    % (
+        bytes({name[-1] for name in _NAMES}),
+        b"|".join(rb"(?<=%s=)" % name for name in _NAMES),
+        _QUOTE,
+        _SCHEME,
+    )
 )
 _NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES))
 _LONGEST_NAME: Final = 16
@@ -53,3 +63,12 @@ def has_relative_reference(
         _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
         for match in _ATTRIBUTE.finditer(text, start, stop)
     )
+
+
+def rebased(base: str, reference: str) -> str:
+    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    try:
+        made = resolve(base, reference)
+    except ValueError:
+        return base
+    return made if len(made) <= MAX_URL_CHARACTERS else base

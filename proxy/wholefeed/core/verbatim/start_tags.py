@@ -31,6 +31,27 @@ class Attribute(NamedTuple):
     """With a blank in front."""
 
 
+class Places(NamedTuple):
+    """Where things stand in a start tag."""
+
+    quoted: list[tuple[bytes, int, int]]
+    """Each attribute's name, and where its value begins and ends, quotes included."""
+    end: int
+    """Behind the tag."""
+
+
+def attribute_places(text: bytes, start: int) -> Places:
+    """Return where the attributes of the start tag stand that begins there."""
+    name = _NAME.match(text, start)
+    assert name is not None, "a start tag begins there"
+    quoted, position = [], name.end()
+    while match := _ATTRIBUTE.match(text, position):
+        position = match.end()
+        value = 2 if match[2] is not None else 3
+        quoted.append((match[1], match.start(value) - 1, match.end(value) + 1))
+    return Places(quoted, text.index(b">", position) + 1)
+
+
 def attribute(name: str, value: str) -> Attribute:
     """Return the attribute, its value escaped."""
     return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())

@@ -55,6 +55,7 @@ class Slot:
         self.host = host
         self._port = port
         self._started_at = gate.now()
+        self._is_exception = self._started_at < host.blocked_until
         breaker = host.breakers.get(port)
         self._is_probe = breaker is not None and breaker.begun()
 
@@ -72,6 +73,8 @@ class Slot:
             self.host.pace.answered()
         if rest_seconds is not None:
             self._gate.penalize(self.host.name, self._gate.now() + rest_seconds)
+        if is_strained and self._is_exception:
+            self.host.closed_until = self.host.blocked_until
 
     def failed(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
@@ -150,8 +153,8 @@ class HostGate:
         return self._clock()
 
     @asynccontextmanager
-    async def slot(self, host: str, port: int, *, url: str) -> AsyncIterator[Slot]:
-        """Hold a place at a host, waiting for one if need be.
+    async def slot(self, host: str, port: int, *, url: str, is_new: bool = False) -> AsyncIterator[Slot]:
+        """Hold a place at a host, waiting for one if need be; `is_new` as in `Waiter`.
 
         Raises:
             PublisherError: The host is left alone, also from a moment on while this request waits:
@@ -161,7 +164,8 @@ class HostGate:
         """
         state = self._host(host)
         try:
-            slot = await self._turn(state, port, url)
+            turn = asyncio.get_running_loop().create_future()
+            slot = await self._turn(state, Waiter(port, url, turn, is_new))
             try:
                 yield slot
             finally:
@@ -200,15 +204,13 @@ class HostGate:
 
     # The queues
 
-    async def _turn(self, host: Host, port: int, url: str) -> Slot:
+    async def _turn(self, host: Host, waiter: Waiter) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
-        refusal = host.refusal(port, url, self._clock())
-        if refusal is not None:
+        if (refusal := host.refusal(waiter, self._clock())) is not None:
             raise refusal
         if self._waiting >= MAX_WAITING or len(host.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
-            raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
-        waiter = Waiter(port, url, asyncio.get_running_loop().create_future())
+            raise QueueFullError(message, url=waiter.url, retry_after_seconds=self._retry_after_seconds)
         host.waiting.append(waiter)
         self._waiting += 1
         self._queued.setdefault(host)
@@ -242,7 +244,7 @@ class HostGate:
             self._queued[host] = self._queued.pop(host)
         if waiter.turn.done():  # cancelled just now
             return
-        refusal = host.refusal(waiter.port, waiter.url, now)
+        refusal = host.refusal(waiter, now)
         if refusal is not None:
             waiter.turn.set_result(refusal)
             return
@@ -263,10 +265,8 @@ class HostGate:
 
     def _refuse_waiting(self, host: Host) -> None:
         """Tell those that wait for a host which is left alone from now on."""
-        now = self._clock()
         for waiter in list(host.waiting):
-            refusal = host.refusal(waiter.port, waiter.url, now)
-            if refusal is not None:
+            if (refusal := host.refusal(waiter, self._clock())) is not None:
                 self._take_from_queue(host, waiter)
                 if not waiter.turn.done():
                     waiter.turn.set_result(refusal)

@@ -31,6 +31,8 @@ class Host:
     waiting: deque[Waiter] = field(default_factory=deque)
     next_start_at: float = 0.0
     blocked_until: float = 0.0
+    closed_until: float = 0.0
+    """As `blocked_until`, for documents that were never seen too."""
     breakers: dict[int, Breaker] = field(default_factory=dict)
     """By port; of those where something has failed."""
 
@@ -54,10 +56,12 @@ class Host:
             del self.breakers[next(iter(self.breakers))]
         return self.breakers.setdefault(port, Breaker())
 
-    def refusal(self, port: int, url: str, now: float) -> DocumentError | None:
+    def refusal(self, waiter: Waiter, now: float) -> DocumentError | None:
         """Return why a request may not be begun, if it may not."""
-        if now < self.blocked_until:
-            seconds = self.blocked_until - now
+        port, url = waiter.port, waiter.url
+        blocked_until = self.closed_until if waiter.is_new else self.blocked_until
+        if now < blocked_until:
+            seconds = blocked_until - now
             message = f"the publisher asked not to be asked again for {seconds:.0f} s"
             return PublisherError(message, url=url, slug="host-backoff", retry_after_seconds=seconds)
         breaker = self.breakers.get(port)
@@ -76,3 +80,6 @@ class Waiter:
     url: str
     turn: asyncio.Future[Any]
     """Done with the request's slot when it may begin, or with the error that says why it may not."""
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen. What one URL was told says nothing of
+    another, so each such document is asked for once, unless one was answered like the first."""

@@ -97,6 +97,7 @@ class Source:
         is_ahead: bool = False,
         is_met: Callable[[str], bool] | None = None,
         style: Style | None = None,
+        is_new: bool = False,
     ) -> Obtained | Fetched:
         """Fetch and parse one document; a `Fetched` when there is nothing to read.
 
@@ -112,13 +113,19 @@ class Source:
             is_ahead: Whether the document is fetched before it is needed.
             is_met: Whether the document of a URL was had before.
             style: Of the feed that it is an older document of; None: it may be a subscription document.
+            is_new: Whether it is a subscription document that was never seen.
 
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
         early = _early_reader(on_older, is_foreseen, relation) if on_older else None
         fetching = self._fetcher.fetching(
-            url, validators=validators, on_chunk=early, is_ahead=is_ahead, is_met=is_met
+            url,
+            validators=validators,
+            on_chunk=early,
+            is_ahead=is_ahead,
+            is_met=is_met,
+            is_new=is_new,
         )
         async with fetching as fetched:
             obtained = None if fetched.not_modified else await self._read(fetched, style)

@@ -37,11 +37,11 @@ async def find_subscription(source: Source, url: str) -> Subscription:
         DocumentError: Nothing usable as a feed was found.
     """
     try:
-        return await settle_subscription(source, url, await _fetched(source, url))
+        return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
     except PageError as exc:
         page = exc.fetched
     url = _announced_feed(page)
-    return await settle_subscription(source, url, await _fetched(source, url))
+    return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
 
 
 async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
@@ -72,8 +72,8 @@ def _seen(obtained: Obtained) -> Seen:
     return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
 
 
-async def _fetched(source: Source, url: str) -> Obtained:
-    obtained = await source.obtain(url)
+async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
+    obtained = await source.obtain(url, is_new=is_new)
     assert not isinstance(obtained, Fetched), "no validators were sent"
     return obtained
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.sqlite.statements import fetch_all, run
+from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
     SELECT url, reason, status, attempts, first_at, last_at, next_at
     FROM attempt WHERE feed = :feed ORDER BY first_at, url
+"""
+_FIRST: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
+_LOST: Final = """
+    SELECT count(*) FROM attempt AS a
+    WHERE a.feed = :feed AND a.url <> :subscription AND a.url NOT IN (SELECT value FROM json_each(:missing))
+        AND NOT EXISTS (
+            SELECT 1 FROM document AS d
+            WHERE d.feed = :feed AND d.rank IS NOT NULL AND a.url IN (d.url, d.final_url)
+        )
 """
 _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
@@ -33,12 +43,25 @@ def read(db: sqlite3.Connection, feed: int) -> Failures:
     )
 
 
-def replace_missing(db: sqlite3.Connection, feed: int, missing: Iterable[Attempt]) -> None:
-    """Let these be all that is missing of a feed."""
+def first_failed_at(db: sqlite3.Connection, feed: int) -> float | None:
+    """Return when what is missing of a feed failed first; None: nothing is missing."""
+    found: float | None = fetch_value(db, _FIRST, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    return found
+
+
+def replace_missing(db: sqlite3.Connection, feed: int, missing: Sequence[Attempt]) -> bool:
+    """Let these be all that is missing of a feed.
+
+    Returns:
+        Whether anything is missing no longer without having been had.
+    """
+    values = {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT}
+    lost = fetch_value(db, _LOST, {**values, "missing": json.dumps([each.url for each in missing])})
     run(db, _CLEAR_MISSING, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     for attempt in missing:
         assert not attempt.is_subscription, "that is no part of a publication"
         run(db, _PUT, {"feed": feed, **asdict(attempt)})
+    return bool(lost)
 
 
 def note_refetch(

@@ -44,6 +44,9 @@ _NOTE_FORGOTTEN: Final = """
 """
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
 _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
+_NOTE_WARNED: Final = """
+    UPDATE feed SET warning = 'sent' WHERE id = :feed AND warning = 'unsent' AND warned_at = :warned_at
+"""
 _BEGIN_WALK: Final = """
     UPDATE feed SET
         is_walking = 1,
@@ -144,6 +147,11 @@ def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> Non
 def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
     """Note when feeds were asked for, those that are still there."""
     db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
+
+
+def note_warned(db: sqlite3.Connection, feed: FeedRow) -> None:
+    """Note that a reader was sent the warning of a feed as it was read (R16)."""
+    run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
 
 
 def begin_walk(db: sqlite3.Connection, feed: int, now: float) -> None:

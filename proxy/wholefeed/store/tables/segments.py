@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
@@ -79,7 +80,8 @@ _PUBLISH: Final = """
             WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
             ELSE modified_at
         END,
-        digest = :digest, is_walking = :is_walking, ending = coalesce(:ending, ending)
+        digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
+        ending = coalesce(:ending, ending)
     WHERE id = :feed
 """
 _SWEEP: Final = """
@@ -141,10 +143,10 @@ def publish(
     db: sqlite3.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
     """Make the publication what the feed is, or return None when it was made from what is no longer so."""
-    before = revision_of(db, feed)
+    before = require(db, feed)
     current = {row["id"]: row["position"] for row in fetch_all(db, _POSITIONS, {"feed": feed})}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
-    if before != revision or not current.keys() >= set(kept):
+    if before.revision != revision or not current.keys() >= set(kept):
         return None
     sweep(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
@@ -176,9 +178,16 @@ def publish(
         "ending",
     )
     values = {name: getattr(publication, name) for name in (*names, "parser_version")}
+    is_lost = False
     if publication.missing is not None:
-        failures.replace_missing(db, feed, publication.missing)
-    run(db, _PUBLISH, {**values, "feed": feed, "now": now})
+        is_lost = failures.replace_missing(db, feed, publication.missing)
+    turn = before.turn
+    if not publication.is_walking:
+        first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
+        turn = turn.next(first_at, is_lost=is_lost, now=now)
+    run(
+        db, _PUBLISH, {**values, "feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
+    )
     return require(db, feed)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from email.utils import formatdate
 from functools import cached_property
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
@@ -19,7 +18,7 @@ from wholefeed.core.compose.deflate import (
     seal,
 )
 from wholefeed.core.compose.views import WHOLE, Cut, View
-from wholefeed.core.compose.warning import Missing, compose_warning
+from wholefeed.core.compose.warning import HEALED, Missing, compose_warning, told_missing
 from wholefeed.core.formats import segment_separator
 from wholefeed.core.terms import Family, State
 from wholefeed.core.text.dates import format_rfc3339
@@ -84,7 +83,11 @@ class Representation:
     is_gzip: bool
     """The content coding."""
     warns: bool
-    """Whether a partial feed carries the pseudo-entry (R16)."""
+    """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
+    page_url: str = ""
+    """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
+    is_healed: bool = False
+    """Whether it is said now that the feed has healed."""
     view: View = WHOLE
 
 
@@ -139,13 +142,13 @@ def _prologue(
 ) -> bytes:
     feed = reconstruction.feed
     whole_url = wanted.whole_url or wanted.self_url
-    warning = _warning(reconstruction) if wanted.warns else b""
+    warning = _warning(reconstruction, wanted) if wanted.warns else b""
     prologue = compose_prologue(
         feed.published_family,
         feed.head or b"",
         prefixes=prefixes,
         address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else ""),
-        is_complete=reconstruction.state is State.COMPLETE and not is_cut,
+        is_complete=reconstruction.state is State.COMPLETE and not is_cut and not warning,
         version=feed.version,
         warning=warning,
     )
@@ -231,17 +234,28 @@ def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False
     return ";".join(parameters)
 
 
-def _warning(reconstruction: Reconstruction) -> bytes:
-    missing = reconstruction.missing
-    if reconstruction.state is not State.PARTIAL or not missing:
+def is_warning(reconstruction: Reconstruction) -> bool:
+    """Whether it is a feed that its readers are to be warned of (R16)."""
+    return reconstruction.state is State.PARTIAL and bool(reconstruction.missing)
+
+
+def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
+    feed, missing = reconstruction.feed, reconstruction.missing
+    if is_warning(reconstruction):
+        shown = [Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
+        told, url = told_missing(shown), wanted.page_url or shown[0].url
+    elif wanted.is_healed and reconstruction.state is not State.LOADING:
+        told, url = HEALED, wanted.page_url or reconstruction.via_url
+    else:
         return b""
-    first_at = min(attempt.first_at for attempt in missing)
-    name = f"wholefeed:missing:{reconstruction.feed.url} {missing[0].url}"
+    dated_at = feed.warned_at
+    if dated_at is None:  # it was published before there was such a date
+        dated_at = min(attempt.first_at for attempt in missing)
     return compose_warning(
-        reconstruction.feed.published_family,
-        identifier=uuid5(NAMESPACE_URL, name).urn,
-        missing=[Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]],
-        first_failed=format_rfc3339(first_at),
-        first_failed_rfc822=formatdate(int(first_at), usegmt=True),
-        version=reconstruction.feed.version,
+        feed.published_family,
+        told,
+        identifier=uuid5(NAMESPACE_URL, f"wholefeed:missing:{feed.url}").urn,
+        url=url,
+        dated_at=dated_at,
+        version=feed.version,
     )

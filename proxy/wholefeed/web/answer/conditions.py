@@ -45,6 +45,7 @@ def is_not_modified(
         return False
     try:
         since = parsedate_to_datetime(if_modified_since)
-    except (TypeError, ValueError):
+        since_at = since.timestamp()
+    except (TypeError, ValueError, OverflowError):  # also of years that no clock has
         return False
-    return since.tzinfo is not None and int(modified_at) <= since.timestamp()
+    return since.tzinfo is not None and int(modified_at) <= since_at

@@ -39,13 +39,22 @@ class Prepared:
         return fields
 
 
-def prepared(reconstruction: Reconstruction, answer: Answer) -> Prepared:
-    """Return an answer with its fields."""
+def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool = False) -> Prepared:
+    """Return an answer with its fields.
+
+    Args:
+        reconstruction: What is sent.
+        answer: It, composed.
+        is_healed: As in `Representation`.
+    """
     feed = reconstruction.feed
+    modified_at = feed.modified_at or 0.0
+    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
+        modified_at = max(modified_at, until)
     fields = {
         "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
         "ETag": answer.etag,
-        "Last-Modified": formatdate(feed.modified_at or 0.0, usegmt=True),
+        "Last-Modified": formatdate(modified_at, usegmt=True),
         "Vary": "Accept-Encoding",
         "Link": f'<{reconstruction.via_url}>; rel="via"',
     }
@@ -54,7 +63,7 @@ def prepared(reconstruction: Reconstruction, answer: Answer) -> Prepared:
         of_body["Content-Length"] = str(length)
     if answer.is_gzip:
         of_body["Content-Encoding"] = "gzip"
-    return Prepared(answer, fields, {**fields, **of_body}, feed.modified_at or 0.0, length)
+    return Prepared(answer, fields, {**fields, **of_body}, modified_at, length)
 
 
 def prepared_of(held: Held, wanted: Representation) -> Prepared:
@@ -63,7 +72,7 @@ def prepared_of(held: Held, wanted: Representation) -> Prepared:
     if found is None:
         snapshot = held.snapshot
         reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
-        found = prepared(reconstruction, prepare(reconstruction, wanted))
+        found = prepared(reconstruction, prepare(reconstruction, wanted), is_healed=wanted.is_healed)
         size = _OVERHEAD_BYTES + sys.getsizeof(found.answer.prologue) + sys.getsizeof(found.answer.segments)
         held.keep_made(wanted, found, size + sys.getsizeof(found.answer.sealed_prologue.block))
     return found

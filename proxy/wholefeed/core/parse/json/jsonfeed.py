@@ -1,7 +1,7 @@
 """JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/).
 
 Items are slices of the text, as in the other formats. JSON Feed has no base that relative references count
-from, and none is made up: items stay as they are, and so does the head's home_page_url.
+from but the document's URL.
 """
 
 from __future__ import annotations

@@ -16,16 +16,10 @@ from wholefeed.core.parse.xml.attributes import attribute
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, Family
+from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, RSS_NAMESPACES, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
-
-RSS_NAMESPACES: Final = frozenset(
-    {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
-    | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
-)
-"""Of RSS's own people: items in these are known in every document, with a prefix too."""
 
 _HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
 _PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}

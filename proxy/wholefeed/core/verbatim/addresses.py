@@ -1,0 +1,284 @@
+"""URLs written absolute, where a URL is what stands there: in links, enclosures, images (rule R22).
+
+Many readers count every relative reference from the URL that they asked for, which is the proxy's: what they
+are told to download would not be there. What stands in content keeps its xml:base, identities are never
+touched, and what is empty or cannot be resolved stays as it was written.
+
+    if may_hold_relative(text, entry.start, entry.end):
+        slice_ = with_absolute_urls(slice_, scope, family)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+from xml.parsers.expat import ExpatError, ParserCreate
+
+from wholefeed.core.model import Scope
+from wholefeed.core.terms import ATOM_NAMESPACES, Family
+from wholefeed.core.text.markup import escape, quoteattr
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
+from wholefeed.core.verbatim.address_rules import ATOM, EVERYWHERE, NO_RULE, RSS, Rule, rules_of
+from wholefeed.core.verbatim.references import rebased
+from wholefeed.core.verbatim.start_tags import attribute_places
+
+GAIN_FACTOR: Final = 4
+GAIN_BYTES: Final = 512
+"""One slice grows to so many times its size and so much more at most; what is left then stays relative."""
+
+_SPACES: Final = " \t\r\n\f"
+_CHILD_DEPTH: Final = 3
+"""Of what is around the slice, the slice, and its children."""
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
+
+# The search sees more than there is (prefixes are not looked up), and must not see less. No attempt reaches
+# beyond the next "<", and none goes back, which keeps it linear.
+_ANY_SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*+:"
+_NAME: Final = rb"[\w.\-\x80-\xff]++"
+_ATTRIBUTES: Final = (
+    rb"(?:\s++[^\s=<>\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*?"
+    rb"\s++(?:(?:enc|rdf|xlink):)?(?:href|src|srcset|ur[li]|img|image|source|resource|feedUrl|accountUrl)"
+    rb"\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % _ANY_SCHEME
+)
+_TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _ANY_SCHEME
+_PREFIXED: Final = (
+    rb"%s:(?:%s%s|(?:link|comments|docs|guid|image|ur[li]|icon|logo|comment(?:R[sS][sS])?|new-feed-url"
+    rb"|backLink|response|origLink|origEnclosureLink|license)%s)" % (_NAME, _NAME, _ATTRIBUTES, _TEXT)
+)
+_IN_ATOM: Final = re.compile(
+    rb"<(?!/)(?:(?:link|content|generator)%s|(?:ur[li]|icon|logo)%s|%s)" % (_ATTRIBUTES, _TEXT, _PREFIXED)
+)
+_ELSEWHERE: Final = re.compile(
+    rb"<(?!/)(?:(?:link|enclosure|source|content|thumbnail|player|image)%s"
+    rb"|(?:link|comments|docs|url|image|icon|logo|uri|guid%s)%s|%s)"
+    % (_ATTRIBUTES, rb"(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false)", _TEXT, _PREFIXED)
+)
+
+
+def may_hold_relative(
+    text: bytes, start: int = 0, end: int | None = None, *, family: Family = Family.ATOM
+) -> bool:
+    """Return whether `with_absolute_urls` might change a piece of a feed. One too many costs only time."""
+    search = _IN_ATOM if family is Family.ATOM else _ELSEWHERE
+    return search.search(text, start, len(text) if end is None else end) is not None
+
+
+def with_absolute_urls(
+    slice_: bytes, scope: Scope, family: Family, *, outer: bytes = b"", gain_bytes: int = GAIN_BYTES
+) -> bytes:
+    """Return an entry, or an element of the head, with the URLs in it written absolute.
+
+    Args:
+        slice_: One element of a document that was parsed.
+        scope: What is in force around it.
+        family: Of its document.
+        outer: A start tag that stands between the two.
+        gain_bytes: What it may gain beside `GAIN_FACTOR` times its size.
+    """
+    reader = _Reader(slice_, scope, family, outer, GAIN_FACTOR * len(slice_) + gain_bytes)
+    try:
+        return reader.read()
+    except ExpatError:  # it is well-formed in its document; what cannot be read alone stays as it is
+        return slice_
+
+
+def absolute(base: str, reference: str) -> str:
+    """Return the http(s) URL that a relative reference means; empty where nothing is to be changed."""
+    written = reference.strip(_SPACES)
+    if not written or len(written) > MAX_URL_CHARACTERS or _SCHEME.match(written):
+        return ""
+    try:
+        made = resolve(base, written)
+    except ValueError:
+        return ""
+    return made if len(made) <= MAX_URL_CHARACTERS and _HTTP.match(made) else ""
+
+
+def is_permalink(text: str, said: str | None) -> bool:
+    """Whether a guid is the address of its item (RSS 2.0, "guid").
+
+    It is one unless it says no. Many say nothing, though, of what is a number or a hash.
+
+    Args:
+        text: The guid.
+        said: Its isPermaLink.
+    """
+    if said is not None:
+        return said.strip(_SPACES).lower() != "false"
+    return any(character in text for character in "/.?#")
+
+
+class _Inside(NamedTuple):
+    """What is in force inside of an element."""
+
+    prefixes: Mapping[str, str]
+    base: str
+
+
+class _Open(NamedTuple):
+    """An element whose text is a URL, while it is read."""
+
+    depth: int
+    text_at: int
+    """Where its content begins."""
+    base: str
+    permalink: str | None
+    """Of a guid: its isPermaLink, else None."""
+    is_guid: bool
+    is_link: bool
+    """Whether it is the link of an RSS item."""
+
+
+class _Reader:
+    """Goes through one slice, without a tree: the places that change are all that is kept of it."""
+
+    def __init__(self, slice_: bytes, scope: Scope, family: Family, outer: bytes, room: int) -> None:
+        self._slice = slice_
+        self._outer = outer
+        self._family = family
+        self._room = room
+        self._own = scope.prefixes.get("", "")
+        self._inside = [_Inside(scope.prefixes, scope.base)]
+        self._content_depth = 0
+        """Of the element whose content is left alone; 0: none is open."""
+        self._open: _Open | None = None
+        self._texts: list[str] = []
+        self._edits: list[tuple[int, int, bytes]] = []
+        self._has_link = False
+        self._address = ""
+        """What a guid that is a relative permalink means."""
+        self._parser = parser = ParserCreate("utf-8")
+        parser.ordered_attributes = True
+        parser.StartElementHandler = self._began
+        parser.EndElementHandler = self._ended
+
+    def read(self) -> bytes:
+        """Return the slice as it is to be sent."""
+        end = b""
+        if self._outer:
+            end = b"</%s>" % self._outer[1:].replace(b">", b" ").replace(b"/", b" ").split(maxsplit=1)[0]
+        self._parser.Parse(self._outer + self._slice + end, True)
+        pieces: list[bytes] = []
+        position = 0
+        for start, stop, written in self._edits:
+            pieces += (self._slice[position:start], written)
+            position = stop
+        made = b"".join((*pieces, self._slice[position:]))
+        return made if self._has_link or not self._address else self._linked(made)
+
+    def _linked(self, made: bytes) -> bytes:
+        """Give an item whose only address is its guid the link that the guid means."""
+        is_foreign = self._own in ATOM_NAMESPACES or b"xmlns=" in made[: made.find(b">")]
+        link = '<link xmlns="">' if is_foreign else "<link>"
+        place = made.rindex(b"</")
+        return b"".join((made[:place], f"{link}{escape(self._address)}</link>".encode(), made[place:]))
+
+    @property
+    def _place(self) -> int:
+        return self._parser.CurrentByteIndex - len(self._outer)
+
+    def _began(self, name: str, attributes: list[str]) -> None:
+        around = self._inside[-1]
+        inside = _entered(around, attributes) if attributes else around
+        self._inside.append(inside)
+        self._open = self._parser.CharacterDataHandler = None
+        if self._content_depth:
+            return
+        prefix, _, local = name.rpartition(":")
+        namespace = inside.prefixes.get(prefix, "")
+        rules = rules_of(namespace, self._family, self._own)
+        rule = rules.get(local) or rules.get(EVERYWHERE, NO_RULE)
+        place = self._place
+        if place < 0:  # what stands around the slice
+            return
+        if rule.is_content:
+            self._content_depth = len(self._inside)
+        if rule.attributes and attributes:
+            self._write_attributes(rule, attributes, place, inside.base)
+            if local == "link" and rules is ATOM and self._is_alternate(attributes):
+                self._has_link = True
+        is_of_item = rules is RSS and len(self._inside) == _CHILD_DEPTH
+        is_guid = is_of_item and local == "guid"
+        if rule.is_text or is_guid:
+            self._open = _Open(
+                depth=len(self._inside),
+                text_at=attribute_places(self._slice, place).end,
+                base=inside.base,
+                permalink=_value(attributes, "isPermaLink"),
+                is_guid=is_guid,
+                is_link=is_of_item and local == "link",
+            )
+            self._texts = []
+            self._parser.CharacterDataHandler = self._texts.append
+
+    def _ended(self, _name: str) -> None:
+        depth = len(self._inside)
+        self._inside.pop()
+        if depth == self._content_depth:
+            self._content_depth = 0
+        ended, self._open = self._open, None
+        if ended is None or ended.depth != depth:
+            return
+        self._parser.CharacterDataHandler = None
+        text = "".join(self._texts)
+        self._has_link = self._has_link or (ended.is_link and bool(text.strip(_SPACES)))
+        made = absolute(ended.base, text)
+        if ended.is_guid:
+            self._address = made if made and is_permalink(text, ended.permalink) else ""
+        elif made:
+            self._edit(ended.text_at, self._place, escape(made).encode())
+
+    def _write_attributes(self, rule: Rule, attributes: Sequence[str], place: int, base: str) -> None:
+        values = dict(zip(attributes[::2], attributes[1::2], strict=True))
+        changed = {}
+        for name in rule.attributes & values.keys():
+            made = _listed(base, values[name]) if name == "srcset" else absolute(base, values[name])
+            if made:
+                changed[name.encode()] = quoteattr(made).encode()
+        if changed:
+            for written, start, end in attribute_places(self._slice, place).quoted:
+                if written in changed:
+                    self._edit(start, end, changed[written])
+
+    def _is_alternate(self, attributes: Sequence[str]) -> bool:
+        relation = (_value(attributes, "rel") or "alternate").strip(_SPACES).lower()
+        return relation == "alternate" and bool((_value(attributes, "href") or "").strip(_SPACES))
+
+    def _edit(self, start: int, end: int, written: bytes) -> None:
+        gained = len(written) - (end - start)
+        if gained <= self._room:
+            self._room -= max(0, gained)
+            self._edits.append((start, end, written))
+
+
+def _entered(around: _Inside, attributes: Sequence[str]) -> _Inside:
+    """Return what is in force inside of an element."""
+    base = around.base
+    declared = {}
+    for place in range(0, len(attributes), 2):
+        name, value = attributes[place], attributes[place + 1]
+        if name == "xml:base":
+            base = rebased(base, value)
+        elif name.startswith("xmlns") and name[5:6] in ("", ":"):
+            declared[name[6:]] = value
+    return _Inside({**around.prefixes, **declared} if declared else around.prefixes, base)
+
+
+def _value(attributes: Sequence[str], name: str) -> str | None:
+    for place in range(0, len(attributes), 2):
+        if attributes[place] == name:
+            return attributes[place + 1]
+    return None
+
+
+def _listed(base: str, srcset: str) -> str:
+    """Return a list of images, "URL width, URL width", with each URL absolute; empty where all are."""
+    images = [each.strip(_SPACES).partition(" ") for each in srcset.split(",")]
+    made = [absolute(base, url) for url, _, _ in images]
+    if not any(made):
+        return ""
+    return ", ".join(
+        (new or url) + blank + size for new, (url, blank, size) in zip(made, images, strict=True)
+    )

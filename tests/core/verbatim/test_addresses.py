@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.parse.makers import URL, atom, rss
+from wholefeed.core.compose.compose import compose_head
+from wholefeed.core.model import Scope
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, RSS_10_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.verbatim.addresses import (
+    GAIN_BYTES,
+    GAIN_FACTOR,
+    may_hold_relative,
+    with_absolute_urls,
+)
+from wholefeed.core.verbatim.fragments import Fragments
+
+AT = "http://example.org/blog/"
+BASE = f' xml:base="{URL}"'
+PREFIXES = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in WELL_KNOWN_PREFIXES.items())
+
+
+def sent(body: bytes, url: str = URL) -> str:
+    """The only entry of a document, as it goes out."""
+    document = parse(body, url)
+    assert len(document.entries) == 1
+    return Fragments(document).sent(0).decode()
+
+
+def rdf(*children: str) -> bytes:
+    channel = "<channel rdf:about='/'><title>T</title></channel>"
+    root = f"<rdf:RDF xmlns='{RSS_10_NS}'{PREFIXES}>"
+    return f"{root}{channel}{''.join(children)}</rdf:RDF>".encode()
+
+
+IN_ANY = {
+    "<media:content url='a.mp3'/>": f'<media:content url="{AT}a.mp3"/>',
+    "<media:group><media:thumbnail width='1' url='../a.png'/></media:group>": (
+        "<media:group><media:thumbnail width='1' url=\"http://example.org/a.png\"/></media:group>"
+    ),
+    "<media:player url='//a/b'/>": '<media:player url="http://a/b"/>',
+    "<itunes:image href='/a.png'/>": '<itunes:image href="http://example.org/a.png"/>',
+    "<podcast:transcript type='a' url='a.srt'/>": f"<podcast:transcript type='a' url=\"{AT}a.srt\"/>",
+    "<podcast:person href='a' img='b'>N</podcast:person>": (
+        f'<podcast:person href="{AT}a" img="{AT}b">N</podcast:person>'
+    ),
+    "<podcast:images srcset='a 1w, http://a/ 2w'/>": f'<podcast:images srcset="{AT}a 1w, http://a/ 2w"/>',
+    "<wfw:commentRss>a?b=c&amp;d</wfw:commentRss>": f"<wfw:commentRss>{AT}a?b=c&amp;d</wfw:commentRss>",
+    "<wfw:comment><![CDATA[ a ]]></wfw:comment>": f"<wfw:comment>{AT}a</wfw:comment>",
+    "<thr:in-reply-to ref='a' href='b'/>": f"<thr:in-reply-to ref='a' href=\"{AT}b\"/>",
+}
+IN_ATOM = {
+    "<link href='a'/>": f'<link href="{AT}a"/>',
+    "<link rel='enclosure'\n\ttitle='a>b' href = '/a.mp3'/>": (
+        "<link rel='enclosure'\n\ttitle='a>b' href = \"http://example.org/a.mp3\"/>"
+    ),
+    '<link href="?a=1&amp;b=&quot;"/>': """<link href='http://example.org/blog/feed?a=1&amp;b="'/>""",
+    "<link xml:base='x/' href='a b'/>": f"<link xml:base='x/' href=\"{AT}x/a%20b\"/>",
+    "<content src='a.mp3' type='audio/mpeg'/>": f"<content src=\"{AT}a.mp3\" type='audio/mpeg'/>",
+    "<author><name>N</name><uri>/me</uri></author>": (
+        "<author><name>N</name><uri>http://example.org/me</uri></author>"
+    ),
+    "<contributor><uri>me</uri></contributor>": f"<contributor><uri>{AT}me</uri></contributor>",
+    "<source><id>a</id><link href='b'/><icon>c</icon><logo>d</logo></source>": (
+        f'<source><id>a</id><link href="{AT}b"/><icon>{AT}c</icon><logo>{AT}d</logo></source>'
+    ),
+    f"<a:link xmlns:a='{ATOM_NS}' href='b'/>": f"<a:link xmlns:a='{ATOM_NS}' href=\"{AT}b\"/>",
+}
+IN_RSS = {
+    "<link>a</link>": f"<link>{AT}a</link>",
+    "<link>\n/a\n</link>": "<link>http://example.org/a</link>",
+    "<comments>#c</comments>": f"<comments>{URL}#c</comments>",
+    "<enclosure length='1' url='a.mp3'/>": f"<enclosure length='1' url=\"{AT}a.mp3\"/>",
+    "<source url='b'>B</source>": f'<source url="{AT}b">B</source>',
+    "<atom:link rel='related' href='b'/>": f"<atom:link rel='related' href=\"{AT}b\"/>",
+}
+IN_RDF = {"<link>a</link>": f"<link>{AT}a</link>"}
+
+
+@pytest.mark.parametrize(("inside", "expected"), (IN_ATOM | IN_ANY).items())
+def test_a_url_of_an_atom_entry_is_written_absolute(inside: str, expected: str) -> None:
+    """R22: in links, persons, source, content and extensions; the rest of the entry stays as it is."""
+    text = "<id>/1</id><title>a = 'b'</title>"
+    body = atom(f"<entry>{inside}{text}</entry>", attributes=PREFIXES)
+
+    assert sent(body) == f"<entry{BASE}>{expected}{text}</entry>"
+
+
+@pytest.mark.parametrize(("inside", "expected"), (IN_RSS | IN_ANY).items())
+def test_a_url_of_an_rss_item_is_written_absolute(inside: str, expected: str) -> None:
+    """R22: and where nothing else is relative, the item gains no base."""
+    text = "<guid isPermaLink='false'>1</guid><description>a</description>"
+    channel = PREFIXES.replace(f' xmlns:atom="{ATOM_NS}"', "")
+
+    assert sent(rss(f"<item>{inside}{text}</item>", channel=channel)) == f"<item>{expected}{text}</item>"
+
+
+@pytest.mark.parametrize(("inside", "expected"), (IN_RDF | IN_ANY).items())
+def test_a_url_of_an_rdf_item_is_written_absolute(inside: str, expected: str) -> None:
+    """R22: rdf:about identifies the item, and stays."""
+    item = sent(rdf(f"<item rdf:about='1'>{inside}</item>"))
+
+    assert item.endswith(f">{expected}</item>")
+    assert "rdf:about='1'" in item
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<id>/1</id>",
+        "<link href=''/><link href=' '/><link/>",
+        "<link href='mailto:a@b'/><link href='http://a'/><link href='HTTPS://a'/><link href='urn:a'/>",
+        "<link href='http:/'/><link href='//:0/'/><link href='&#x7f;a'/>",
+        "<content type='html'>&lt;a href='a'>b&lt;/a></content>",
+        "<content type='html'><![CDATA[<link href='a'/><media:content url='b'/>]]></content>",
+        f"<content><link xmlns='{ATOM_NS}' href='a'/></content>",
+        "<content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'><a href='a'/></div></content>",
+        "<summary type='html'><![CDATA[<link href='a'/>]]></summary>",
+        "<x:link xmlns:x='urn:x' href='a'/><x:uri xmlns:x='urn:x'>a</x:uri>",
+        "<category term='a' scheme='b'/>",
+        "<author><name>a</name><email>b</email></author>",
+        "<!-- <link href='a'/> --><?x href='a'?>",
+        f"<icon>{'a' * 4000}</icon>",
+    ],
+)
+def test_what_is_no_url_or_means_nothing_stays_byte_for_byte(inside: str) -> None:
+    """R22: identities, content, foreign elements, and what is empty or cannot be resolved."""
+    assert sent(atom(f"<entry>{inside}</entry>")) == f"<entry{BASE}>{inside}</entry>"
+
+
+def test_atom_0_3_is_read_in_its_own_words() -> None:
+    """R22: a person's URL is called url there."""
+    body = f'<feed version="0.3" xmlns="{ATOM_03_NS}"><entry><author><url>a</url></author></entry></feed>'
+
+    assert f"<url>{AT}a</url>" in sent(body.encode())
+
+
+def test_a_base_of_the_entry_and_of_the_feed_counts() -> None:
+    """XML Base, 4: from the feed to the element; what stands in content keeps them."""
+    entry = "<entry xml:base='b/'><link href='c'/><content xml:base='d/'>&lt;a href='e'></content></entry>"
+    made = sent(atom(entry, attributes=' xml:base="/a/"'))
+
+    assert '<link href="http://example.org/a/b/c"/>' in made
+    assert 'xml:base="http://example.org/a/b/"' in made
+    assert "<content xml:base='d/'>&lt;a href='e'>" in made
+
+
+def test_without_a_base_for_downloads_nothing_is_made_up() -> None:
+    """R22: what is relative to an address that is none stays."""
+    entry = "<entry xml:base='urn:a:b'><link href='c'/></entry>"
+
+    assert sent(atom(entry)) == entry
+
+
+@pytest.mark.parametrize(
+    ("inside", "gained"),
+    [
+        ("<guid>/posts/3</guid>", "http://example.org/posts/3"),
+        ("<guid>3.html</guid>", f"{AT}3.html"),
+        ("<guid isPermaLink='true'>3</guid>", f"{AT}3"),
+        ("<link/><guid>/3?a&amp;b</guid>", "http://example.org/3?a&amp;b"),
+        ("<guid>/3</guid><enclosure url='http://a/b.mp3'/>", "http://example.org/3"),
+    ],
+)
+def test_an_item_whose_only_address_is_its_guid_gains_a_link(inside: str, gained: str) -> None:
+    """R22; RSS 2.0, "guid": it is an address unless it says no. The guid itself is never rewritten."""
+    assert sent(rss(f"<item>{inside}</item>")) == f"<item{BASE}>{inside}<link>{gained}</link></item>"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<guid>3</guid>",
+        "<guid isPermaLink='false'>/3</guid>",
+        "<guid>http://a/3</guid>",
+        "<guid>urn:uuid:3</guid>",
+        "<guid>/3</guid><link>http://a/</link>",
+        "<guid>/3</guid><atom:link href='http://a/'/>",
+        "<guid/>",
+    ],
+)
+def test_another_item_gains_no_link(inside: str) -> None:
+    """R22: numbers and hashes are no addresses, whatever RSS says of a guid that says nothing."""
+    assert sent(rss(f"<item>{inside}</item>")).endswith(f">{inside}</item>")
+
+
+def test_a_gained_link_is_rss_s_own() -> None:
+    """R22: also where the document's default namespace is another one."""
+    made = sent(rss("<item xmlns='urn:a'><guid xmlns=''>/3</guid></item>"))
+
+    assert '<link xmlns="">http://example.org/3</link></item>' in made
+
+
+def test_rss_with_a_prefix_is_rss() -> None:
+    """R22: elements count by namespace."""
+    entry = f"<r:item xmlns:r='{RSS_10_NS}' rdf:about='1'><r:link>a</r:link></r:item>"
+    body = rdf(entry).replace(b"<rdf:RDF", f"<rdf:RDF xmlns:r='{RSS_10_NS}'".encode())
+
+    assert f"<r:link>{AT}a</r:link>" in sent(body)
+
+
+def test_a_copy_that_is_kept_stays_as_it_was_written() -> None:
+    """R9, R22: identities may be made of what stands in it; its base goes along."""
+    item = "<item><link>a</link></item>"
+    made = Fragments(parse(rss(item), URL))
+
+    assert made.entry(0).decode() == f"<item{BASE}>{item[6:]}"
+    assert made.sent(0).decode() == item.replace(">a<", f">{AT}a<")
+
+
+def test_the_head_is_written_absolute() -> None:
+    """R22: links, image, logo and the feed's author."""
+    head = (
+        "<link>/</link><image><url>a.png</url><link>/</link></image><docs>d</docs>"
+        f"<atom:link xmlns:atom='{ATOM_NS}' rel='license' href='l'/><itunes:image href='i.png'/>"
+    )
+    made = compose_head(parse(rss(head, channel=PREFIXES), URL)).text.decode()
+
+    for url in ("http://example.org/<", f"{AT}a.png", f"{AT}d", f'"{AT}l"', f'"{AT}i.png"'):
+        assert url in made
+    assert "xml:base" not in made
+
+
+def test_the_channel_of_rdf_is_written_absolute() -> None:
+    """R22: its children count from its own base; what rdf:about and rdf:resource name are identities."""
+    channel = "<channel rdf:about='/' xml:base='x/'><link>l</link><image rdf:resource='i'/></channel>"
+    beside = "<image rdf:about='i'><url>i.png</url></image>"
+    body = rdf(beside).replace(b"<channel rdf:about='/'><title>T</title></channel>", channel.encode())
+    made = compose_head(parse(body, URL)).text.decode()
+
+    assert f"<link>{AT}x/l</link><image rdf:resource='i'/>" in made.replace("\n", "")
+    assert f"<url>{AT}i.png</url>" in made
+    assert "rdf:about='i'" in made
+
+
+def test_a_long_base_does_not_make_much_out_of_little() -> None:
+    """R22: an entry grows by a bounded factor; what is left then stays relative, and has its base."""
+    base = f"http://example.org/{'b' * 1900}/"
+    inside = "<media:content url='a'/>" * 1000
+    body = atom(f"<entry>{inside}</entry>", attributes=PREFIXES)
+    document = parse(body, base)
+    made = Fragments(document).sent(0)
+
+    assert made.count(base.encode()) > 10
+    assert made.count(b"url='a'") > 100
+    assert len(made) < (GAIN_FACTOR + 1) * len(inside) + GAIN_BYTES + len(base) + 1000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"<a:b " * 200_000,
+        b"<a:b c='" * 120_000,
+        b'<a:b c="d"' + b' c="d"' * 150_000,
+        b'<a:b c="d" ' * 90_000,
+        b"<link" + b" " * 1_000_000,
+        b"<link href='" + b" " * 1_000_000,
+        b"<uri>" + b" " * 1_000_000,
+        b"<uri><![CDATA[" * 70_000,
+        b"<" * 1_000_000,
+        b"<" + b"a" * 1_000_000,
+        b"<" + b"a:" * 500_000,
+        b"<guid " * 160_000,
+    ],
+)
+def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
+    """R22: a megabyte of half-written links is looked through in linear time."""
+    started = time.perf_counter()
+    for family in Family:
+        may_hold_relative(text, family=family)
+    assert time.perf_counter() - started < 2
+
+
+def test_what_cannot_be_read_alone_stays() -> None:
+    """R22: no slice makes it fail."""
+    assert with_absolute_urls(b"<link href='a'>", Scope({}, "", URL), Family.ATOM) == b"<link href='a'>"
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [*IN_ATOM, *IN_ANY, "<title>a</title>", "<content>&lt;a href='b'></content>", "a &amp; <b/>"]
+        ),
+        max_size=6,
+    )
+)
+def test_what_is_absolute_stays_as_it_is(inside: list[str]) -> None:
+    """R22: what goes out is not changed when it comes back in."""
+    made = sent(atom(f"<entry>{''.join(inside)}</entry>", attributes=PREFIXES))
+    again = sent(atom(made, attributes=PREFIXES), "http://proxy.test/feed")
+
+    assert again == made

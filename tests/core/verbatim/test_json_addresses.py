@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from wholefeed.core.compose.compose import compose_head
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.terms import MEMORY_URL
+from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.json_addresses import ITEM_URLS, with_absolute_members
+
+URL = "http://example.org/blog/feed.json"
+AT = "http://example.org/blog/"
+
+
+def sent(item: str, url: str = URL, **head: Any) -> str:
+    """The only item of a JSON Feed, as it goes out."""
+    members = json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "T", **head})[1:-1]
+    document = parse(f'{{{members},"items":[{item}]}}'.encode(), url)
+    return fragments_of(document).sent(0).decode()
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ('"url" : "a"', f'"url" : "{AT}a"'),
+        ('"external_url":"/a\\u0020b"', '"external_url":"http://example.org/a%20b"'),
+        ('"image":"a.png","banner_image":"b.png"', f'"image":"{AT}a.png","banner_image":"{AT}b.png"'),
+        (
+            '"authors":[{"url":"/","avatar":"a"}]',
+            f'"authors":[{{"url":"http://example.org/","avatar":"{AT}a"}}]',
+        ),
+        ('"author":{"url":"me"}', f'"author":{{"url":"{AT}me"}}'),
+        (
+            '"attachments":[{"url":"a.mp3"},{"x":[1],"url":"b.mp3"}]',
+            f'"attachments":[{{"url":"{AT}a.mp3"}},{{"x":[1],"url":"{AT}b.mp3"}}]',
+        ),
+    ],
+)
+def test_a_url_of_an_item_is_written_absolute(written: str, expected: str) -> None:
+    """R22: wherever JSON Feed 1.1 has one; the rest of the item stays as it is."""
+    rest = '"id":"/1", "content_html":"<a href=\\"b\\">", "n":1.50'
+
+    assert sent(f"{{{written},{rest}}}") == f"{{{expected},{rest}}}"
+    assert sent(f"{{{rest},{written}}}") == f"{{{rest},{expected}}}"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '"url":""',
+        '"url":"http://a/"',
+        '"url":null',
+        '"url":["a"]',
+        '"url":{"url":"a"}',
+        '"url":"mailto:a"',
+        '"url":"//:0"',
+        '"url":"\\ud800"',
+        '"_ext":{"url":"a"}',
+        '"attachments":[["url","a"]]',
+        '"content_text":"\\"url\\":\\"a\\""',
+        '"attachments":[{"x":{"url":"a"}}]',
+    ],
+)
+def test_what_is_no_url_or_means_nothing_stays_byte_for_byte(written: str) -> None:
+    """R22: identities, extensions, and what is empty or cannot be resolved."""
+    item = f'{{"id":"1",{written}}}'
+
+    assert sent(item) == item
+
+
+def test_the_head_is_written_absolute() -> None:
+    """R22: home page, icons and authors; and an author that an item inherits."""
+    members = {"home_page_url": "/", "icon": "i.png", "favicon": "f.png", "authors": [{"url": "me"}]}
+    body = {"version": "https://jsonfeed.org/version/1.1", "title": "a", **members, "items": []}
+    head = json.loads(b"{%s}" % compose_head(parse(json.dumps(body).encode(), URL)).text)
+
+    assert head["home_page_url"] == "http://example.org/"
+    assert (head["icon"], head["favicon"]) == (f"{AT}i.png", f"{AT}f.png")
+    assert head["authors"] == [{"url": f"{AT}me"}]
+    assert json.loads(sent('{"id":"1"}', authors=[{"url": "me"}]))["authors"] == [{"url": f"{AT}me"}]
+
+
+def test_copies_are_kept_with_absolute_urls() -> None:
+    """R8, R22: nothing else keeps the base of a JSON Feed; and a memory document is no base."""
+    body = b'{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1","url":"a"}]}'
+
+    assert fragments_of(parse(body, URL)).entry(0).decode() == f'{{"id":"1","url":"{AT}a"}}'
+    assert fragments_of(parse(body, f"{MEMORY_URL}1")).entry(0) == b'{"id":"1","url":"a"}'
+
+
+def test_a_long_base_does_not_make_much_out_of_little() -> None:
+    """R22: an item grows by a bounded factor."""
+    item = '{"id":"1","attachments":[' + ",".join(['{"url":"a"}'] * 5000) + "]}"
+    made = sent(item, f"http://example.org/{'b' * 1900}/")
+
+    assert made.count("bbb/a") > 10
+    assert len(made) < 6 * len(item)
+
+
+@pytest.mark.parametrize("text", [b'"' * 1_000_000, b'"url":' + b" " * 1_000_000, b'"url":"' * 150_000])
+def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
+    """R22: the search is linear."""
+    started = time.perf_counter()
+    with_absolute_members(b'{"a":%s}' % json.dumps(text.decode()).encode(), ITEM_URLS, URL)
+    assert time.perf_counter() - started < 2
