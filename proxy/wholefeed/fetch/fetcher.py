@@ -91,9 +91,8 @@ class Fetcher:
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
-        `own_addresses` says of an IP address and a port whether the proxy itself listens there
-        (docs/faults.md row 19); a gate and a budget that others share may be given; `sleep` and `jitter`
-        (0 to 1) make the pauses between two tries. For the rest see `open_session`.
+        `own_addresses` says whether the proxy itself listens at an address and port (docs/faults.md row 19);
+        a gate and a budget may be shared; `sleep` and `jitter` (0 to 1) make the pauses between two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         if gate is None:
@@ -159,9 +158,9 @@ class Fetcher:
         Raises:
             DocumentError: No document; the slug says why.
         """
-        share = self._budget.share(without_credentials(url), is_ahead=is_ahead)
-        transfer = Transfer(without_credentials(url), self._config.document_timeout_seconds, Traffic(share))
-        transfer.is_new = is_new
+        plain_url = without_credentials(url)
+        share = self._budget.share(plain_url, is_ahead=is_ahead)
+        transfer = Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), is_new=is_new)
         try:
             try:
                 fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
@@ -219,9 +218,8 @@ class Fetcher:
         attempt = 0
         while True:
             try:
-                async with self._gate.slot(
-                    target.host, target.port, url=target.url, is_new=transfer.is_new
-                ) as slot:
+                place = self._gate.slot(target.host, target.port, url=target.url, is_new=transfer.is_new)
+                async with place as slot:
                     return await self._ask_once(transfer, slot, target, conditions, tell)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self._jitter())
