@@ -47,6 +47,7 @@ class FeedService:
         self._published = Published(context.config.store.memory_bytes)
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self._asked = AskedTimes(context.store, context.now)
+        self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self._running = Running(context, on_end=self._house.note_growth)
         self._openings = Openings(context, self._running)
@@ -161,10 +162,6 @@ class FeedService:
             snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
             held = self._published.put(fill, url, snapshot) if url else None
         return Reconstruction(snapshot=snapshot, is_stale=snapshot.feed.is_stale or is_late, held=held)
-
-    async def note_warned(self, feed: FeedRow) -> None:
-        """Note that a reader is sent a feed's warning; when that cannot be, with the next one."""
-        await self._asked.note_warned(feed)
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
