@@ -295,7 +295,6 @@ class FeedService:
         return await self._store.read(lambda db: feeds.find_by_url(db, url))
 
     async def _known(self, url: str) -> FeedRow:
-        feed = await self._by_url(url)
-        if feed is None:
+        if (feed := await self._by_url(url)) is None:
             raise UnknownFeedError(f"nothing is stored for {url}")
         return feed

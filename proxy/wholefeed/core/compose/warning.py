@@ -53,8 +53,8 @@ def told_missing(missing: Sequence[Missing]) -> Told:
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
         return Told(
             "This feed broke off",
-            "Nothing says that older entries are missing, but a document of this feed broke off before its end,"
-            f" or went on behind it. The entries that were whole in it are shown. {said}.",
+            "Nothing says that older entries are missing, but a document of this feed broke off before its"
+            f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
         )
     return Told(
         "Older entries of this feed are missing",
