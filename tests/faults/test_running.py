@@ -9,7 +9,7 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from tests.answers import Reset, Status
-from tests.feeds import an_item, atom, ids, publish_chain
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.processes import serving
@@ -32,6 +32,7 @@ from wholefeed.errors import StoreError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.gate import HostGate
 from wholefeed.logs import configure_logging
+from wholefeed.store.rows import SegmentRow
 from wholefeed.web.keys import STORE
 
 TEN_YEARS = 10 * 365 * 86_400.0
@@ -107,16 +108,18 @@ async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
     publish_large(origin, "a", 3)
     url = origin.url("/large")
     await proxy.whole(url)
-    block, asked = proxy.store.block, 0
+    store, asked = proxy.app[STORE], 0
+    pieces = store.pieces
 
-    async def failing(segment: int) -> bytes:
+    async def failing(segment: SegmentRow) -> AsyncIterator[bytes]:
         nonlocal asked
         asked += 1
         if asked == 2:
             raise error
-        return await block(segment)
+        async for piece in pieces(segment):
+            yield piece
 
-    monkeypatch.setattr(proxy.app[STORE], "block", failing)
+    monkeypatch.setattr(store, "pieces", failing)
     with capture_logs(processors=[merge_contextvars]) as lines, pytest.raises(aiohttp.ClientPayloadError):
         await proxy.get(url, headers={"Accept-Encoding": coding})
     assert (await until_logged(lines, "request.answered"))["aborted"] is True
@@ -167,12 +170,16 @@ async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
             origin.forget_requests()
             reply = await proxy.whole(url)
             assert (reply.status, reply.state, ids(reply.body)[1:]) == (200, "partial", expected[:-2])
-            assert origin.counts() == {"/feed": 1, "/archive/1": 1}
+            newest = {
+                "/archive/3"
+            }  # perhaps looked at: the clock says that it is older
+            assert origin.counts().keys() - newest == {"/feed", "/archive/1"}
+            assert max(origin.counts().values()) == 1
             assert int(reply.headers.get("Age", "0")) >= 0
         origin.heal("/archive/1")
         proxy.clock.advance(jump_seconds)
         reply = await proxy.whole(url)
-        assert (reply.state, ids(reply.body)) == ("complete", expected)
+        assert (reply.state, own_ids(reply.body)) == ("complete", expected)
 
 
 @pytest.mark.fault("74")

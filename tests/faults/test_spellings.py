@@ -27,6 +27,7 @@ from tests.guarding import asked, asked_for, watched
 from tests.origin import Origin
 from tests.running import Proxy, Reply
 from wholefeed.core.text.urls import host_of, resolve
+from wholefeed.web.request_target import feed_url
 
 CORPUS = (Path(__file__).parent.parent / "data" / "refused_targets.txt").read_text("utf-8")
 CHARACTERS = {"{TAB}": "\t", "{SPACE}": " ", "{SHY}": "\u00ad", "{ZWSP}": "\u200b"}
@@ -61,7 +62,11 @@ _ASKED = {
     "invalid": "400 invalid-url",
     "unusable": "400 invalid-url",
     "relative": "400 invalid-url",
-    "mended": "400 invalid-url",
+    "mended": "403 destination-forbidden",
+    "inner-blank": "400 invalid-url",
+    "feed-scheme": "403 destination-forbidden",
+    "bare": "403 destination-forbidden",
+    "bare-ambiguous": "400 ambiguous-host",
 }
 OUTCOMES = {
     "feed": _ASKED,
@@ -73,7 +78,11 @@ OUTCOMES = {
         "invalid": "502 bad-redirect",
         "unusable": "502 bad-redirect",
         "relative": "404 publisher-status",
+        "feed-scheme": "502 bad-redirect",
+        "bare": "404 publisher-status",
+        "bare-ambiguous": "404 publisher-status",
         "mended": "403 destination-forbidden",
+        "inner-blank": "403 destination-forbidden",
     },
     "link": {
         "forbidden": "200 partial destination-forbidden",
@@ -82,7 +91,11 @@ OUTCOMES = {
         "invalid": "200 partial bad-link",
         "unusable": "200 partial bad-link",
         "relative": "200 partial publisher-status",
+        "feed-scheme": "200 partial bad-link",
+        "bare": "200 partial publisher-status",
+        "bare-ambiguous": "200 partial publisher-status",
         "mended": "200 partial destination-forbidden",
+        "inner-blank": "200 partial destination-forbidden",
     },
     "base": {
         "forbidden": "200 partial destination-forbidden",
@@ -91,7 +104,11 @@ OUTCOMES = {
         "invalid": "200 partial bad-link",
         "unusable": "200 complete",
         "relative": "200 partial publisher-status",
+        "feed-scheme": "200 partial bad-link",
+        "bare": "200 partial publisher-status",
+        "bare-ambiguous": "200 partial publisher-status",
         "mended": "200 partial destination-forbidden",
+        "inner-blank": "200 partial destination-forbidden",
     },
 }
 
@@ -193,7 +210,7 @@ def hosts(found: dict[str, str]) -> set[str]:
     """The hosts that the guard refused, by what the URLs came to."""
     base = "http://127.0.0.2/"
     refused = [url for url, result in found.items() if result.endswith("destination-forbidden")]
-    return {host_of(resolve(base, url)) for url in refused}
+    return {host_of(resolve(base, feed_url(url) if url.startswith("feed:") else url)) for url in refused}
 
 
 @pytest.mark.fault("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "16", "17", "18", "20")
@@ -279,7 +296,10 @@ def test_the_corpus_has_what_the_rows_ask_for() -> None:
         "8": {"ambiguous"},
         "9": {"forbidden", "invalid", "unusable", "ambiguous"},
         "10": {"invalid", "unusable"},
-        "16": {"invalid"},
+        "16": {"invalid", "feed-scheme"},
         "17": {"userinfo"},
-        "20": {"invalid", "unusable", "relative", "mended"},
+        "20": {
+            *("invalid", "unusable", "relative", "mended", "inner-blank"),
+            *("bare", "bare-ambiguous"),
+        },
     }

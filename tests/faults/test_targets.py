@@ -20,7 +20,7 @@ from aiohttp.abc import ResolveResult
 from structlog.testing import capture_logs
 
 from tests.answers import Redirect
-from tests.feeds import an_item, atom, ids, publish_chain
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain
 from tests.fetchers import Names
 from tests.guarding import asked_for, watched
 from tests.origin import Origin
@@ -169,7 +169,7 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(
     assert [(each["url"], each["reason"]) for each in status["missing"]] == [
         (origin.url("/archive/1"), reason)
     ]
-    assert (healed.state, ids(healed.body)) == ("complete", names)
+    assert (healed.state, own_ids(healed.body)) == ("complete", names)
     assert outlet.reached == {PUBLISHER}
 
 
@@ -313,10 +313,10 @@ async def test_ports_of_other_services_are_refused(tmp_path: Path) -> None:
 
 NO_URLS = [
     *("http://127.0.0.2/" + "x" * 2048, "http://127.0.0.2/?" + "x" * 2048, "http://a" + ".a" * 200),
-    *("http://127.0.0.2/\r\nHost: x", "http://127.0.0.2/\n", "http://127.0.0.2/\0", "\thttp://127.0.0.2/"),
-    *("http://127.0.0.2/ ", "http://127.0.0.2/a b", "http://127.0.0.2/\x7f", "http://127.0.0.2/x\x85"),
+    *("http://127.0.0.2/\r\nHost: x", "http://127.0.0.2/\0"),
+    *("http://127.0.0.2/a b", "http://127.0.0.2/\x7f", "http://127.0.0.2/x\x85"),
     *("http://example.org\\@127.0.0.2/", "http://127.0.0.2:0/", "http://127.0.0.2:65536/", "http://:80/"),
-    *("http:///feed", "http://", "/feed", "example.org"),
+    *("http:///feed", "http://", "/feed", "example"),
 ]
 
 

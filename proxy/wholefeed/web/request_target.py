@@ -114,6 +114,10 @@ def read_prefix(raw_path: str) -> str:
     return unquote(rest) if "/" not in rest else rest
 
 
+_BLANKS: Final = " \t\r\n\f\v\u00a0"
+"""What comes along where a URL is copied; other white space and controls are no part of one."""
+
+
 class Written(NamedTuple):
     """A feed's URL as people write it, made whole."""
 
@@ -124,7 +128,7 @@ class Written(NamedTuple):
 
 def completed(given: str) -> Written:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
-    text = given.strip()
+    text = given.strip(_BLANKS)
     text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
     bare = _WITHOUT_SCHEME.fullmatch(text)
     if bare is None:
