@@ -22,6 +22,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed import app
+from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.errors import PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
@@ -467,3 +468,21 @@ async def test_a_new_feed_is_asked_for_where_another_was_told_to_wait(proxy: Pro
     asked = len(origin.requests)
     await proxy.refreshed(origin.url("/other"))  # it is known now: the host is left alone
     assert len(origin.requests) == asked
+
+
+async def test_the_status_says_until_when_a_host_is_left_alone(proxy: Proxy, origin: Origin) -> None:
+    """A refresh that is wished for meanwhile asks nothing, and whoever wishes for it learns when it will."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    await proxy.whole(url)
+    assert (await proxy.status(url))["paused_until"] is None
+    origin.answer("/feed", Status(429, headers=(("Retry-After", "300"),)))
+    await proxy.refreshed(url)
+    origin.forget_requests()
+    reply = await proxy.ask("POST", "/refresh", params={"url": url})
+    await proxy.settled()
+    paused = json.loads(reply.body)["paused_until"]
+    until = parse_rfc3339(paused)
+    assert until is not None
+    assert abs(until - proxy.clock() - 300) < 5
+    assert origin.requests == []

@@ -33,6 +33,8 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     lines.append("")
     if status["failure"] is not None:
         lines.append(f"stale: {_reason(status['failure'], now)}")
+    if status.get("paused_until") is not None:
+        lines.append(f"the publisher's host is left alone until {status['paused_until']}")
     if status["ending"] is not None:
         lines.append(f"the walk ended: {status['ending']['text']}")
     elif status["walking"]:

@@ -50,6 +50,8 @@ class Status:
     progress_documents: int
     progress_entries: int
     progress_fetched: int
+    paused_until: float | None
+    """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
 
     @property
     def feed(self) -> FeedRow:

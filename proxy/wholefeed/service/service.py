@@ -168,11 +168,7 @@ class FeedService:
         return await self._by_url(url) is not None
 
     async def status(self, url: str) -> Status:
-        """Tell what is known of a feed.
-
-        Raises:
-            UnknownFeedError: Nothing is stored for the URL.
-        """
+        """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
         return await self._status((await self._known(url)).id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
@@ -192,13 +188,14 @@ class FeedService:
 
     async def _status(self, feed_id: int) -> Status:
         overview = await self._store.read(lambda db: failures.overview(db, feed_id))
-        progress = self._running.progress(feed_id)
+        feed, progress = overview.feed, self._running.progress(feed_id)
         return Status(
             overview=overview,
             is_refreshing=self._running.running(feed_id) is not None,
-            progress_documents=progress.documents if progress else overview.feed.documents,
-            progress_entries=progress.entries if progress else overview.feed.entries,
+            progress_documents=progress.documents if progress else feed.documents,
+            progress_entries=progress.entries if progress else feed.entries,
             progress_fetched=progress.fetched if progress else 0,
+            paused_until=self._context.paused_until(feed.fetch_url),
         )
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:

@@ -47,6 +47,7 @@ def status_object(status: Status) -> dict[str, Any]:
         "ending": None if feed.is_walking else json.loads(feed.ending) or None,
         "refreshing": status.is_refreshing,
         "walking": feed.is_walking,
+        "paused_until": _time(status.paused_until),
         "progress": {
             "documents": status.progress_documents,
             "entries": status.progress_entries,

@@ -13,8 +13,7 @@ A host is a host name, whatever the port, for everything that spares a machine: 
 spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
 a closed one says nothing about the others, and no link to it stops a feed at another.
 
-State is kept of a host that is busy or known for something, of `MAX_HOSTS` at most; beyond that the
-one that was asked least recently is forgotten.
+State is kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
 """
 
 from __future__ import annotations
@@ -180,10 +179,12 @@ class HostGate:
         state.blocked_until = max(state.blocked_until, until)
         self._refuse_waiting(state)
 
-    def blocked_seconds(self, host: str) -> float:
-        """Return for how long a host has asked to be left alone; 0 when it has not."""
-        state = self._hosts.get(host)
-        return 0.0 if state is None else max(0.0, state.blocked_until - self._clock())
+    def blocked_seconds(self, host: str, port: int = 0) -> float:
+        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
+        if (state := self._hosts.get(host)) is None:
+            return 0.0
+        now, breaker = self._clock(), state.breakers.get(port)
+        return max(state.blocked_until - now, 0.0 if breaker is None else breaker.refused_seconds(now))
 
     def note_heard(self, host: Host, port: int) -> None:
         """Something was heard of a port: it is as good as any."""

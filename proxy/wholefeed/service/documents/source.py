@@ -82,9 +82,9 @@ class Source:
         self.work = work
         """For whoever works on documents."""
 
-    def blocked_seconds(self, host: str) -> float:
-        """Return for how long a host wants to be left alone; 0 when it does not."""
-        return self._fetcher.blocked_seconds(host)
+    def blocked_seconds(self, host: str, port: int = 0) -> float:
+        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
+        return self._fetcher.blocked_seconds(host, port)
 
     async def obtain(
         self,

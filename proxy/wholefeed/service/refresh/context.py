@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from wholefeed.config.tables import Config
 from wholefeed.core.refresh.given import Settings
@@ -31,6 +32,13 @@ class RefreshContext:
     def longest_seconds(self) -> float:
         """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
         return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
+
+    def paused_until(self, url: str) -> float | None:
+        """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        seconds = self.source.blocked_seconds(parts.hostname or "", port)
+        return self.now() + seconds if seconds else None
 
     @property
     def settings(self) -> Settings:
