@@ -222,6 +222,23 @@ async def test_a_page_leads_to_a_json_feed(proxy: Proxy, origin: Origin) -> None
     assert items((await proxy.whole(origin.url("/"))).body) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [(("0.91", "0.91"), "0.91"), (("0.92", "2.0"), "2.0"), (("2.0", "0.91"), "2.0"), (("9", "9"), "2.0")],
+)
+async def test_old_rss_keeps_its_version_where_all_documents_have_it(
+    proxy: Proxy, origin: Origin, versions: tuple[str, str], expected: str
+) -> None:
+    """R23: what a document of a newer version may bring is none of the older one's elements."""
+    newer, older = (f'version="{version}"'.encode() for version in versions)
+    feed, archive = rss(an_item("b"), prev_archive="/1"), rss(an_item("a"), archive=True)
+    origin.publish("/feed", feed.replace(b'version="2.0"', newer))
+    origin.publish("/1", archive.replace(b'version="2.0"', older))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", ["b", "a"])
+    assert f'<rss version="{expected}"'.encode() in reply.body
+
+
 # Tombstones
 
 

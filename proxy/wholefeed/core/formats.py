@@ -2,17 +2,20 @@
 
 Documents of one family stand in one another whatever their versions are: an entry of Atom 0.3 in an
 Atom 1.0 document declares its own namespace as the default one, and the other way round. The output has
-the version of the subscription document.
+the version of the subscription document, in RSS where all documents have it, else 2.0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, RSS_090_NS, RSS_10_NS, Family
 
 ATOM_03: Final = "0.3"
 RSS_090: Final = "0.90"
+RSS_20: Final = "2.0"
+_OLD_RSS: Final = frozenset({"0.91", "0.92", "0.93", "0.94"})
 
 MEDIA_TYPE: Final = {
     Family.ATOM: "application/atom+xml",
@@ -52,3 +55,19 @@ def default_namespace(family: Family, version: str = "") -> str:
     if family is Family.RDF:
         return RSS_090_NS if version == RSS_090 else RSS_10_NS
     return ""
+
+
+def common_version(family: Family, version: str, versions: Set[str]) -> str:
+    """Return the version that a feed goes out as.
+
+    Args:
+        family: Of the feed.
+        version: Of the subscription document.
+        versions: Of all documents. Where those of RSS differ it is the newest, which has all elements.
+    """
+    return version if family is not Family.RSS or versions == {version} else RSS_20
+
+
+def rss_version(version: str) -> str:
+    """Return what the root of an RSS document says: a version that there is."""
+    return version if version in _OLD_RSS else RSS_20

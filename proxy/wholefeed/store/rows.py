@@ -82,6 +82,8 @@ class DocumentRow(StoredDocument):
     """A stored document, without its body and entries."""
 
     feed: int
+    version: str
+    """Of its format, as it says; empty where that is not known yet."""
     media_type: str
     updated_at: float | None
     segment: int | None
@@ -130,6 +132,7 @@ class NewDocument:
     entries: NewEntries
     coded: bytes | None = None
     """The body as `wholefeed.store.tables.bodies` encodes it; None: it is small, and encoded as it is put."""
+    version: str = ""
     site_id: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     is_marked: bool = False

@@ -16,7 +16,7 @@ import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace
+from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace, rss_version
 from wholefeed.core.merge.tombstones import written
 from wholefeed.core.model import Channel, FeedDocument, HeadChild, Tombstone
 from wholefeed.core.terms import (
@@ -193,7 +193,7 @@ def _root(family: Family, version: str, prefixes: int) -> bytes:
         prefixes |= _BIT["rdf"]
     declared = "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
     if family is Family.RSS:
-        return f'<rss version="2.0"{declared}>\n<channel>\n'.encode()
+        return f'<rss version="{rss_version(version)}"{declared}>\n<channel>\n'.encode()
     default = default_namespace(family, version)
     name = "rdf:RDF" if family is Family.RDF else "feed"
     marked = f' version="{version}"' if default == ATOM_03_NS else ""

@@ -120,6 +120,7 @@ def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: 
         role=Role.MEMORY,
         rank=-written.number if is_attached else None,
         family=like.family,
+        version=written.facts.version,
         site_id=like.site_id,
         is_settled=written.is_sealed,
         body=body,

@@ -57,6 +57,7 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
     return replace(
         NewDocument.of(row, body, facts.entries),
         family=facts.family,
+        version=facts.version,
         site_id=facts.site_id,
         updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,

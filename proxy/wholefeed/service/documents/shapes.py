@@ -79,6 +79,7 @@ def new_document(
         role=role,
         rank=rank,
         family=facts.family,
+        version=facts.version,
         site_id=facts.site_id,
         links=read.navigation.links,
         is_marked=read.navigation.is_archive,

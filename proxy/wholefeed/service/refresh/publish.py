@@ -15,7 +15,7 @@ from typing import Final
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.deflate import TextDigest
 from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
-from wholefeed.core.formats import default_namespace, segment_separator
+from wholefeed.core.formats import common_version, default_namespace, segment_separator
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Family, Role, State
@@ -86,7 +86,7 @@ async def assemble(
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
         notes=json.dumps(_noted(notes, documents)),
         parser_version=PARSER_VERSION,
-        version=style.version,
+        version=common_version(style.family, style.version, {row.version for row in documents}),
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
