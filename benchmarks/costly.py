@@ -21,7 +21,7 @@ from benchmarks.support.client import get, open_client
 from benchmarks.support.costly import documents, publishing
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
-from benchmarks.support.tree import add_tree, chosen_tree
+from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
 
 _PAUSE_SECONDS: Final = 0.005
 _ANSWER_SECONDS: Final = 120
@@ -72,6 +72,19 @@ def measure(server: Server, name: str, url: str, size_bytes: int, table: Table) 
     table.row(f"{name}: {outcome}", *cells, f"{1000 * p99:.0f}", f"{1000 * longest:.0f}")
 
 
+def measure_all(megabytes: float, tree: Tree = HERE) -> None:
+    """Print a row for each document, which has about that size."""
+    bodies = documents(int(megabytes * 1e6))
+    table = Table("", "MB", "CPU s", "s/MB", "p99 ms", "max ms", first_width=56)
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-costly-") as folder,
+        publishing(bodies) as url,
+        running_server(Path(folder), tree=tree, limits_respond_within_seconds=60) as server,
+    ):
+        for name, body in bodies.items():
+            measure(server, name, url(name), len(body), table)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure what documents cost that are made to cost much.")
@@ -79,15 +92,7 @@ def main() -> None:
     add_tree(parser)
     options = parser.parse_args()
     begin()
-    bodies = documents(int(options.megabytes * 1e6))
-    table = Table("", "MB", "CPU s", "s/MB", "p99 ms", "max ms", first_width=56)
-    with (
-        tempfile.TemporaryDirectory(prefix="wholefeed-costly-") as folder,
-        publishing(bodies) as url,
-        running_server(Path(folder), tree=chosen_tree(options), limits_respond_within_seconds=60) as server,
-    ):
-        for name, body in bodies.items():
-            measure(server, name, url(name), len(body), table)
+    measure_all(options.megabytes, chosen_tree(options))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Peak memory of the server under many hostile publishers at once: `python -m benchmarks.hostile`.
+"""What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
+
+First each document that is made to cost much, as `benchmarks.costly` has it. Then the peak memory under all
+kinds at once:
 
 Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
 hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
@@ -22,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from benchmarks.costly import measure_all
 from benchmarks.support.hostile import HOSTS, KINDS, Hostile, running_hostile
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
@@ -113,6 +117,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--megabytes", type=float, default=31.9, help="size of a document (default 31.9)")
     parser.add_argument("--copies", type=int, default=4, help="hosts of each kind (default 4)")
     parser.add_argument("--seconds", type=float, default=120, help="how long to look on (default 120)")
+    parser.add_argument(
+        "--costly-megabytes", type=float, default=1.0, help="size of a document that costs much (default 1)"
+    )
     return parser.parse_args()
 
 
@@ -120,6 +127,7 @@ def main() -> None:
     """Measure and print."""
     options = arguments()
     begin()
+    measure_all(options.costly_megabytes)
     over = threading.Event()
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as name,

@@ -32,7 +32,7 @@ SMALL = {
     "costly": ["--megabytes", "0.02"],
     "deflate": [],
     "first": [*CHAIN, "--runs", "1", "--hops"],
-    "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0"],
+    "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"],
     "large": ["--runs", "1", "--scale", "0.01"],
     "many": ["--feeds", "20", "--seconds", "1"],
     "memory": CHAIN,
