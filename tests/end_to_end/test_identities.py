@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import sqlite3
 from contextlib import closing
@@ -95,6 +96,49 @@ async def test_episodes_that_all_link_to_the_show_are_all_there(
     )
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, titles(reply.body)) == ("complete", expected)
+
+
+@pytest.mark.parametrize("late", [4, 5, 6])
+async def test_pages_of_one_link_are_all_there_in_whatever_order_they_come(
+    late: int, proxy: Proxy, origin: Origin
+) -> None:
+    """R6, R9, R17: pages that were fetched ahead of a slow one tell nothing apart before others have come."""
+    last = 9
+    titles_of = {n: f"e{n}" for n in range(1, last + 1)}
+    for n, title in titles_of.items():
+        link = "http://site.test/show" if n > late - 1 else f"http://site.test/{n}"
+        relations = {"first": 1, "last": last} | ({"next": n + 1} if n < last else {})
+        head = "".join(f'<atom:link rel="{rel}" href="/feed?p={to}"/>' for rel, to in relations.items())
+        body = rss(Nameless(title, link, f"http://site.test/{n}.mp3"))
+        page = body.replace(b"<channel>", b"<channel>" + head.encode())
+        origin.publish(f"/feed?p={n}", page)
+        if n == 1:
+            origin.publish("/feed", page)
+    url = origin.url("/feed")
+    with origin.held(f"/feed?p={late}") as gate:
+        await proxy.begun(url)
+        await gate.reached()
+        async with asyncio.timeout(10):
+            while not origin.requests_for(f"/feed?p={late + 2}"):
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)  # for the answers that are ahead to arrive
+    reply = await proxy.whole(url)
+    assert (reply.state, titles(reply.body)) == ("paged", list(titles_of.values()))
+
+
+@pytest.mark.parametrize("name", MAKES)
+async def test_an_item_that_links_to_the_id_of_another_is_not_that_one(
+    name: str, proxy: Proxy, origin: Origin
+) -> None:
+    """R9: both stand in one document; one that has lost its id is the same as before."""
+    make, url = MAKES[name], origin.url("/feed")
+    kind = "application/feed+json" if name == "json" else "application/xml"
+    own = Nameless("own", "http://site.test/own", id="http://site.test/own")
+    one = Nameless("one", "http://site.test/x", id="http://site.test/y")
+    origin.publish("/feed", make(own, one, Nameless("two", "http://site.test/y")), content_type=kind)
+    assert titles((await proxy.whole(url)).body) == ["own", "one", "two"]
+    origin.publish("/feed", make(Nameless("own", "http://site.test/own")), content_type=kind)
+    assert titles((await proxy.refreshed(url)).body) == ["own", "one", "two"]
 
 
 async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, origin: Origin) -> None:

@@ -87,8 +87,11 @@ class ReadKnown:
     """Look which identities stand in attached documents -> KnownRead."""
 
     identities: tuple[EntryId, ...]
+    """Of all entries of one document, from the top."""
     with_copies: bool = False
     """Whether to tell also which of their copies are live, those in memory documents excepted."""
+    url: str = ""
+    """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ class PageTrailSteps(TrailSteps):
         When those before it are stored and not earlier: the order in which pages come decides nothing.
         """
         keys = list(fresh.arrival.keys or ())
-        read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
+        read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys), url=url), KnownRead)
         self._news[url] = has_news(keys, read.known)
 
     def _adds(self, url: str, fresh: FreshDocument) -> Steps[bool]:
@@ -132,7 +132,7 @@ class PageTrailSteps(TrailSteps):
             return True
         keys = list(fresh.arrival.keys or ())
         read = yield from outcome(
-            ReadKnown(tuple(identity for identity, _ in keys), with_copies=True), KnownRead
+            ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=url), KnownRead
         )
         return any(
             identity not in read.live

@@ -163,7 +163,7 @@ class Refresh:
             case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
                 return self._storage.remark(intent)
             case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
-                return await self._storage.look(intent)
+                return await self._storage.look(intent, self._fetches.obtained)
             case (
                 intents.StartTimer()
                 | intents.Fetch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -90,13 +90,25 @@ class FeedStorage:
         self.found = replace(found, obtained=await self.identified(found.obtained))
         return self.found
 
-    async def identified(self, obtained: Obtained) -> Obtained:
-        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9)."""
+    async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
+        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
+
+        Args:
+            obtained: The document.
+            beside: Others that have come, and are not stored yet.
+        """
         facts = obtained.read.facts
         if not facts.keys:
             return obtained
+        others = [each.read.facts for each in beside]
         ambiguous = await self.read(
-            partial(identities.ambiguous_with, feed=self.feed_id, keys=facts.keys, own=facts.ambiguous)
+            partial(
+                identities.ambiguous_with,
+                feed=self.feed_id,
+                keys=facts.keys,
+                own=facts.ambiguous.union(*(each.ambiguous for each in others)),
+                beside=[each.keys for each in others],
+            )
         )
         return replace(obtained, read=replace(obtained.read, facts=facts.identified(ambiguous)))
 
@@ -127,8 +139,8 @@ class FeedStorage:
         self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
 
-    async def look(self, intent: intents.Look) -> Event:
-        """Look for what a decision wants to know."""
+    async def look(self, intent: intents.Look, waiting: Callable[[str], Obtained | None]) -> Event:
+        """Look for what a decision wants to know; `waiting` gives what has come and is not stored yet."""
         match intent:
             case intents.ReadBodiesAgain():
                 rows = await self._documents()
@@ -138,8 +150,12 @@ class FeedStorage:
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
                 return DocumentsRead(tuple(await self._documents()))
-            case intents.ReadKnown():
-                return await self._store.read(partial(known_entries, feed=self.feed_id, wanted=intent))
+            case intents.ReadKnown(url=url):
+                come = waiting(url)
+                facts = None if come is None else come.read.facts
+                return await self.read(
+                    partial(known_entries, feed=self.feed_id, wanted=intent, waiting=facts)
+                )
             case _:
                 assert_never(intent)
 

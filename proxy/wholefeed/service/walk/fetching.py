@@ -37,7 +37,8 @@ class WalkFetches:
         predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
             what can be begun because of it.
         style: Gives what the feed's segments are rendered for, where that is known.
-        identified: Identifies the entries of a document that has come by what is known of the feed.
+        identified: Identifies the entries of a document that has come by what is known of the feed, and by
+            the documents that have come before and wait to be kept.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class WalkFetches:
         is_met: Callable[[str], bool],
         predicted: Callable[[str, str], Iterable[intents.Fetch]],
         style: Callable[[], Style | None],
-        identified: Callable[[Obtained], Awaitable[Obtained]],
+        identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
@@ -76,6 +77,10 @@ class WalkFetches:
             case _:
                 assert_never(intent)
         return CarriedOut()
+
+    def obtained(self, url: str) -> Obtained | None:
+        """Return a document that has come and waits to be kept."""
+        return self._obtained.get(url)
 
     def take(self, url: str) -> Obtained:
         """Hand over a document that has come: it is to be stored."""
@@ -136,7 +141,8 @@ class WalkFetches:
             return TimeOver()
         outcome = self._pending.pop(url).result()
         if isinstance(outcome, Obtained):
-            obtained = self._obtained[url] = await self._identified(outcome)
+            obtained = await self._identified(outcome, self._obtained.values())
+            self._obtained[url] = obtained
             return Arrived(url, fresh_document(url, obtained))
         if isinstance(outcome, Fetched):
             return LedBack(url, outcome.final_url) if outcome.is_met else Confirmed(url)

@@ -63,7 +63,11 @@ def ambiguous(db: sqlite3.Connection, feed: int) -> frozenset[EntryId]:
 
 
 def ambiguous_with(
-    db: sqlite3.Connection, feed: int, keys: PackedKeys, own: Collection[EntryId]
+    db: sqlite3.Connection,
+    feed: int,
+    keys: PackedKeys,
+    own: Collection[EntryId],
+    beside: Iterable[PackedKeys] = (),
 ) -> frozenset[EntryId]:
     """Return the keys that will identify nothing in the feed once a document stands in it.
 
@@ -71,9 +75,10 @@ def ambiguous_with(
         db: In the connection's thread.
         feed: The feed.
         keys: Of the document's entries.
-        own: What is ambiguous by the document alone.
+        own: What is ambiguous by the document alone, or by those beside it.
+        beside: Of documents that are to stand in the feed, too.
     """
-    return ambiguous(db, feed).union(own, _clashing(db, feed, keys))
+    return ambiguous(db, feed).union(own, _clashing(db, feed, keys), _unlike([*beside, keys]))
 
 
 def note(
@@ -138,6 +143,26 @@ def _clashing(db: sqlite3.Connection, feed: int, keys: PackedKeys) -> set[EntryI
         for key, sql in ((each.link, _UNLIKE_OF_LINK), (each.enclosure, _UNLIKE_OF_ENCLOSURE)):
             if key is not None and key not in found and fetch_one(db, sql, item) is not None:
                 found.add(key)
+    return found
+
+
+def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
+    """Return the keys that stand on unlike items of documents of which none is stored."""
+    files_of_link: dict[EntryId, EntryId] = {}
+    item_of_file: dict[EntryId, tuple[EntryId, EntryId | None]] = {}
+    found: set[EntryId] = set()
+    for keys in documents:
+        for _, each in keys:
+            if each.enclosure is None or each.enclosures is None:
+                continue
+            if (
+                each.link is not None
+                and files_of_link.setdefault(each.link, each.enclosures) != each.enclosures
+            ):
+                found.add(each.link)
+            item = each.enclosures, each.link
+            if item_of_file.setdefault(each.enclosure, item) != item:
+                found.add(each.enclosure)
     return found
 
 
