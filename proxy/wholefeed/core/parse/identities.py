@@ -82,16 +82,19 @@ def _hidden(kind: str, parts: Iterable[str]) -> EntryId:
     return entry_id(f"\0{kind} {digest}")
 
 
-def ambiguous_keys(own_links: Sequence[str], entries: Sequence[EntryKeys]) -> frozenset[EntryId]:
+def ambiguous_keys(
+    own_links: Sequence[str], entries: Sequence[EntryKeys], taken: Iterable[EntryId] = ()
+) -> frozenset[EntryId]:
     """Return the keys that identify nothing, by what stands in one document.
 
     Args:
         own_links: What the feed links to as itself, absolute.
         entries: Of all entries, those with an id too; none where that was not collected.
+        taken: Links of entries without an id which are the id of another.
     """
     bearers = Counter(key for keys in entries for key in (keys.link, keys.enclosure) if key is not None)
     repeated = (key for key, times in bearers.items() if times > 1)
-    return frozenset([*repeated, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
+    return frozenset([*repeated, *taken, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
 
 
 def check_distinct(url: str, entries: Sequence[Entry]) -> None:
@@ -128,7 +131,9 @@ def told_apart(
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
-    ambiguous = ambiguous_keys(own_links, keys)
+    ids = {entry.identity for entry in entries if entry.keys is None}
+    taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
+    ambiguous = ambiguous_keys(own_links, keys, taken)
     unlike = unlike_entries(entries, keys)
     notes = (IdentityRepeated(url, unlike),) if unlike else ()
     return Identified(tuple(entry.identified(ambiguous) for entry in entries), ambiguous, notes)
