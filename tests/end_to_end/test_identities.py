@@ -141,6 +141,22 @@ async def test_an_item_that_links_to_the_id_of_another_is_not_that_one(
     assert titles((await proxy.refreshed(url)).body) == ["own", "one", "two"]
 
 
+async def test_items_that_only_their_media_tell_apart_are_all_there(proxy: Proxy, origin: Origin) -> None:
+    """R9: pictures of one title and one link, remembered and come back."""
+    url = origin.url("/feed")
+    pictures = [f"<item><title>P</title><media:content url='/{n}.jpg'/></item>" for n in range(3)]
+    begin = (
+        '<rss version="2.0" xmlns:media="http://search.yahoo.com/mrss/"><channel><title>T</title>'
+        f"<link>{SHOW}</link><description/>"
+    )
+    for shown in (pictures, pictures[:1], pictures[1:]):
+        origin.publish("/feed", f"{begin}{''.join(shown)}</channel></rss>")
+        await proxy.whole(url)
+        reply = await proxy.refreshed(url)
+        assert titles(reply.body) == ["P"] * 3
+        assert all(reply.body.count(b"/%d.jpg" % n) == 1 for n in range(3))
+
+
 async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, origin: Origin) -> None:
     """R9: an item that stands alone in one document and beside another of its link in the next stood
     twice."""

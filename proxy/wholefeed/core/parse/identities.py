@@ -60,7 +60,7 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     """Return what can identify an entry.
 
     Args:
-        values: Its link, title, content or summary, and dates, as far as it has them.
+        values: Its link, title, content or summary, media and dates, as far as it has them.
         enclosures: The URLs of its enclosures, as written.
         base: What its relative URLs count from.
     """
@@ -68,6 +68,8 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     files = [url for url in (absolute(base, each) for each in enclosures) if url]
     date = next((values[name] for name in _DATES if values.get(name)), "")
     said = (link, values.get("title", ""), values.get("content", values.get("summary", "")), *files, date)
+    if media := values.get("media"):
+        said += (media,)
     return EntryKeys(
         link=entry_id(link) if link else None,
         enclosure=_hidden("enclosure", files[:1]) if files else None,

@@ -16,7 +16,7 @@ from wholefeed.core.parse.xml.attributes import attribute
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, RSS_NAMESPACES, Family
+from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, RSS_NAMESPACES, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
@@ -32,7 +32,12 @@ _FOREIGN: Final = {
     f"{ATOM_NS}}}published": "published",
     f"{DC_NS}}}date": "date",
 }
-_FOREIGN_FULL: Final = {**_FOREIGN, f"{_CONTENT_NS}}}encoded": "content"}
+_MEDIA: Final = "media"
+_FOREIGN_FULL: Final = {
+    **_FOREIGN,
+    f"{_CONTENT_NS}}}encoded": "content",
+    f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
+}
 _MAX_VERSION_CHARACTERS: Final = 16
 
 
@@ -55,7 +60,7 @@ class RssParser(FamilyParser):
         self._namespaces: set[str] = set()
         self._head_slots: dict[str, str] = {}
         self._has_channel = False
-        self.marks = frozenset({"enclosure"})
+        self.marks = frozenset({"enclosure", _MEDIA})
         self._place = 0
         """`Entry.scope` of the items that come."""
         self._around = self.scope
@@ -123,7 +128,10 @@ class RssParser(FamilyParser):
         self.entry_began(attributes, self.scopes.at(self._place, self.scope))
 
     def mark(self, slot: str, attributes: list[str]) -> None:
-        if url := attribute(attributes, "url"):
+        url = attribute(attributes, "url")
+        if url and slot == _MEDIA:  # no enclosure: such URLs change with an edit
+            self.values[_MEDIA] = f"{self.values.get(_MEDIA, '')}\n{url}"
+        elif url:
             self.enclosures.append(url)
 
     def _is_plain(self, namespace: str) -> bool:
