@@ -210,3 +210,19 @@ async def test_versions_of_one_entry_are_none_to_be_told_of(proxy: Proxy, origin
     url = origin.url("/feed")
     await proxy.whole(url)
     assert (await proxy.status(url))["notes"] == []
+
+
+async def test_a_settled_item_takes_no_later_one_of_its_link_with_it(proxy: Proxy, origin: Origin) -> None:
+    """R8, R9: the archive that held it has dropped it; another one of its link was never archived."""
+    page, url = "http://site.test/show", origin.url("/feed")
+    first, second = (Nameless(title, page, f"http://site.test/{title}.mp3") for title in ("one", "two"))
+    other, last = Nameless("other", "http://site.test/other"), Nameless("last", "http://site.test/last")
+    origin.publish("/feed", rss(other, older="/1"))
+    origin.publish("/1", rss(first, archive=True))
+    await proxy.whole(url)
+    origin.publish("/1", rss(other, archive=True))
+    assert "one" not in titles((await proxy.refreshed(url, full=True)).body)
+    for item in (second, last):
+        origin.publish("/feed", rss(item, older="/1"))
+        await proxy.refreshed(url)
+    assert titles((await proxy.get(url)).body) == ["last", "two", "other"]

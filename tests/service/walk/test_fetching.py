@@ -46,7 +46,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         is_met=lambda _url: False,
         predicted=lambda _url, _older: [],
         style=lambda: None,
-        identified=lambda obtained: asyncio.sleep(0, obtained),
+        identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
     )
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))

@@ -159,7 +159,7 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits() -> None:
     with a_database() as db:
         feed = put(db, [one])
         (before,) = identities(db, feed).values()
-        db.execute("INSERT INTO settled VALUES (?, ?)", (feed, before))
+        db.execute("INSERT INTO settled (feed, identity) VALUES (?, ?)", (feed, before))
         db.execute(
             "INSERT INTO tombstone (feed, identity, when_at, ref) VALUES (?, ?, ?, '')", (feed, before, NOW)
         )

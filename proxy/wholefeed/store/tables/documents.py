@@ -69,7 +69,10 @@ _PUT_ENTRY: Final = """
 """
 # Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
 _SETTLE: Final = """
-    INSERT INTO settled SELECT DISTINCT feed, identity FROM entry WHERE document = :document
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
+    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures
+    FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
+    WHERE e.document = :document
     ON CONFLICT DO NOTHING
 """
 _UNSETTLE: Final = """

@@ -24,13 +24,34 @@ _PUT: Final = """
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _DELETE: Final = "DELETE FROM entry_key WHERE document = :document"
+# Of the entries of documents, and of settled ones whose archive is no longer kept.
 _UNLIKE_OF_LINK: Final = """
-    SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures LIMIT 1
+    SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
+    UNION ALL
+    SELECT 1 FROM settled WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
+    LIMIT 1
 """
 _UNLIKE_OF_ENCLOSURE: Final = """
     SELECT 1 FROM entry_key WHERE feed = :feed AND enclosure = :enclosure
-        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x'')) LIMIT 1
+        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+    UNION ALL
+    SELECT 1 FROM settled WHERE feed = :feed AND enclosure = :enclosure
+        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+    LIMIT 1
 """
+_SETTLED_BEARERS: Final = """
+    SELECT identity, link, enclosure, content, enclosures FROM settled
+    WHERE feed = :feed AND link = :key
+    UNION
+    SELECT identity, link, enclosure, content, enclosures FROM settled
+    WHERE feed = :feed AND enclosure = :key
+"""
+_SETTLE: Final = """
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
+    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures)
+    ON CONFLICT DO NOTHING
+"""
+_UNSETTLE: Final = "DELETE FROM settled WHERE feed = :feed AND identity = :identity"
 _BEARERS: Final = """
     SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, e.identity
     FROM entry_key AS k JOIN entry AS e ON e.document = k.document AND e.ordinal = k.ordinal
@@ -43,9 +64,10 @@ _IDENTIFY: Final = """
     UPDATE entry SET identity = :identity, is_live = CASE WHEN is_live >= 0 THEN 1 END
     WHERE document = :document AND ordinal = :ordinal
 """
+# A mark that names its keys is another item's, or has gone with them.
 _CARRY_SETTLED: Final = """
     INSERT INTO settled (feed, identity)
-    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before
+    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before AND content IS NULL
     ON CONFLICT DO NOTHING
 """
 _CARRY_TOMBSTONES: Final = """
@@ -166,7 +188,7 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
     return found
 
 
-def _split(db: sqlite3.Connection, change: Change, feed: int, keys: Iterable[EntryId]) -> None:
+def _split(db: sqlite3.Connection, change: Change, feed: int, keys: Sequence[EntryId]) -> None:
     known = ambiguous(db, feed)
     bearers = {
         (row["document"], row["ordinal"]): row
@@ -174,6 +196,13 @@ def _split(db: sqlite3.Connection, change: Change, feed: int, keys: Iterable[Ent
         for sql in (_BEARERS_OF_LINK, _BEARERS_OF_ENCLOSURE)
         for row in fetch_all(db, sql, {"feed": feed, "key": key})
     }
+    for key in keys:
+        for row in fetch_all(db, _SETTLED_BEARERS, {"feed": feed, "key": key}):
+            settled = EntryKeys(row["link"], row["enclosure"], row["content"], row["enclosures"])
+            identity = settled.identity(known)
+            if identity != row["identity"]:
+                run(db, _UNSETTLE, {"feed": feed, "identity": row["identity"]})
+                run(db, _SETTLE, {"feed": feed, "identity": identity, **settled._asdict()})
     concerned = {document for document, _ in bearers}
     for document in concerned:
         change.concern(document)
