@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,3 +179,21 @@ def test_a_document_that_goes_takes_its_keys_with_it() -> None:
         documents.put(db, feed, [a_document(0, [("", "", "y")])], NOW)
         documents.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
         assert db.execute("SELECT count(*) FROM ambiguous_key").fetchone()[0] == 0
+
+
+@pytest.mark.fault("89")
+def test_items_of_one_link_and_enclosure_are_not_compared_with_each_other() -> None:
+    """Row 89: twice the items that share their keys with all stored ones are twice the work."""
+
+    def steps(number: int) -> int:
+        first, second = (
+            a_document(n, [("/a", "/1.mp3", f"{n} {i}") for i in range(number)]) for n in range(2)
+        )
+        counted = itertools.count()
+        with a_database() as db:
+            feed = put(db, [first])
+            db.set_progress_handler(lambda: next(counted) and None, 100)
+            documents.put(db, feed, [second], NOW)
+        return next(counted)
+
+    assert steps(600) < 3 * steps(300)
