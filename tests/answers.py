@@ -283,7 +283,7 @@ class Silence:
 class Drip:
     """These bytes, then one and the same piece again and again, for ever.
 
-    `HEADER_DRIP`, `BODY_DRIP`, `ENDLESS_BODY` and `ENDLESS_1XX` are the usual ones.
+    `HEADER_DRIP`, `BODY_DRIP` and `ENDLESS_BODY` are the usual ones, `ENDLESS_FRAMING` those without a body.
     """
 
     head: bytes
@@ -301,4 +301,10 @@ _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 HEADER_DRIP = Drip(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.05)
 BODY_DRIP = Drip(_CHUNKED_HEAD, b"1\r\nx\r\n", 0.05)
 ENDLESS_BODY = Drip(_CHUNKED_HEAD, b"10000\r\n" + b"x" * 65536 + b"\r\n")
-ENDLESS_1XX = Drip(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")
+ENDLESS_FRAMING = {
+    "early hints": Drip(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 100),
+    "a chunk extension": Drip(_CHUNKED_HEAD + b"1;", b"x" * 8192),
+    "extensions of chunks": Drip(_CHUNKED_HEAD, b"1;" + b"x" * 8192 + b"\r\nx\r\n"),
+    "chunks of a byte": Drip(_CHUNKED_HEAD, b"1\r\nx\r\n" * 2000),
+    "zeros before a size": Drip(_CHUNKED_HEAD, b"0" * 8192),
+}

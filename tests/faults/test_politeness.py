@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.answers import BODY_DRIP, ENDLESS_1XX, ENDLESS_BODY, HEADER_DRIP, Answer, Reset, Silence, Status
+from tests.answers import BODY_DRIP, ENDLESS_BODY, HEADER_DRIP, Answer, Reset, Silence, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
@@ -345,7 +345,6 @@ async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Ori
         pytest.param(Silence(), 504, "timeout", id="silence"),
         pytest.param(HEADER_DRIP, 504, "timeout", id="header drip"),
         pytest.param(BODY_DRIP, 504, "timeout", id="body drip"),
-        pytest.param(ENDLESS_1XX, 504, "timeout", id="endless 1xx"),
         pytest.param(ENDLESS_BODY, 502, "too-large", id="endless body"),
     ],
 )

@@ -19,6 +19,7 @@ import pytest
 import trustme
 
 from tests.answers import (
+    ENDLESS_FRAMING,
     Answer,
     CloseWithoutAnswer,
     Computed,
@@ -57,6 +58,16 @@ def sized(length: bytes, body: bytes = FEED, more: bytes = b"") -> Answer:
 
 def titled(line: bytes) -> Answer:
     return Raw(line + b"Content-Length: 5\r\n\r\nhello")
+
+
+@pytest.mark.fault("88")
+@pytest.mark.parametrize("name", ["early hints", "extensions of chunks"])
+async def test_row_88_heads_and_chunks_without_end(
+    proxy: Proxy, origin: Origin, struck: Origin, name: str
+) -> None:
+    """Row 88: interim answers and chunk extensions count as header bytes, and end at their limit."""
+    case = Case(name, ENDLESS_FRAMING[name], "header-limit")
+    await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
 @pytest.mark.fault("28")

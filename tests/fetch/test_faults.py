@@ -20,8 +20,8 @@ from structlog.testing import capture_logs
 
 from tests.answers import (
     BODY_DRIP,
-    ENDLESS_1XX,
     ENDLESS_BODY,
+    ENDLESS_FRAMING,
     HEADER_DRIP,
     Answer,
     CloseWithoutAnswer,
@@ -129,7 +129,6 @@ async def test_the_second_try_may_succeed(origin: Origin) -> None:
         pytest.param(Silence(), id="silence"),
         pytest.param(HEADER_DRIP, id="header drip"),
         pytest.param(BODY_DRIP, id="body drip"),
-        pytest.param(ENDLESS_1XX, id="endless 1xx"),
         pytest.param(Silence(OK + b"Content-Length: 99\r\n\r\n<feed"), id="silence in the body"),
     ],
 )
@@ -139,6 +138,31 @@ async def test_what_never_ends_ends_with_the_time_of_the_document(origin: Origin
     slug = await slug_of(origin, answer, document_timeout_seconds=0.6, read_timeout_seconds=0.5)
     assert slug == "timeout"
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.fault("88")
+@pytest.mark.parametrize("name", ENDLESS_FRAMING)
+async def test_interim_answers_and_chunks_are_counted(origin: Origin, name: str) -> None:
+    """docs/faults.md row 88: what brings no body ends long before the time of the document."""
+    assert await slug_of(origin, ENDLESS_FRAMING[name]) == "header-limit"
+    async with asyncio.timeout(5):
+        while origin.open_connections:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.fault("88")
+async def test_a_few_interim_answers_and_small_chunks_are_read(origin: Origin) -> None:
+    """docs/faults.md row 88: interim answers and chunks of six bytes are no fault, on a connection that has
+    brought much before."""
+    body = b"<feed>" * 100_000
+    chunks = b"6\r\n<feed>\r\n" * 100_000
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" * 5
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    origin.answer("/feed", Raw(hints + head + chunks + b"0\r\n\r\n", keep_alive=True))
+    async with a_fetcher() as fetcher:
+        for _ in range(2):
+            assert (await fetcher.fetch(origin.url("/feed"))).body == body
+    assert origin.total_connections == 1
 
 
 @pytest.mark.fault("30")

@@ -62,6 +62,7 @@ SLUGS: Final = {
     "empty": Slug(answers=(502,), words=_DAMAGED, lasts=True),
     "expired-signature": Slug(answers=(403,)),
     "format": Slug(words="what stands there is in another format than the feed", lasts=True),
+    "header-limit": Slug(answers=(502,), words=_DAMAGED),
     "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
     "incomplete": Slug(answers=(502,), words=_DAMAGED),
     "internal": Slug(answers=(500,)),

@@ -28,6 +28,7 @@ from wholefeed.fetch.budget import LARGE_BYTES
 from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
+from wholefeed.fetch.overhead import CountingConnector
 from wholefeed.fetch.targets import Target
 from wholefeed.fetch.transfer import Traffic
 
@@ -94,7 +95,7 @@ async def open_session(
     """
     if fetch.proxy:
         policy = policy.behind_proxy()
-    connector = aiohttp.TCPConnector(
+    connector = CountingConnector(
         resolver=GuardedResolver(
             resolver or DefaultResolver(),
             policy,

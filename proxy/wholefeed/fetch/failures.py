@@ -25,6 +25,7 @@ from wholefeed.errors import (
 )
 from wholefeed.fetch.decode import DecodeError
 from wholefeed.fetch.guard.addresses import NameTimeoutError, OwnAddressError, TargetRefusedError
+from wholefeed.fetch.overhead import HeaderLimitError
 
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
 """What `failure_of` knows; TimeoutError is an OSError."""
@@ -38,6 +39,7 @@ _FORBIDDEN_STATUSES: Final = frozenset({401, 403})
 
 _Row = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
 _ANYWHERE: Final[tuple[_Row, ...]] = (
+    (HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
     (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
     (TimeoutError, "timeout", "the publisher fell silent"),
     (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),

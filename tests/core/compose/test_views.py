@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[l
         kept = segment.slices() if take is Take.WHOLE else []
         if take is Take.PART:
             read += 1
-            kept = cutting.kept(segment.slices())
+            kept = cutting.kept(segment.slices(), len(segment.slices()))
         taken += [first + each.start // ENTRY_BYTES for each in kept]
         first += segment.entries
     return taken, cutting.is_cut, read
@@ -142,11 +143,23 @@ def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
     cutting = Cut(View(max_bytes=None), room=50)
     first, second, third = Sized([90, 10]), Sized([10, 10]), Sized([20, 20])
     assert cutting.take(first) is Take.PART
-    assert [each.end - each.start for each in cutting.kept(first.slices())] == [10]
+    assert [each.end - each.start for each in cutting.kept(first.slices(), len(first.slices()))] == [10]
     assert cutting.take(second) is Take.WHOLE
     assert cutting.take(third) is Take.NONE  # no second segment is read
     assert cutting.take(Sized([1])) is Take.NONE
     assert cutting.is_cut
+
+
+@pytest.mark.fault("86")
+def test_a_limit_looks_at_no_more_entries_than_it_takes() -> None:
+    """Row 86: of a segment of very many entries, those behind the last one taken are not unpacked."""
+    segment = Segment([None] * 1000)
+    slices = iter(segment.slices())
+    cutting = Cut(View(limit=2))
+    assert cutting.take(segment) is Take.PART
+    assert len(cutting.kept(slices, segment.entries)) == 2
+    assert cutting.is_cut
+    assert len(list(slices)) == 997
 
 
 def test_entries_are_found_in_a_segment_s_text() -> None:

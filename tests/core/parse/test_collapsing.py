@@ -32,7 +32,7 @@ def json_feed(*items: str) -> bytes:
     ids=["json", "atom", "rss", "rss with an id"],
 )
 def test_entries_that_are_all_the_same_collapse(body: bytes) -> None:
-    """Row 89: as many are kept as a feed may have, and no more; reading costs two seconds at most."""
+    """Row 89: the first many are kept, and no more; reading costs two seconds at most."""
     began = process_time()
     document = parse(body, URL)
     assert process_time() - began < 2 * SLOW_MACHINE

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -174,7 +175,26 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits() -> None:
 def test_a_document_that_goes_takes_its_keys_with_it() -> None:
     """R9: what is ambiguous stays known, for good; what stands nowhere any more clashes with nothing."""
     with a_database() as db:
-        feed = put(db, [a_document(0, [("/a", "/1.mp3", "x")])])
-        documents.put(db, feed, [a_document(0, [("", "", "y")])], NOW)
+        page = replace(a_document(0, [("/a", "/1.mp3", "x")]), role=Role.PAGE)
+        feed = put(db, [page])
+        documents.put(db, feed, [replace(a_document(0, [("", "", "y")]), role=Role.PAGE)], NOW)
         documents.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
         assert db.execute("SELECT count(*) FROM ambiguous_key").fetchone()[0] == 0
+
+
+@pytest.mark.fault("89")
+def test_items_of_one_link_and_enclosure_are_not_compared_with_each_other() -> None:
+    """Row 89: twice the items that share their keys with all stored ones are twice the work."""
+
+    def steps(number: int) -> int:
+        first, second = (
+            a_document(n, [("/a", "/1.mp3", f"{n} {i}") for i in range(number)]) for n in range(2)
+        )
+        counted = itertools.count()
+        with a_database() as db:
+            feed = put(db, [first])
+            db.set_progress_handler(lambda: next(counted) and None, 100)
+            documents.put(db, feed, [second], NOW)
+        return next(counted)
+
+    assert steps(600) < 3 * steps(300)

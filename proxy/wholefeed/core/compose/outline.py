@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 _ENTRY: Final = struct.Struct("=Qd")
@@ -33,8 +33,17 @@ def pack(slices: Iterable[Slice]) -> bytes:
 
 def unpack(outline: bytes) -> list[Slice]:
     """Return the slices of a segment."""
-    slices, start = [], 0
+    return list(each_of(outline))
+
+
+def each_of(outline: bytes) -> Iterator[Slice]:
+    """Yield the slices of a segment, for who may not need all of them."""
+    start = 0
     for end, order_at in _ENTRY.iter_unpack(outline):
-        slices.append(Slice(start, end, None if math.isnan(order_at) else order_at))
+        yield Slice(start, end, None if math.isnan(order_at) else order_at)
         start = end
-    return slices
+
+
+def number_of(outline: bytes) -> int:
+    """Return how many slices a segment has."""
+    return len(outline) // _ENTRY.size

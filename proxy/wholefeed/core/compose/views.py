@@ -7,7 +7,7 @@ takes in part is given to `kept` as the slices that its entries are:
     for segment in segments:
         match cut.take(segment):
             case Take.WHOLE: ...
-            case Take.PART: ...             # cut.kept(slices) are the entries to send
+            case Take.PART: ...             # cut.kept(slices, number) are the entries to send
             case Take.NONE: ...
     cut.is_cut                              # whether anything was left out
 
@@ -16,7 +16,7 @@ An entry without a date goes with the one before it in its segment; in a segment
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol
 
@@ -111,9 +111,10 @@ class Cut:
         self._room -= segment.length + self._joint
         return Take.WHOLE
 
-    def kept(self, slices: Sequence[Slice]) -> list[Slice]:
-        """Return which entries the view takes of a segment that it takes in part.
+    def kept(self, slices: Iterable[Slice], number: int) -> list[Slice]:
+        """Return which of a number of entries the view takes of a segment that it takes in part.
 
+        No more of them are looked at than it takes to fill the view.
         One that is longer than all the room is passed over: it would hide everything behind it for ever.
         """
         wanted = self._dated(slices)
@@ -130,20 +131,16 @@ class Cut:
             self._room -= size
             taken.append(each)
         self._entries -= len(taken)
-        self.is_cut = self.is_cut or len(taken) < len(slices)
+        self.is_cut = self.is_cut or len(taken) < number
         return taken
 
-    def _dated(self, slices: Sequence[Slice]) -> list[Slice]:
-        since = self._since
-        if since is None:
-            return list(slices)
-        wanted, is_wanted = [], True
+    def _dated(self, slices: Iterable[Slice]) -> Iterator[Slice]:
+        since, is_wanted = self._since, True
         for each in slices:
-            if each.order_at is not None:
+            if since is not None and each.order_at is not None:
                 is_wanted = each.order_at >= since
             if is_wanted:
-                wanted.append(each)
-        return wanted
+                yield each
 
 
 def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:

@@ -1,7 +1,7 @@
 """Entries by the hundred thousand that are all the same (docs/faults.md row 89).
 
-Of the copies of an entry in one document the latest counts, of equal dates the first (R10). In documents of
-a size that no real feed has, the others are left out at once: they cost as much as any entry.
+Of the copies of an entry in one document the latest counts, of equal dates the first (R10). Behind
+the first many the others are left out at once: they would cost as much as any entry.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MAX_ENTRIES: Final = 250_000
-MAX_LIKE_ENTRIES: Final = 10_000
+MAX_LIKE_ENTRIES: Final = 1000
 """Behind so many, an entry is left out that changes nothing: one of its identity and date came before."""
 MAX_HEAD_CHILDREN: Final = 20_000
 MAX_HEAD_BYTES: Final = 2 << 20

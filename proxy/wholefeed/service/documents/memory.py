@@ -13,7 +13,7 @@ from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import MEMORY_URL, Family, Role
 from wholefeed.service.documents.fresh import Fresh
 from wholefeed.service.documents.shapes import Put, stored_as
-from wholefeed.service.documents.work import Work
+from wholefeed.service.documents.work import Work, work_bytes
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, copies, documents, identities, live
@@ -71,7 +71,9 @@ async def documents_to_remember(
     left = await store.read(look)
     if left is None:
         return []
-    size_bytes = len(left.outgoing.body) + (0 if left.memory is None else len(left.memory.document.body))
+    size_bytes = work_bytes(left.outgoing.body)
+    if left.memory is not None:
+        size_bytes += work_bytes(left.memory.document.body)
     written = await work.run(
         size_bytes,
         remember_copies,

@@ -19,7 +19,7 @@ from wholefeed.core.terms import Role
 from wholefeed.errors import WorkError
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.shapes import stored_as
-from wholefeed.service.documents.work import Work, coded
+from wholefeed.service.documents.work import Work, coded, work_bytes
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies
@@ -50,7 +50,7 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
 
     body, dates = await store.read(look)
     try:
-        facts = await work.run(len(body), read_again, stored_as(row, body), dates)
+        facts = await work.run(work_bytes(body), read_again, stored_as(row, body), dates)
     except (ParseError, WorkError) as exc:
         log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
 
 from wholefeed.core.jobs.reading import ReadDocument, Sender, describe, read_document
 from wholefeed.core.jobs.rendering import Style, compose_parsed
@@ -24,13 +23,8 @@ from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.errors import DocumentError, PublisherError, UnreadableError, WorkError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.service.documents.work import Work
-from wholefeed.workers.pool import INLINE_BYTES, START_BYTES
-
-_INLINE_MARKS: Final = 4096
-"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
-_THREAD_VALUES: Final = 50_000
-"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
+from wholefeed.service.documents.work import Work, work_bytes
+from wholefeed.workers.pool import INLINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class Source:
         return obtained or fetched
 
     async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
-        size_bytes = _work_bytes(fetched.body)
+        size_bytes = work_bytes(fetched.body)
         sender = Sender(
             url=fetched.final_url,
             media_type=fetched.media_type,
@@ -160,24 +154,6 @@ class Source:
         except WorkError as exc:
             raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
         return _whole(Obtained(fetched, read, style=style if read.composed is None else read.composed.style))
-
-
-def _work_bytes(body: bytes) -> int:
-    """Return the size of the body, or of a large one that takes as long to read.
-
-    What costs is markup: a small document of nothing else keeps the event loop for half a second to repair.
-    JSON is read in one go, in which a thread holds everybody up (docs/faults.md row 87): a process reads much
-    of it.
-    """
-    size_bytes = len(body)
-    if size_bytes >= START_BYTES:
-        return size_bytes
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if size_bytes <= INLINE_BYTES and max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS:
-        return INLINE_BYTES + 1
-    if size_bytes > INLINE_BYTES and values > _THREAD_VALUES:
-        return START_BYTES
-    return size_bytes
 
 
 def _whole(obtained: Obtained) -> Obtained:

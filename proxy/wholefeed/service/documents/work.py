@@ -1,6 +1,6 @@
 """Where documents are worked on: small ones at once, larger ones beside the event loop.
 
-rendered = await work.run(size_bytes, render, parts, style)
+facts = await work.run(work_bytes(body), read_again, stored)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, TypeVar
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import bodies
-from wholefeed.workers.pool import Workers
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, Workers
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -22,6 +22,11 @@ _T = TypeVar("_T")
 
 CODED_BYTES: Final = 1 << 20
 """Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
+
+_INLINE_MARKS: Final = 4096
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
+_THREAD_VALUES: Final = 50_000
+"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
 
 
 class Work:
@@ -36,7 +41,7 @@ class Work:
         return self._large.turn(size_bytes)
 
     async def run(self, size_bytes: int, job: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Do one of the jobs of `wholefeed.core.jobs` on documents of so many bytes.
+        """Do one of the jobs of `wholefeed.core.jobs` on documents of so many bytes, as `work_bytes` has it.
 
         Raises:
             ParseError: As the job does.
@@ -44,6 +49,24 @@ class Work:
             OverloadedError: The program is being stopped.
         """
         return await self._workers.run(size_bytes, job, *args, **kwargs)
+
+
+def work_bytes(body: bytes) -> int:
+    """Return the size of the body, or of a large one that takes as long to read.
+
+    What costs is markup: a small document of nothing else keeps the event loop for half a second, to repair
+    or to make its entries. JSON is read in one go, in which a thread holds everybody up (docs/faults.md
+    row 87): a process reads much of it.
+    """
+    size_bytes = len(body)
+    if size_bytes >= START_BYTES:
+        return size_bytes
+    values = sum(map(body.count, (b",", b"[", b"{")))
+    if size_bytes <= INLINE_BYTES and max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS:
+        return INLINE_BYTES + 1
+    if size_bytes > INLINE_BYTES and values > _THREAD_VALUES:
+        return START_BYTES
+    return size_bytes
 
 
 async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:

@@ -24,6 +24,7 @@ from wholefeed.core.jobs.rendering import (
 from wholefeed.core.model import FeedDocument, Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.service.documents.shapes import stored_as
+from wholefeed.service.documents.work import work_bytes
 from wholefeed.service.refresh.material import Held, read
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import DocumentRow, NewSegment
@@ -59,7 +60,7 @@ class Rendering:
             body = held.body
             if body is None:
                 body = await self._storage.read(partial(bodies.read, document=subscription.id))
-            return await self._work.run(size_bytes, compose, stored_as(subscription, body), tombstones)
+            return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def segment(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]
@@ -117,7 +118,8 @@ class Rendering:
     async def _rendered(self, parts: Sequence[Part], style: Style) -> Rendered:
         if len(parts) == 1 and isinstance(parts[0].document, Rendered):
             return parts[0].document
-        unparsed_bytes = sum(len(part.document.body) for part in parts if isinstance(part.document, Stored))
+        unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
+        unparsed_bytes = sum(map(work_bytes, unparsed))
         if unparsed_bytes:
             return await self._work.run(unparsed_bytes, render, parts, style)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
 
+from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import (
     CarriedOut,
@@ -101,16 +102,15 @@ class FeedStorage:
         if not facts.keys:
             return obtained
         others = [each.read.facts for each in beside]
-        ambiguous = await self.read(
-            partial(
-                identities.ambiguous_with,
-                feed=self.feed_id,
-                keys=facts.keys,
-                own=facts.ambiguous.union(*(each.ambiguous for each in others)),
-                beside=[each.keys for each in others],
-            )
-        )
-        return replace(obtained, read=replace(obtained.read, facts=facts.identified(ambiguous)))
+        own = facts.ambiguous.union(*(each.ambiguous for each in others))
+        besides = [each.keys for each in others]
+
+        def identified(db: sqlite3.Connection) -> DocumentFacts:
+            """Look at each entry in the connection's thread: they may be a hundred thousand."""
+            found = identities.ambiguous_with(db, self.feed_id, facts.keys, own, besides)
+            return facts if found == facts.ambiguous else facts.identified(found)
+
+        return replace(obtained, read=replace(obtained.read, facts=await self.read(identified)))
 
     async def change(self, intent: intents.Change, take: Callable[[str], Obtained]) -> Event:
         """Change what the feed is made of, in one transaction; `take` hands over what has come."""

@@ -9,7 +9,7 @@ itself: what was one only ever splits, and the outcome does not depend on the or
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
 from wholefeed.core.jobs.packed import PackedKeys
@@ -100,7 +100,8 @@ def ambiguous_with(
         own: What is ambiguous by the document alone, or by those beside it.
         beside: Of documents that are to stand in the feed, too.
     """
-    return ambiguous(db, feed).union(own, _clashing(db, feed, keys), _unlike([*beside, keys]))
+    found = ambiguous(db, feed).union(own, _unlike([*beside, keys]))
+    return found.union(_clashing(db, feed, keys, found))
 
 
 def note(
@@ -110,8 +111,9 @@ def note(
 
     To be called before the entries of the document come, and before those that they replace go.
     """
-    found = {*own, *_clashing(db, feed, keys)}
-    new = [key for key in found if run(db, _NOTE, {"feed": feed, "key": key})]
+    known = ambiguous(db, feed)
+    found = {*own, *_clashing(db, feed, keys, known.union(own))}
+    new = [key for key in found - known if run(db, _NOTE, {"feed": feed, "key": key})]
     if new:
         _split(db, change, feed, new)
     return ambiguous(db, feed) if keys else frozenset()
@@ -155,15 +157,25 @@ def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
     )
 
 
-def _clashing(db: sqlite3.Connection, feed: int, keys: PackedKeys) -> set[EntryId]:
-    """Return the keys that stand on an unlike item, too."""
+def _clashing(db: sqlite3.Connection, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
+    """Return the keys that stand on an unlike item, too.
+
+    Args:
+        db: In the connection's thread.
+        feed: The feed.
+        keys: Of a document's entries.
+        known: What is ambiguous anyway. Any number of items may bear such a key: they are not gone through
+            for each item that comes.
+    """
     found: set[EntryId] = set()
     for _, each in keys:
         if each.enclosure is None:
             continue
         item = {"feed": feed, **each._asdict()}
         for key, sql in ((each.link, _UNLIKE_OF_LINK), (each.enclosure, _UNLIKE_OF_ENCLOSURE)):
-            if key is not None and key not in found and fetch_one(db, sql, item) is not None:
+            if key is None or key in known or key in found:
+                continue
+            if fetch_one(db, sql, item) is not None:
                 found.add(key)
     return found
 

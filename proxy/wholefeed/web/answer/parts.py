@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
-from wholefeed.core.compose.outline import Slice, unpack
+from wholefeed.core.compose.outline import Slice, each_of, number_of
 from wholefeed.core.compose.views import Cut, Take, entries_of
 from wholefeed.core.formats import segment_separator
 from wholefeed.store.rows import FeedRow, SegmentRow
@@ -97,15 +97,15 @@ async def _part(segment: SegmentRow, feed: FeedRow, cut: Cut, blocks: Blocks) ->
     if outline is None:
         block = b"".join([piece async for piece in blocks.pieces(segment)])
         text, slices = await asyncio.to_thread(_read, segment, feed, block)
-        kept = cut.kept(slices)
+        kept = cut.kept(slices, len(slices))
         if not kept:
             return None
         taken = b"".join(text[each.start : each.end] for each in kept)
         return await asyncio.to_thread(_remnant, segment, taken.removesuffix(joint))
     if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(unpack(outline))
+        kept = cut.kept(each_of(outline), number_of(outline))
     else:
-        kept = await asyncio.to_thread(lambda: cut.kept(unpack(outline)))
+        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
     if not kept:
         return None
     made = excerpt(segment, kept, joint)

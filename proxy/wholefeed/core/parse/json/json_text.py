@@ -8,7 +8,6 @@ text.encode()[members["title"].start : members["title"].end]      # '"title": "A
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -196,22 +195,33 @@ class _Scanner:
         text, decode, read = self._text, self._decode, self._read
         seen: set[str] = set()
         self._skip()
-        for number in itertools.count():
-            if number == self._max_items:
-                raise ParseError(f"expected at most {number} entries, got more", slug="xml-limit")
+        number = 0
+        while True:
+            if self._max_items is not None and number >= self._max_items:
+                raise ParseError(f"expected at most {self._max_items} entries, got more", slug="xml-limit")
             start = self._at
             value, self._at = decode(text, start)
             written = text[start : self._at] if self._at - start <= self._short else ""
             if not written or written not in seen:
                 yield Element(read(value), start, self._at)
-            if number >= MAX_LIKE_ENTRIES and written:
+            number += 1
+            if number > MAX_LIKE_ENTRIES and written.endswith("}"):
                 seen.add(written)
+                number += self._pass_over(f",{written}")
             after = _AFTER.match(text, self._at)
             if after is None:
                 raise self._error("',' or ']'")
             self._at = after.end()
             if after[1] == "]":
                 return
+
+    def _pass_over(self, repeated: str) -> int:
+        """Go behind the last of the elements that follow and are written alike; return how many they are."""
+        number = 0
+        while self._text.startswith(repeated, self._at):
+            self._at += len(repeated)
+            number += 1
+        return number
 
     def _value(self) -> Any:
         value, self._at = self._decode(self._text, self._skip())
