@@ -214,22 +214,26 @@ def test_what_goes_out_with_every_answer_is_limited(is_atom: bool) -> None:
 
 
 def gaining(kind: str, entries: int) -> bytes:
-    """Entries that would each gain about 2 KB, in one way or another."""
-    inside = "<id>1</id><updated>2003-12-13T18:30:02Z</updated>"
+    """Entries that would each gain about 2 KB, in one way or another; no two are the same."""
+    dated = "<updated>2003-12-13T18:30:02Z</updated>"
+
+    def numbered(more: str = "") -> str:
+        return "".join(f"<entry><id>{n}</id>{dated}{more}</entry>" for n in range(entries))
+
     match kind:
         case "base":
-            return atom(f"<entry>{inside}</entry>" * entries, attributes=f' xml:base="/{"x" * 2000}"')
+            return atom(numbered(), attributes=f' xml:base="/{"x" * 2000}"')
         case "prefixes":
             attributes = "".join(f' xmlns:p{n}="u:{"x" * 50}"' for n in range(30))
             used = "".join(f"p{n}:" for n in range(30))
-            return atom(f"<entry>{inside}<content>{used}</content></entry>" * entries, attributes=attributes)
+            return atom(numbered(f"<content>{used}</content>"), attributes=attributes)
         case "authors":
-            people = "<author><name>a</name></author>" * 50
-            return atom(people, f"<entry>{inside}<rights/></entry>" * entries)
+            return atom("<author><name>a</name></author>" * 50, numbered("<rights/>"))
         case "rights":
-            return atom(f"<rights>{'x' * 2000}</rights>", f"<entry>{inside}<author/></entry>" * entries)
+            return atom(f"<rights>{'x' * 2000}</rights>", numbered("<author/>"))
         case "items":
-            return rss("<item><link>a</link></item>" * entries, channel=f' xml:base="/{"x" * 2000}"')
+            items = "".join(f"<item><link>{n}</link></item>" for n in range(entries))
+            return rss(items, channel=f' xml:base="/{"x" * 2000}"')
         case _:
             return atom("<q z=''/>" * entries, attributes=f' xml:base="/{"x" * 2000}"')
 
