@@ -235,7 +235,10 @@ class FeedService:
         return feed, not is_head and await self._freshen(feed, deadline)
 
     async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Have a feed that nothing can be served of yet."""
+        """Have a feed that nothing can be served of yet, or could not when the store was asked for it."""
+        is_overtaken = unknown_at not in (-1, self._openings.made)  # a feed was made meanwhile: perhaps this
+        if is_overtaken and (feed := await self._by_url(url)) is not None and feed.digest:
+            return feed
         while not self._stopping.done():
             try:
                 opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
