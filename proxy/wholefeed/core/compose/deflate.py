@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Protocol, cast
 
@@ -62,17 +62,10 @@ class Sealed:
 
 def seal(text: bytes) -> Sealed:
     """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
-    block = b""
-    if text:
-        deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
-        block = deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH)
-    return Sealed(
-        block=block,
-        length=len(text),
-        crc32=isal_zlib.crc32(text),
-        crc_shift=crc_shift(len(text)),
-        digest=isal_zlib.adler32(text).to_bytes(4),
-    )
+    deflater = Deflater()
+    begin = deflater.add(text)
+    whole = deflater.end()
+    return replace(whole, block=begin + whole.block)
 
 
 class Deflater:
@@ -222,14 +215,9 @@ def inflate(block: bytes, length: int, crc32: int) -> bytes:
     Raises:
         ValueError: The block is damaged: it does not inflate to `length` bytes of that CRC.
     """
-    inflater = isal_zlib.decompressobj(_RAW)
-    try:
-        text = inflater.decompress(block + FINAL_BLOCK, length + 1)
-    except _DAMAGED as exc:
-        raise ValueError(f"damaged block: {exc}") from exc
-    is_whole = inflater.eof and not inflater.unused_data
-    if not is_whole or len(text) != length or isal_zlib.crc32(text) != crc32:
-        raise ValueError(f"damaged block: expected {length} bytes of CRC {crc32:08x}, got {len(text)}")
+    inflater = Inflater(length, crc32)
+    text = b"".join(inflater.add(block, length + 1))
+    inflater.end()
     return text
 
 
