@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.merge.merge import counted_instant
+from wholefeed.core.merge.merge import comparable, counted_instant
 from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
 SEALED_ENTRIES: Final = 32
 SEALED_BYTES: Final = 1 << 20
 """Of the entries' text. A larger entry has a document to itself."""
-
-_NEVER: Final = float("-inf")
 
 
 class CopyDates(NamedTuple):
@@ -115,15 +113,7 @@ def _held(memory: OpenMemory | None) -> list[_Copy]:
 
 def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
     """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
-    return held is not None and _precedence(held) > _precedence(leaving)
-
-
-def _precedence(dates: CopyDates) -> tuple[float, float]:
-    updated_at, document_updated_at = dates
-    return (
-        _NEVER if updated_at is None else updated_at,
-        _NEVER if document_updated_at is None else document_updated_at,
-    )
+    return held is not None and comparable(*held) > comparable(*leaving)
 
 
 def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:

@@ -63,10 +63,20 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
     return _precedence(copy, subscription_updated_at) > _precedence(other, subscription_updated_at)
 
 
-def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> tuple[float, float]:
-    """Return what R10 compares before it asks where a copy stands."""
-    instant, document, *_ = _precedence(copy, subscription_updated_at)
-    return instant, document
+def comparable(updated_at: float | None, document_updated_at: float | None) -> Dates:
+    """Return instants that count, a copy's and its document's, to be compared: a dated copy goes first."""
+    return (
+        _UNDATED if updated_at is None else updated_at,
+        _UNDATED if document_updated_at is None else document_updated_at,
+    )
+
+
+def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> Dates:
+    """Return the dates of a copy, of those instants that count."""
+    document = copy.document_updated_at
+    if document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
+        document = min(document, subscription_updated_at)
+    return comparable(counted_instant(copy.updated_at, copy.fetched_at), document)
 
 
 def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
@@ -83,19 +93,14 @@ _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
 """Documents whose date counts as at most their subscription document's (R10)."""
 
 _UNDATED: Final = float("-inf")
+Dates = tuple[float, float]
+"""What R10 compares before it asks where a copy stands."""
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
 ) -> tuple[float, float, int, int, int, bool]:
-    instant = counted_instant(copy.updated_at, copy.fetched_at)
-    if instant is None:
-        instant = _UNDATED
-    document = copy.document_updated_at
-    if document is None:
-        document = _UNDATED
-    elif copy.role in _CLAMPED and subscription_updated_at is not None:
-        document = min(document, subscription_updated_at)
+    instant, document = dates_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
     return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)

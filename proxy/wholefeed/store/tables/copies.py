@@ -6,25 +6,17 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from wholefeed.core.merge.merge import Copy, dates_of
+from wholefeed.core.merge.merge import Copy, Dates, comparable, dates_of
 from wholefeed.core.model import EntryId
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one
-from wholefeed.store.tables.live import copy_of, subscription_updated_at
+from wholefeed.store.tables.live import COPY_COLUMNS, copy_of, subscription_updated_at
 
-_SERVED: Final = """
-    SELECT e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-        d.updated_at AS document_updated_at
-    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document AND d.role <> 'memory'
-    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live = 1
-"""
-_ATTACHED: Final = """
-    SELECT e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-        CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
+_ATTACHED: Final = f"""
+    SELECT {COPY_COLUMNS}
     FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
-"""
-
-_UNDATED: Final = (float("-inf"), float("-inf"))
+"""  # noqa: S608 - a constant
+_SERVED: Final = f"{_ATTACHED} AND e.is_live = 1 AND d.role <> 'memory'"
 
 
 def served(db: sqlite3.Connection, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
@@ -39,7 +31,7 @@ def held_as_good(
     """Return those of which another attached document holds a copy with dates as good as the document's."""
     latest, found = subscription_updated_at(db, feed), set[EntryId]()
     for identity in identities:
-        own, others = [_UNDATED], list[tuple[float, float]]()
+        own, others = [comparable(None, None)], list[Dates]()
         for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
             place = own if row["document"] == document else others
             place.append(dates_of(copy_of(0, row), subscription_updated_at=latest))

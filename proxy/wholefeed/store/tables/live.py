@@ -117,15 +117,18 @@ _CONTEST: Final = """
         SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
 """
-_COPIES: Final = """
-    SELECT c.identity, c.is_gone, e.document, e.ordinal, e.is_live, e.updated_at,
-        d.role, d.rank, d.fetched_at,
-        CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
+COPY_COLUMNS: Final = """
+    e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
+    CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
+"""
+"""What `copy_of` reads, of an entry e and its document d."""
+_COPIES: Final = f"""
+    SELECT c.is_gone, {COPY_COLUMNS}
     FROM contested AS c
     CROSS JOIN entry AS e ON e.feed = :feed AND e.identity = c.identity AND e.is_live >= 1 - c.is_full
     CROSS JOIN document AS d ON d.id = e.document
     ORDER BY c.identity, e.is_live, e.document, e.ordinal
-"""
+"""  # noqa: S608 - a constant
 _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 # Not UPDATE ... FROM: its plan walked through all entries of the store, looking each up among the decided.
 _SET_LIVE: Final = """
