@@ -18,7 +18,7 @@ from wholefeed.store.sqlite.statements import fetch_all, fetch_one, run
 from wholefeed.store.tables.live import Change
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
-_NOTE: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (:feed, :key) ON CONFLICT DO NOTHING"
+_NOTE: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (?, ?)"
 _PUT: Final = """
     INSERT INTO entry_key (document, ordinal, feed, link, enclosure, content, enclosures)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -107,16 +107,17 @@ def ambiguous_with(
 def note(
     db: sqlite3.Connection, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
 ) -> frozenset[EntryId]:
-    """Keep what `ambiguous_with` returns, and return as much as concerns the document: stored entries split.
+    """Keep what `ambiguous_with` returns, and return it: stored entries split.
 
     To be called before the entries of the document come, and before those that they replace go.
     """
-    known = ambiguous(db, feed)
-    found = {*own, *_clashing(db, feed, keys, known.union(own))}
-    new = [key for key in found - known if run(db, _NOTE, {"feed": feed, "key": key})]
-    if new:
-        _split(db, change, feed, new)
-    return ambiguous(db, feed) if keys else frozenset()
+    before = ambiguous(db, feed)
+    known = before.union(own)
+    known = known.union(_clashing(db, feed, keys, known))
+    if new := known - before:
+        db.executemany(_NOTE, [(feed, key) for key in new])
+        _split(db, change, feed, new, known)
+    return known
 
 
 def put(db: sqlite3.Connection, feed: int, document: int, keys: PackedKeys) -> None:
@@ -200,8 +201,10 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
     return found
 
 
-def _split(db: sqlite3.Connection, change: Change, feed: int, keys: Sequence[EntryId]) -> None:
-    known = ambiguous(db, feed)
+def _split(
+    db: sqlite3.Connection, change: Change, feed: int, keys: Collection[EntryId], known: Container[EntryId]
+) -> None:
+    """Identify anew what bears these keys, by all that are `known` to be ambiguous."""
     bearers = {
         (row["document"], row["ordinal"]): row
         for key in keys
