@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
-from tests.feeds import publish_chain
+from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import StorageFullError
 from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.web.keys import STORE
 
 
 async def test_a_full_refresh_that_waits_is_not_replaced_by_a_lesser_one(
@@ -75,3 +78,28 @@ def test_requests_that_are_merged_are_both_met() -> None:
         expected = {name: one[name] or other[name] for name in names[:3]}
         expected["is_polled"] = one["is_polled"] and other["is_polled"]
         assert RefreshRequest(**one).merged(RefreshRequest(**other)) == RefreshRequest(**expected)
+
+
+async def test_a_reader_that_looked_before_a_feed_was_made_gets_it_without_another_fetch(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/faults.md row 64: what it found of the feed is no longer so when it gets to know."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    store, has_looked, may_go_on = proxy.app[STORE], asyncio.Event(), asyncio.Event()
+    real = store.read
+
+    async def late(work: Any) -> Any:
+        found = await real(work)
+        if found is None and not has_looked.is_set():
+            has_looked.set()
+            await may_go_on.wait()
+        return found
+
+    monkeypatch.setattr(store, "read", late)
+    reader = asyncio.create_task(proxy.get(url))
+    await has_looked.wait()
+    first = await proxy.whole(url)
+    may_go_on.set()
+    assert (await reader).body == first.body
+    assert origin.counts() == {"/feed": 1}

@@ -230,15 +230,15 @@ class FeedService:
         held = self._published.find(url)
         made = self._openings.made
         feed = held.snapshot.feed if held is not None else await self._by_url(url)
+        while feed is None and made != self._openings.made:  # one was made meanwhile: perhaps this
+            made = self._openings.made
+            feed = await self._by_url(url)
         if feed is None or not feed.digest:
             return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
     async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Have a feed that nothing can be served of yet, or could not when the store was asked for it."""
-        is_overtaken = unknown_at not in (-1, self._openings.made)  # a feed was made meanwhile: perhaps this
-        if is_overtaken and (feed := await self._by_url(url)) is not None and feed.digest:
-            return feed
+        """Have a feed that nothing can be served of yet."""
         while not self._stopping.done():
             try:
                 opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
