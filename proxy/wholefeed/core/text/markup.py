@@ -1,8 +1,11 @@
-"""Text as XML writes it. As `xml.sax.saxutils` does it, which loads an HTTP client and TLS for that."""
+"""Text and attributes of XML, written and found.
+
+To write them is what `xml.sax.saxutils` does; that loads an HTTP client and TLS for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -26,3 +29,11 @@ def quoteattr(text: str) -> str:
     if "'" not in escaped:
         return f"'{escaped}'"
     return '"' + escaped.replace('"', "&quot;") + '"'
+
+
+def attribute_of(attributes: Sequence[str], name: str) -> str | None:
+    """Return an attribute's value from expat's flat list of names and values."""
+    for place in range(0, len(attributes), 2):
+        if attributes[place] == name:
+            return attributes[place + 1]
+    return None

@@ -17,7 +17,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from wholefeed.core.model import Scope
 from wholefeed.core.terms import ATOM_NAMESPACES, Family
-from wholefeed.core.text.markup import escape, quoteattr
+from wholefeed.core.text.markup import attribute_of, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 from wholefeed.core.verbatim.address_rules import ATOM, EVERYWHERE, NO_RULE, RSS, Rule, rules_of
 from wholefeed.core.verbatim.references import rebased
@@ -206,7 +206,7 @@ class _Reader:
                 depth=len(self._inside),
                 text_at=attribute_places(self._slice, place).end,
                 base=inside.base,
-                permalink=_value(attributes, "isPermaLink"),
+                permalink=attribute_of(attributes, "isPermaLink"),
                 is_guid=is_guid,
                 is_link=is_of_item and local == "link",
             )
@@ -243,8 +243,8 @@ class _Reader:
                     self._edit(start, end, changed[written])
 
     def _is_alternate(self, attributes: Sequence[str]) -> bool:
-        relation = (_value(attributes, "rel") or "alternate").strip(_SPACES).lower()
-        return relation == "alternate" and bool((_value(attributes, "href") or "").strip(_SPACES))
+        relation = (attribute_of(attributes, "rel") or "alternate").strip(_SPACES).lower()
+        return relation == "alternate" and bool((attribute_of(attributes, "href") or "").strip(_SPACES))
 
     def _edit(self, start: int, end: int, written: bytes) -> None:
         gained = len(written) - (end - start)
@@ -264,13 +264,6 @@ def _entered(around: _Inside, attributes: Sequence[str]) -> _Inside:
         elif name.startswith("xmlns") and name[5:6] in ("", ":"):
             declared[name[6:]] = value
     return _Inside({**around.prefixes, **declared} if declared else around.prefixes, base)
-
-
-def _value(attributes: Sequence[str], name: str) -> str | None:
-    for place in range(0, len(attributes), 2):
-        if attributes[place] == name:
-            return attributes[place + 1]
-    return None
 
 
 def _listed(base: str, srcset: str) -> str:

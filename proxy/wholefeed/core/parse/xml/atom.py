@@ -10,12 +10,13 @@ from typing import ClassVar, Final
 
 from wholefeed.core.model import Entry, Head
 from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, absolute, site_id
-from wholefeed.core.parse.xml.attributes import attribute, base_in
+from wholefeed.core.parse.xml.attributes import base_in
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
 from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.markup import attribute_of
 
 # Atom 0.3's names for what RFC 4287 calls otherwise.
 _OLD_NAMES: Final = {
@@ -66,8 +67,8 @@ class AtomParser(FamilyParser):
         if slot == "source":
             self.descend(self._source_child)
         elif slot == "link":
-            relation = attribute(attributes, "rel") or "alternate"
-            target = absolute(base_in(self.entry_base, attributes), attribute(attributes, "href") or "")
+            relation = attribute_of(attributes, "rel") or "alternate"
+            target = absolute(base_in(self.entry_base, attributes), attribute_of(attributes, "href") or "")
             if relation == "alternate":
                 self.values.setdefault("link", target)
             elif relation == "enclosure":

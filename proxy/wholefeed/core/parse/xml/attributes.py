@@ -10,6 +10,7 @@ from wholefeed.core.parse.identities import SPACES
 from wholefeed.core.parse.limits import MAX_LANG_CHARACTERS
 from wholefeed.core.terms import ATOM_NAMESPACES, IANA_RELATION_PREFIX, TOMBSTONE_NS, XML_NS
 from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.markup import attribute_of
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
 MAX_REF_CHARACTERS: Final = 4096
@@ -25,17 +26,9 @@ _XML_BASE: Final = f"{XML_NS}}}base"
 _XML_LANG: Final = f"{XML_NS}}}lang"
 
 
-def attribute(attributes: Sequence[str], name: str) -> str | None:
-    """Return an attribute's value from expat's flat list of names and values."""
-    for place in range(0, len(attributes), 2):
-        if attributes[place] == name:
-            return attributes[place + 1]
-    return None
-
-
 def inner_scope(outer: Scope, declarations: Mapping[str, str], attributes: Sequence[str]) -> Scope:
     """Return what holds inside of an element."""
-    lang = attribute(attributes, _XML_LANG)
+    lang = attribute_of(attributes, _XML_LANG)
     if lang is None or len(lang) > MAX_LANG_CHARACTERS:
         lang = outer.lang
     prefixes = {**outer.prefixes, **declarations}
@@ -51,20 +44,20 @@ def too_much(prefixes: Mapping[str, str]) -> str:
 
 def head_link(attributes: Sequence[str], scope: Scope) -> Link:
     """Return what an atom:link of the head says (R11, R12; RFC 4287, 4.2.7)."""
-    relation = (attribute(attributes, "rel") or "").strip(SPACES).lower() or "alternate"
-    href = (attribute(attributes, "href") or "").strip(SPACES)
+    relation = (attribute_of(attributes, "rel") or "").strip(SPACES).lower() or "alternate"
+    href = (attribute_of(attributes, "href") or "").strip(SPACES)
     try:
         target = resolve(base_in(scope.base, attributes), href) if href else ""
     except ValueError:
         target = ""
-    media_type = (attribute(attributes, "type") or "").partition(";")[0].strip(SPACES).lower()
+    media_type = (attribute_of(attributes, "type") or "").partition(";")[0].strip(SPACES).lower()
     return Link(relation.removeprefix(IANA_RELATION_PREFIX), target, media_type, href)
 
 
 def tombstone(attributes: Sequence[str]) -> Tombstone | None:
     """Return what an at:deleted-entry says (RFC 6721, 3); None when its ref or its instant is missing."""
-    ref = (attribute(attributes, "ref") or "").strip(SPACES)
-    when_at = parse_rfc3339(attribute(attributes, "when") or "")
+    ref = (attribute_of(attributes, "ref") or "").strip(SPACES)
+    when_at = parse_rfc3339(attribute_of(attributes, "when") or "")
     if not ref or when_at is None:
         return None
     return Tombstone(entry_id(ref), when_at, ref if len(ref) <= MAX_REF_CHARACTERS else "")
@@ -72,7 +65,7 @@ def tombstone(attributes: Sequence[str]) -> Tombstone | None:
 
 def base_in(outer: str, attributes: Sequence[str]) -> str:
     """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
-    reference = attribute(attributes, _XML_BASE)
+    reference = attribute_of(attributes, _XML_BASE)
     if reference is None:
         return outer
     try:

@@ -12,11 +12,11 @@ from typing import ClassVar, Final
 from wholefeed.core.formats import RSS_090
 from wholefeed.core.model import Channel, Entry, Head, Span
 from wholefeed.core.parse.identities import site_id
-from wholefeed.core.parse.xml.attributes import attribute
 from wholefeed.core.parse.xml.frames import Frame, Options
 from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.terms import DC_NS, DCTERMS_NS, RDF_NS, RSS_090_NS, RSS_10_NS, Family
+from wholefeed.core.text.markup import attribute_of
 
 RDF_ROOT: Final = f"{RDF_NS}}}RDF"
 
@@ -57,7 +57,7 @@ class RdfParser(RssParser):
         self._has_channel = True
         self._accept({namespace})
         self.version = RSS_090 if namespace in _OLD_NAMESPACES else "1.0"
-        self._site_id = attribute(attributes, _ABOUT) or ""
+        self._site_id = attribute_of(attributes, _ABOUT) or ""
         self._tag_start = self.parser.CurrentByteIndex
         self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
 
@@ -69,7 +69,7 @@ class RdfParser(RssParser):
         super()._channel_ended()
 
     def item_began(self, attributes: list[str]) -> None:
-        self._about = attribute(attributes, _ABOUT) or ""
+        self._about = attribute_of(attributes, _ABOUT) or ""
         if self._is_in_channel and self.scope != self._root_scope:
             self._place = self.scopes.numbered(self.scope)
         super().item_began(attributes)

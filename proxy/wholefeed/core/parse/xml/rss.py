@@ -12,12 +12,12 @@ from typing import ClassVar, Final
 
 from wholefeed.core.model import Entry, Head
 from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
-from wholefeed.core.parse.xml.attributes import attribute
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, RSS_NAMESPACES, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.markup import attribute_of
 
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 
@@ -79,7 +79,7 @@ class RssParser(FamilyParser):
         }
 
     def begin(self, attributes: list[str]) -> None:
-        self.version = (attribute(attributes, "version") or "").strip(SPACES)[
+        self.version = (attribute_of(attributes, "version") or "").strip(SPACES)[
             :_MAX_VERSION_CHARACTERS
         ] or "2.0"
         self.enter(self._root_frame(), attributes)
@@ -128,7 +128,7 @@ class RssParser(FamilyParser):
         self.entry_began(attributes, self.scopes.at(self._place, self.scope))
 
     def mark(self, slot: str, attributes: list[str]) -> None:
-        url = attribute(attributes, "url")
+        url = attribute_of(attributes, "url")
         if url and slot == _MEDIA:  # no enclosure: such URLs change with an edit
             self.values[_MEDIA] = f"{self.values.get(_MEDIA, '')}\n{url}"
         elif url:
