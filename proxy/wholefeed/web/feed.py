@@ -18,9 +18,9 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer.answer import Representation, joined, slices, viewed
-from wholefeed.web.answer.blocks import HeldBlocks
+from wholefeed.web.answer.blocks import SLICE_BYTES, HeldBlocks
 from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
-from wholefeed.web.answer.joining import SLICE_BYTES, sliced
+from wholefeed.web.answer.joining import sliced
 from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url

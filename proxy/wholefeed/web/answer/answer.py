@@ -197,8 +197,7 @@ def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     joining = _joining(answer)
     body = [joining.first]
     for segment in answer.segments:
-        block = blocks.get(segment.id) if isinstance(segment, SegmentRow) else None
-        if block is None or not isinstance(segment, SegmentRow):
+        if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
             return None
         joining.begin(segment)
         body += joining.add(block)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import SegmentRow
 from wholefeed.store.store import Store
+
+SLICE_BYTES: Final = 1 << 16
+"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
 
 
 class Blocks(Protocol):

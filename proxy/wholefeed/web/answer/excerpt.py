@@ -5,15 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from wholefeed.core.compose.deflate import DIGEST_BYTES, Inflater
 from wholefeed.core.compose.outline import Slice
 from wholefeed.store.rows import SegmentRow
-from wholefeed.web.answer.blocks import Blocks
-
-TEXT_BYTES: Final = 1 << 16
-"""Of a text that is inflated, at once."""
+from wholefeed.web.answer.blocks import SLICE_BYTES, Blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ def excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> Excerpt
 
 
 async def texts_of(part: Excerpt, blocks: Blocks) -> AsyncIterator[bytes]:
-    """Give the text of an excerpt in parts of at most `TEXT_BYTES`; no more is read than it takes.
+    """Give the text of an excerpt in parts of at most `SLICE_BYTES`; no more is read than it takes.
 
     To be called while a snapshot is held.
     """
@@ -72,7 +68,7 @@ async def texts_of(part: Excerpt, blocks: Blocks) -> AsyncIterator[bytes]:
     start, end = next(ranges)
     at = 0
     async for piece in blocks.pieces(part.segment):
-        for text in inflater.add(piece, TEXT_BYTES):
+        for text in inflater.add(piece, SLICE_BYTES):
             while start < at + len(text):
                 yield text[max(start - at, 0) : end - at]
                 if end > at + len(text):

@@ -16,10 +16,8 @@ from wholefeed.core.compose.deflate import (
     inflate,
 )
 from wholefeed.store.rows import SegmentRow
+from wholefeed.web.answer.blocks import SLICE_BYTES
 from wholefeed.web.answer.parts import Remnant
-
-SLICE_BYTES: Final = 1 << 16
-"""What is written at once; an answer that is no longer is sent with its header."""
 
 
 def sliced(chunk: bytes) -> Iterator[bytes]:
