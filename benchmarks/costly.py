@@ -12,29 +12,17 @@ import argparse
 import contextlib
 import http.client
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Final
 
-from benchmarks.support.client import get, open_client
 from benchmarks.support.costly import documents, publishing
-from benchmarks.support.report import Table, begin, expect
+from benchmarks.support.health import asking_health
+from benchmarks.support.report import Table, begin
 from benchmarks.support.server import Server, running_server
 from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
 
-_PAUSE_SECONDS: Final = 0.005
 _ANSWER_SECONDS: Final = 120
-
-
-def _ask_health(server: Server, is_over: threading.Event, durations: list[float]) -> None:
-    request = get("/healthz", server.port)
-    with open_client(server.port) as client:
-        while not is_over.is_set():
-            began = time.perf_counter()
-            expect("status", client.ask(request).status, 200)
-            durations.append(time.perf_counter() - began)
-            time.sleep(_PAUSE_SECONDS)
 
 
 def _ask(server: Server, url: str) -> str:
@@ -56,17 +44,10 @@ def _ask(server: Server, url: str) -> str:
 
 def measure(server: Server, name: str, url: str, size_bytes: int, table: Table) -> None:
     """Ask for one document, and print its row."""
-    is_over, durations = threading.Event(), list[float]()
-    asking = threading.Thread(target=_ask_health, args=(server, is_over, durations))
     before = server.cpu_seconds()
-    asking.start()
-    try:
+    with asking_health(server) as durations:
         outcome = _ask(server, url)
-    finally:
-        is_over.set()
-        asking.join()
     cpu = server.cpu_seconds() - before
-    durations.sort()
     p99, longest = durations[int(0.99 * (len(durations) - 1))], durations[-1]
     cells = (f"{size_bytes / 1e6:.2f}", f"{cpu:.2f}", f"{cpu / (size_bytes / 1e6):.2f}")
     table.row(f"{name}: {outcome}", *cells, f"{1000 * p99:.0f}", f"{1000 * longest:.0f}")

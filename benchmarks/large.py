@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Final
 from benchmarks.support.client import get, open_client
 from benchmarks.support.feeds import Chain
 from benchmarks.support.figures import Figure, show
+from benchmarks.support.health import asking_health
 from benchmarks.support.publisher import Publisher, running_publisher
 from benchmarks.support.report import begin, expect
 from benchmarks.support.server import Server, running_server
@@ -28,7 +28,6 @@ from benchmarks.support.usage import watching
 
 BYTES: Final = Chain(archives=0, entries=8800, entry_bytes=3000)
 ENTRIES: Final = Chain(archives=0, entries=200_000, entry_bytes=0)
-_PAUSE_SECONDS: Final = 0.005
 _MARK: Final = b"<entry"
 
 
@@ -54,18 +53,11 @@ def _one_run(tree: Tree, publisher: Publisher, chain: Chain) -> tuple[float, flo
         running_server(Path(folder), tree=tree, limits_respond_within_seconds=60) as server,
         watching(server.pid) as peak,
     ):
-        is_over, durations = threading.Event(), list[float]()
         before, began = server.cpu_seconds(), time.perf_counter()
-        asking = threading.Thread(target=_ask_health, args=(server, is_over, durations))
-        asking.start()
-        try:
+        with asking_health(server) as durations:
             body = _whole(server, publisher.url())
-        finally:
-            is_over.set()
-            asking.join()
         wall, cpu = time.perf_counter() - began, server.cpu_seconds() - before
         expect("entries", body.count(_MARK), chain.total_entries)
-    durations.sort()
     return (
         1000 * durations[int(0.99 * (len(durations) - 1))],
         1000 * durations[-1],
@@ -73,16 +65,6 @@ def _one_run(tree: Tree, publisher: Publisher, chain: Chain) -> tuple[float, flo
         cpu,
         peak.bytes / 1e6,
     )
-
-
-def _ask_health(server: Server, is_over: threading.Event, durations: list[float]) -> None:
-    request = get("/healthz", server.port)
-    with open_client(server.port) as client:
-        while not is_over.is_set():
-            began = time.perf_counter()
-            expect("status", client.ask(request).status, 200)
-            durations.append(time.perf_counter() - began)
-            time.sleep(_PAUSE_SECONDS)
 
 
 def _whole(server: Server, url: str) -> bytes:
