@@ -57,7 +57,9 @@ def a_document(url: str, names: list[str], text: bytes, *, rank: int, **changes:
 
 async def publish(store: Store, feed: int, text: bytes) -> int:
     """Plan, seal and publish; return how many segments were built."""
-    revision, placed = await store.read(partial(segments_table.placed, feed=feed))
+    revision, placed = await store.read(
+        lambda db: (feeds.require(db, feed).revision, segments_table.places(db, feed))
+    )
     sizes = {one.document: one.live_bytes for one in placed}
     segments: list[int | NewSegment] = []
     for step in plan(placed):
@@ -165,7 +167,7 @@ async def measure(store: Store, documents: int, entries: int) -> None:
     await refresh()
     await timed("refresh that supersedes one entry -> segments built", refresh, rounds=9)
     await timed("documents()", lambda: store.read(partial(documents_table.list_all, feed=feed)), rounds=5)
-    await timed("placed()", lambda: store.read(partial(segments_table.placed, feed=feed)), rounds=5)
+    await timed("places()", lambda: store.read(partial(segments_table.places, feed=feed)), rounds=5)
     ids = [row.id for row in await store.read(partial(documents_table.list_all, feed=feed))]
     await timed(
         "live_ordinals() of one document",

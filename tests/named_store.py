@@ -164,7 +164,7 @@ class NamedStore:
         await self.arrange(feed_id, ranks=ranks, now=now)
 
     async def placed(self, feed_id: int) -> tuple[int, list[Placed]]:
-        return await self.read(lambda db: segments.placed(db, feed_id))
+        return await self.read(lambda db: (feeds.require(db, feed_id).revision, segments.places(db, feed_id)))
 
     async def publish(
         self, feed_id: int, publication: Publication, *, revision: int, now: float

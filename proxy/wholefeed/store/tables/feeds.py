@@ -12,7 +12,6 @@ from wholefeed.store.rows import FeedRow, feed_row
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, run
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
-_REVISION: Final = "SELECT revision FROM feed WHERE id = :feed"
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
 _BY_URL: Final = """
     SELECT feed.* FROM feed WHERE url = :url
@@ -90,18 +89,6 @@ def require_known(db: sqlite3.Connection, feed: int) -> None:
     """
     if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
         raise _unknown(feed)
-
-
-def revision_of(db: sqlite3.Connection, feed: int) -> int:
-    """Return how often the feed's documents have changed.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
-    revision = fetch_value(db, _REVISION, {"feed": feed})
-    if revision is None:
-        raise _unknown(feed)
-    return int(revision)
 
 
 def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:

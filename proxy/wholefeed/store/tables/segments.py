@@ -13,7 +13,7 @@ from wholefeed.errors import StoreError
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import failures
-from wholefeed.store.tables.feeds import require, revision_of
+from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
 
 _STRIDE: Final = 1 << 20
@@ -91,11 +91,6 @@ _SWEEP: Final = """
         AND (feed IS NULL AND NOT :is_reading
             OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
 """
-
-
-def placed(db: sqlite3.Connection, feed: int) -> tuple[int, list[Placed]]:
-    """Return the revision of a feed and its attached documents in output order, for a plan."""
-    return revision_of(db, feed), places(db, feed)
 
 
 def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
