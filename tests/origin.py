@@ -13,7 +13,8 @@
         assert [request.target for request in origin.requests] == ["/old", "/feed"]
 
 `publish` makes the usual answer (Content-Length, conditional requests, keep-alive); `tests.answers` has the
-unusual ones. Answers are found by path with query string first, then by path alone; the rest is 404.
+unusual ones. Answers are found by path with query string first, then by path alone, then by what a whole
+publisher answers (`answer_below`, `tests.publishers`); the rest is 404.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ class _Path:
     published: Answer | None = None
     faults: list[tuple[Answer, int | None]] = field(default_factory=list)
 
-    def next(self, *, but: Answer | None = None) -> Answer:
-        """Return the answer to one more request, as if the fault `but` were not there."""
+    def next(self, *, but: Answer | None = None) -> Answer | None:
+        """Return the answer to one more request, if it has one, as if the fault `but` were not there."""
         for index, (answer, left) in enumerate(self.faults):
             if answer is but or left == 0:
                 continue
             if left is not None:
                 self.faults[index] = (answer, left - 1)
             return answer
-        return self.published or Status(404)
+        return self.published
 
 
 class Origin:
@@ -80,6 +81,7 @@ class Origin:
         self.tls = tls
         """Shown from the next `start` on."""
         self._paths: dict[str, _Path] = {}
+        self._below: dict[str, Answer] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -168,6 +170,10 @@ class Origin:
         """Answer a path so from now on, and forget its faults."""
         self._paths[path] = _Path(answer)
 
+    def answer_below(self, prefix: str, answer: Answer) -> None:
+        """Answer so whatever is asked for below this path and has no answer of its own; the longest wins."""
+        self._below[prefix] = answer
+
     def redirect(self, path: str, location: str | None, *, status: int = 302) -> None:
         """Lead elsewhere; `location` is sent as it is."""
         self.answer(path, Redirect(location, status))
@@ -226,9 +232,10 @@ class Origin:
 
     def _answer_to(self, target: str, *, but: Answer | None = None) -> Answer:
         found = self._paths.get(target) or self._paths.get(target.partition("?")[0])
-        if found is None:
-            return Status(404)
-        return found.next(but=but)
+        if found is not None and (answer := found.next(but=but)) is not None:
+            return answer
+        below = [prefix for prefix in self._below if target.startswith(prefix)]
+        return self._below[max(below, key=len)] if below else Status(404)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -1,0 +1,223 @@
+"""The simulator of WordPress answers as the recorded ones do, and as a test tells it to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
+from tests.publishers.wordpress_facts import facts_of
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "data/wordpress/recorded_6.6.json").read_text("utf-8")
+)
+
+
+class Visitor:
+    """Asks a site, and follows nothing."""
+
+    def __init__(self, session: aiohttp.ClientSession, wordpress: WordPress) -> None:
+        self.session = session
+        self.site = wordpress
+
+    async def facts(
+        self, target: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return the facts of an answer, its validators among them."""
+        url = self.site.url + target
+        sent = {"Accept-Encoding": "identity", **(headers or {})}
+        async with self.session.request(method, url, headers=sent, allow_redirects=False) as reply:
+            fields = reply.headers
+            facts = facts_of(
+                target,
+                reply.status,
+                [(name.decode(), value.decode()) for name, value in reply.raw_headers],
+                await reply.text(),
+                site=self.site.url,
+                name=self.site.blog.title,
+            )
+        names = ("ETag", "Last-Modified", "Retry-After", "X-WP-Total", "X-WP-TotalPages")
+        return facts | {name: fields[name] for name in names if name in fields}
+
+    async def posts(self, target: str) -> list[int]:
+        """Return the numbers in the titles of the posts of a feed, in order."""
+        found: list[int] = (await self.facts(target))["posts"]
+        return found
+
+
+@pytest.fixture
+async def visitor(origin: Origin) -> AsyncIterator[Visitor]:
+    """A visitor of a site of 300 posts."""
+    async with aiohttp.ClientSession() as session:
+        yield Visitor(session, WordPress(origin))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+async def test_it_answers_as_recorded(name: str, visitor: Visitor) -> None:
+    """Status, header fields, elements and posts are those of a real WordPress with the same posts."""
+    wordpress = visitor.site
+    for number in range(54):
+        wordpress.add(f"Burst {number}")
+    wordpress.back_date("Back")
+    wordpress.edit(next(post for post in wordpress.posts if post.title == "Post 120"))
+    recorded = dict(RECORDED[name])
+    target = recorded["target"]
+    tag = (
+        {"If-None-Match": (await visitor.facts("/feed/"))["ETag"]}
+        if recorded.pop("conditional", False)
+        else {}
+    )
+    answered = await visitor.facts(target, headers=tag)
+    assert {key: answered[key] for key in recorded} == recorded
+
+
+async def test_a_deletion_and_an_old_date_move_no_validator(visitor: Visitor) -> None:
+    """One pair of validators for all feeds, which tells of what is newest and of nothing else."""
+    wordpress = visitor.site
+    before = {
+        target: await visitor.facts(target) for target in ("/feed/", "/feed/atom/", "/category/news/feed/")
+    }
+    assert len({facts["ETag"] for facts in before.values()}) == 1
+    wordpress.delete(wordpress.posts[3])
+    wordpress.back_date()
+    after = await visitor.facts("/feed/")
+    assert (after["ETag"], after["Last-Modified"]) == (
+        before["/feed/"]["ETag"],
+        before["/feed/"]["Last-Modified"],
+    )
+    wordpress.add()
+    assert (await visitor.facts("/feed/rdf/"))["ETag"] != after["ETag"]
+
+
+async def test_a_conditional_request_says_nothing_of_the_page(visitor: Visitor) -> None:
+    """304 beyond the last page and for an empty month; plainly asked 404, and 200 with nothing."""
+    etag = (await visitor.facts("/feed/"))["ETag"]
+    statuses = [
+        (await visitor.facts(target, headers=headers))["status"]
+        for target in ("/feed/?paged=99", "/2018/05/feed/")
+        for headers in ({"If-None-Match": etag}, {})
+    ]
+    assert statuses == [304, 404, 304, 200]
+
+
+@pytest.mark.parametrize("name", ["rss2", "atom", "rdf"])
+async def test_pages_by_id_hold_every_post_once(name: str, visitor: Visitor) -> None:
+    """31 requests: thirty full pages, then 404."""
+    targets = [visitor.site.feed_url(name, orderby="ID", order="ASC", paged=page) for page in range(1, 32)]
+    pages = [await visitor.facts(target.removeprefix(visitor.site.url)) for target in targets]
+    assert [page["status"] for page in pages] == [200] * 30 + [404]
+    assert [post for page in pages for post in page["posts"]] == list(range(1, 301))
+
+
+async def test_equal_dates_hide_posts(visitor: Visitor) -> None:
+    """By date of change, 200 posts of one instant do not all stand on some page; by ID they do."""
+    visitor.site.bulk_edit()
+    seen = {key: set[int]() for key in ("modified", "ID")}
+    for key, found in seen.items():
+        for page in range(1, 31):
+            found.update(await visitor.posts(f"/feed/?orderby={key}&order=ASC&paged={page}"))
+    assert len(seen["ID"]) == 300
+    assert 150 < len(seen["modified"]) < 290
+
+
+async def test_archives_hold_their_own(visitor: Visitor) -> None:
+    """Categories, authors, tags, words and dates each have a feed, with pages of its own."""
+    assert await visitor.posts("/category/news/feed/?paged=10&order=ASC") == list(range(273, 301, 3))
+    assert await visitor.posts("/author/guest/feed/?order=ASC") == list(range(5, 55, 5))
+    assert await visitor.posts("/tag/long/feed/?orderby=ID&order=ASC") == list(range(4, 44, 4))
+    assert await visitor.posts("/?s=post+29&feed=rss2&order=ASC") == [29, *range(290, 299)]
+    assert await visitor.posts("/2019/feed/?order=ASC&paged=9") == list(range(81, 91))
+    assert await visitor.posts("/2019/05/feed/") == [37, 36, 35, 34, 33, 32, 31, 30]
+    assert await visitor.posts("/2019/05/13/feed/") == [33]
+    plain = [await visitor.posts(f"/?feed=rss2&{date}") for date in ("m=201905", "year=2019&monthnum=5")]
+    assert plain == [[37, 36, 35, 34, 33, 32, 31, 30]] * 2
+    assert await visitor.posts("/?feed=rss2&year=2019&monthnum=5&day=13") == [33]
+
+
+async def test_numbers_are_read_as_php_reads_them(visitor: Visitor) -> None:
+    """0, words and numbers of twenty digits are page 1; numbers beyond the end and below 2^63 are 404."""
+    first = await visitor.posts("/feed/")
+    for number in ("0", "x", "1", "99999999999999999999"):
+        assert await visitor.posts(f"/feed/?paged={number}") == first
+    assert (await visitor.facts("/feed/?paged=4611686018427387904"))["status"] in (200, 404)
+    assert (await visitor.facts("/feed/?paged=31", method="HEAD"))["status"] == 404
+
+
+async def test_rest_counts_its_own_pages(origin: Origin, visitor: Visitor) -> None:
+    """Its pages are as large as asked for, whatever the feed's are."""
+    wordpress = WordPress(origin, posts=42, prefix="/blog", per_feed=15)
+    visitor.site = wordpress
+    head = await visitor.facts("/wp-json/wp/v2/posts?per_page=10", method="HEAD")
+    assert (head["X-WP-Total"], head["X-WP-TotalPages"]) == ("42", "5")
+    assert [len(await visitor.posts(f"/feed/?paged={page}")) for page in (1, 2, 3, 4)] == [15, 15, 12, 0]
+    wordpress.rest_status = 401
+    assert (await visitor.facts("/wp-json/wp/v2/posts?per_page=10", method="HEAD"))["status"] == 401
+
+
+async def test_a_scheduled_post_goes_live_with_a_low_id(visitor: Visitor) -> None:
+    """It is nowhere before, then the newest by date and the oldest by ID, and moves the validators."""
+    wordpress = visitor.site
+    post = wordpress.schedule("Post 999")
+    before = await visitor.facts("/feed/")
+    assert 999 not in before["posts"]
+    wordpress.go_live(post)
+    after = await visitor.facts("/feed/")
+    assert after["posts"][0] == 999
+    assert after["ETag"] != before["ETag"]
+    assert (await visitor.posts("/feed/?orderby=ID&order=ASC"))[0] == 999
+
+
+async def test_the_ways_in_which_a_site_ignores_what_it_is_asked(visitor: Visitor) -> None:
+    """A cache in front ignores or removes the query string; a plugin ignores the page or the order."""
+    wordpress, target = visitor.site, "/feed/?orderby=ID&order=ASC&paged=2"
+    newest = await visitor.posts("/feed/")
+    wordpress.paged_ignored = True
+    assert await visitor.posts(target) == list(range(1, 11))
+    wordpress.paged_ignored, wordpress.orderby_ignored = False, True
+    assert await visitor.posts(target) == [post - 10 for post in newest]
+    wordpress.queries = "ignored"
+    assert await visitor.posts(target) == newest
+    assert await visitor.posts("/2019/05/feed/?x=1") == [37, 36, 35, 34, 33, 32, 31, 30]
+    wordpress.queries = "redirected"
+    assert (await visitor.facts(target))["location"] == "{site}/feed/"
+
+
+async def test_it_refuses_and_changes_in_the_middle(origin: Origin, visitor: Visitor) -> None:
+    """The hook sees each request before its answer; what was asked is on record."""
+    wordpress = visitor.site
+
+    def change(number: int, request: object) -> None:
+        if number == 2:
+            wordpress.add("Post 1000")
+        if number == 3:
+            wordpress.refusal, wordpress.retry_after_seconds = 429, 30
+
+    wordpress.on_request = change
+    assert (await visitor.posts("/feed/"))[0] == 300
+    assert (await visitor.posts("/feed/"))[0] == 1000
+    refused = await visitor.facts("/feed/", method="HEAD")
+    assert (refused["status"], refused["Retry-After"]) == (429, "30")
+    assert [(request.method, request.target) for request in origin.requests] == [
+        ("GET", "/feed/"), ("GET", "/feed/"), ("HEAD", "/feed/"),
+    ]  # fmt: skip
+
+
+async def test_a_plain_site_and_one_of_wordpress_com(origin: Origin, visitor: Visitor) -> None:
+    """A site without permalinks names its interface otherwise; one of WordPress.com names none."""
+    visitor.site = WordPress(origin, posts=12, prefix="/plain", pretty=False)
+    plain = await visitor.facts(visitor.site.feed_url("atom", paged=2).removeprefix(visitor.site.url))
+    assert (plain["posts"], plain["link"]) == (
+        [2, 1],
+        '<{site}/index.php?rest_route=/>; rel="https://api.w.org/"',
+    )
+    assert (await visitor.facts("/?rest_route=/wp/v2/posts", method="HEAD"))["X-WP-Total"] == "12"
+    visitor.site = WordPress(origin, posts=12, prefix="/com", wordpress_com=True)
+    hosted = await visitor.facts("/feed/")
+    assert "link" not in hosted
+    assert hosted["head"].count("atom:link") == 3

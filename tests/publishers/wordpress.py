@@ -1,0 +1,224 @@
+"""A WordPress on loopback that answers as the real one does; a test plays its author, cache and firewall.
+
+    wordpress = WordPress(origin, posts=300)
+    reply = await proxy.get(wordpress.feed_url("atom"))
+    wordpress.on_request = lambda number, request: wordpress.blog.add() if number == 15 else None
+    wordpress.delete(wordpress.posts[40])
+    wordpress.queries = "ignored"                    # a cache in front
+    assert identities == wordpress.identities("atom")
+
+What it does is held against recorded answers of WordPress 6.6 and 6.1 (`test_wordpress_simulator.py`) and,
+where one is installed, against a real one (`test_real_wordpress.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable
+from email.utils import formatdate, parsedate_to_datetime
+from typing import Final, Literal
+
+from tests.answers import Answer, Document, Redirect, Request, Status, Wire
+from tests.origin import Origin
+from tests.publishers import wordpress_feeds, wordpress_rest
+from tests.publishers.blog import Blog, Post
+from tests.publishers.wordpress_feeds import CONTENT_TYPES, Channel, Site
+from tests.publishers.wordpress_query import Query, parse_target
+
+NO_CACHE: Final = (
+    ("Expires", "Wed, 11 Jan 1984 05:00:00 GMT"),
+    ("Cache-Control", "no-cache, must-revalidate, max-age=0"),
+)
+_CATEGORY_IDS: Final = {"uncategorized": 1, "news": 2}
+
+
+class WordPress:
+    """A site.
+
+    Args:
+        origin: Whose address it has.
+        posts: How many there are at first.
+        prefix: The folder that it is installed in, as "/blog".
+        per_feed: Its option `posts_per_rss`.
+        pretty: Whether it has permalinks; a plain one knows query strings alone.
+        wordpress_com: Whether it is a site of WordPress.com.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        posts: int = 300,
+        prefix: str = "",
+        per_feed: int = 10,
+        *,
+        pretty: bool = True,
+        wordpress_com: bool = False,
+    ) -> None:
+        self.origin = origin
+        self.prefix = prefix
+        self.url = origin.url(prefix)
+        self.blog = Blog(posts)
+        self.per_feed = per_feed
+        self.pretty = pretty
+        self.wordpress_com = wordpress_com
+        self.version = "6.6"
+        self.rest_status: int | None = None
+        """What REST requests get instead of an answer: 401, 403, 404."""
+        self.api_link = not wordpress_com
+        """Whether feeds name the REST interface in their header."""
+        self.queries: Literal["honoured", "ignored", "redirected"] = "honoured"
+        """What a cache in front does to query strings."""
+        self.paged_ignored = False
+        self.orderby_ignored = False
+        """`order` too."""
+        self.refusal: int | None = None
+        """What every request gets instead of an answer: 403, 429, 503."""
+        self.retry_after_seconds: int | None = None
+        """Said with a refusal."""
+        self.latency_seconds = 0.0
+        self.on_request: Callable[[int, Request], object] | None = None
+        """Called with each request and its number, counted from 1, before it is answered."""
+        self.count = 0
+        origin.answer_below(prefix + "/", self)
+        self.add, self.back_date, self.edit, self.bulk_edit = (
+            self.blog.add, self.blog.back_date, self.blog.edit, self.blog.bulk_edit
+        )  # fmt: skip
+        self.delete, self.schedule, self.go_live = self.blog.delete, self.blog.schedule, self.blog.go_live
+
+    # ---- What a test asks
+
+    @property
+    def posts(self) -> list[Post]:
+        """The published ones, by ID."""
+        return self.blog.posts
+
+    def feed_url(self, format: str = "rss2", under: str = "", **query: object) -> str:  # noqa: A002 - what WordPress calls it
+        """Return the URL of a feed: `feed_url("atom", "category/news", paged=2)`."""
+        if self.pretty:
+            path = f"{under}/feed/".removeprefix("/") + ("" if format == "rss2" else f"{format}/")
+        else:
+            path, query = "", {"feed": format} | query
+        text = "&".join(f"{name}={value}" for name, value in query.items())
+        return f"{self.url}/{path}" + (f"?{text}" if text else "")
+
+    def identity(self, post: Post, format: str = "rss2") -> str:  # noqa: A002
+        """Return what identifies a post in a feed: its guid, in RSS 1.0 its address."""
+        return self._site.permalink(post) if format == "rdf" else self._site.guid(post)
+
+    def identities(self, format: str = "rss2", posts: Iterable[Post] | None = None) -> set[str]:  # noqa: A002
+        """Return those of all published posts, or of these."""
+        return {self.identity(post, format) for post in (self.posts if posts is None else posts)}
+
+    # ---- What it answers
+
+    async def send(self, request: Request, wire: Wire) -> None:
+        self.count += 1
+        if self.on_request is not None:
+            self.on_request(self.count, request)
+        if self.latency_seconds:
+            await asyncio.sleep(self.latency_seconds)
+        await self._answer(request).send(request, wire)
+
+    def _answer(self, request: Request) -> Answer:
+        if self.refusal is not None:
+            wait = self.retry_after_seconds
+            return Status(self.refusal, (("Retry-After", str(wait)),) if wait is not None else ())
+        target = request.target.removeprefix(self.prefix)
+        path, _, query = target.partition("?")
+        if query and self.queries == "redirected":
+            return Redirect(self.url + path, 301)
+        if self.queries == "ignored":
+            target = path
+        return self._page(parse_target(target), target, request)
+
+    def _page(self, query: Query, target: str, request: Request) -> Answer:
+        match query.kind:
+            case "rest":
+                if self.rest_status is not None:
+                    return wordpress_rest.refusal(self.rest_status)
+                return wordpress_rest.answer(query, self.blog, self.url)
+            case "old feed":
+                return self._moved(query.format)
+            case "home":
+                return Document(
+                    body=self._home.encode(),
+                    headers=(*self._links(query), ("Content-Type", "text/html; charset=UTF-8")),
+                )
+            case "feed" | "comments":
+                return self._feed(query, target, request)
+        return Status(404, (*NO_CACHE, ("Content-Type", "text/html; charset=UTF-8")))
+
+    def _moved(self, name: str) -> Answer:
+        """Lead from a feed's address of old, without the query string."""
+        headers = (
+            ("Content-Type", "application/octet-stream; charset=UTF-8"),
+            *self._validators,
+            ("X-Redirect-By", "WordPress"),
+            ("Location", self.feed_url(name)),
+        )
+        return Status(301, headers)
+
+    def _feed(self, query: Query, target: str, request: Request) -> Answer:
+        content_type = ("Content-Type", f"{CONTENT_TYPES[query.format]}; charset=UTF-8")
+        if self.paged_ignored:
+            query.fields.pop("paged", None)
+        if self.orderby_ignored:
+            query.fields.pop("orderby", None)
+            query.fields.pop("order", None)
+        comments = query.kind == "comments"
+        posts = [] if comments else query.select(self.blog, self.per_feed)
+        beyond = query.paged > 1 and not posts
+        before = NO_CACHE if beyond else ()
+        if self._is_current(request):
+            return Status(304, (*before, content_type, *self._validators))
+        channel = Channel(
+            site=self._site,
+            title=query.title(self.blog.title, found=bool(posts), beyond=beyond),
+            self_url=self.url + target,
+            updated=max((post.modified for post in posts), default=self.blog.modified),
+        )
+        if comments and not beyond:
+            newest = 0 if "of" in query.fields else self.blog.comments
+            body = wordpress_feeds.comments(channel, range(newest, max(0, newest - self.per_feed), -1))
+        else:
+            body = wordpress_feeds.feed(query.format, channel, posts)
+        headers = (*before, *self._validators, *self._links(query), content_type)
+        return Document(body=body.encode(), status=404 if beyond else 200, headers=headers)
+
+    # ---- Parts of answers
+
+    @property
+    def _site(self) -> Site:
+        if self.wordpress_com:
+            return wordpress_feeds.on_wordpress_com(self.url, self.blog.title)
+        return wordpress_feeds.self_hosted(self.url, self.blog.title, self.version)
+
+    @property
+    def _validators(self) -> tuple[tuple[str, str], ...]:
+        """One pair for all feeds of the site, whatever they hold."""
+        modified = formatdate(self.blog.modified, usegmt=True)
+        return (("Last-Modified", modified), ("ETag", f'"{hashlib.md5(modified.encode()).hexdigest()}"'))
+
+    def _is_current(self, request: Request) -> bool:
+        """Compare as WordPress does, before it looks what the page holds: 304 beyond the last page too."""
+        (_, modified), (_, etag) = self._validators
+        tag, since = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+        unchanged = since is not None and parsedate_to_datetime(since) >= parsedate_to_datetime(modified)
+        if tag is not None and since is not None:
+            return unchanged and tag == etag
+        return unchanged or tag == etag
+
+    def _links(self, query: Query) -> tuple[tuple[str, str], ...]:
+        if not self.api_link:
+            return ()
+        api = f"{self.url}/wp-json/" if self.pretty else f"{self.url}/index.php?rest_route=/"
+        links = [f'<{api}>; rel="https://api.w.org/"']
+        if number := _CATEGORY_IDS.get(query.fields.get("category", "")):
+            links.append(f'<{api}wp/v2/categories/{number}>; rel="alternate"; type="application/json"')
+        return tuple(("Link", link) for link in links)
+
+    @property
+    def _home(self) -> str:
+        head = f'<link rel="alternate" type="{CONTENT_TYPES["rss2"]}" href="{self.feed_url()}" />'
+        return f"<!DOCTYPE html>\n<html><head><title>{self.blog.title}</title>{head}</head></html>\n"
