@@ -53,9 +53,11 @@ class Visitor:
 
 @pytest.fixture
 async def visitor(origin: Origin) -> AsyncIterator[Visitor]:
-    """A visitor of a site of 300 posts."""
+    """A visitor of a site of 300 posts, which answers as it does on loopback: where its URL bears a port."""
+    wordpress = WordPress(origin)
+    wordpress.canonical = False
     async with aiohttp.ClientSession() as session:
-        yield Visitor(session, WordPress(origin))
+        yield Visitor(session, wordpress)
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -149,9 +151,45 @@ async def test_numbers_are_read_as_php_reads_them(visitor: Visitor) -> None:
     assert (await visitor.facts("/feed/?paged=31", method="HEAD"))["status"] == 404
 
 
+@pytest.mark.parametrize(
+    ("target", "location"),
+    [
+        ("/feed", "/feed/"),
+        ("/feed/?paged=1", "/feed/"),
+        ("/feed/?orderby=ID&order=ASC&paged=1", "/feed/?orderby=ID&order=ASC"),
+        ("/feed/?orderby=ID&order=ASC&paged=2", None),
+        ("/feed/?paged=2&order=ASC", "/feed/?order=ASC&paged=2"),
+        ("/feed/?paged=99999999999999999999", "/feed/?paged=9223372036854775807"),
+        ("/feed/?paged=-2", "/feed/?paged=2"),
+        ("/feed/?paged=0", None),
+        ("/feed/?paged=31", None),
+        ("/?feed=atom&paged=3", "/feed/atom/?paged=3"),
+        ("/?feed=rss2&cat=2&paged=3", "/category/news/feed/?paged=3"),
+        ("/feed/?cat=2", None),
+        ("/?tag=long&feed=rss2", "/tag/long/feed/"),
+        ("/?feed=rss2&year=2019&monthnum=5", "/feed/"),
+        ("/feed/?m=201905", "/feed/"),
+        ("/?author=2&feed=rss2", "/feed/"),
+        ("/?s=lorem&feed=rss2&paged=1", None),
+        ("/page/2/feed/", "/feed/"),
+        ("/2019/05/feed/?order=ASC", None),
+        ("/index.php?feed=rss2", "/feed/"),
+    ],
+)
+async def test_a_site_without_a_port_leads_to_the_usual_address(
+    target: str, location: str | None, visitor: Visitor
+) -> None:
+    """As WordPress 6.1.9 did under a host name without a port, page 1 among them."""
+    visitor.site.canonical = True
+    facts = await visitor.facts(target)
+    assert facts.get("location") == (location and "{site}" + location)
+    assert (facts["status"] == 301) == (location is not None)
+
+
 async def test_rest_counts_its_own_pages(origin: Origin, visitor: Visitor) -> None:
     """Its pages are as large as asked for, whatever the feed's are."""
     wordpress = WordPress(origin, posts=42, prefix="/blog", per_feed=15)
+    wordpress.canonical = False
     visitor.site = wordpress
     head = await visitor.facts("/wp-json/wp/v2/posts?per_page=10", method="HEAD")
     assert (head["X-WP-Total"], head["X-WP-TotalPages"]) == ("42", "5")

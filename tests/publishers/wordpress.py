@@ -13,16 +13,17 @@ where one is installed, against a real one (`test_real_wordpress.py`).
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from email.utils import formatdate, parsedate_to_datetime
-from typing import Final, Literal
+from typing import Final
 
-from tests.answers import Answer, Document, Redirect, Request, Status, Wire
+from tests.answers import Answer, Document, Request, Status
 from tests.origin import Origin
 from tests.publishers import wordpress_feeds, wordpress_rest
 from tests.publishers.blog import Blog, Post
+from tests.publishers.front import Front
+from tests.publishers.wordpress_canonical import canonical_target
 from tests.publishers.wordpress_feeds import CONTENT_TYPES, Channel, Site
 from tests.publishers.wordpress_query import Query, parse_target
 
@@ -30,11 +31,15 @@ NO_CACHE: Final = (
     ("Expires", "Wed, 11 Jan 1984 05:00:00 GMT"),
     ("Cache-Control", "no-cache, must-revalidate, max-age=0"),
 )
-_CATEGORY_IDS: Final = {"uncategorized": 1, "news": 2}
+_ROUTES: Final = {
+    "category": ("categories", {"uncategorized": 1, "news": 2}),
+    "tag": ("tags", {"long": 3}),
+    "author": ("users", {"admin": 1, "guest": 2}),
+}
 
 
-class WordPress:
-    """A site.
+class WordPress(Front):
+    """A site; `tests.publishers.front` has the switches of what stands in front of it.
 
     Args:
         origin: Whose address it has.
@@ -55,9 +60,7 @@ class WordPress:
         pretty: bool = True,
         wordpress_com: bool = False,
     ) -> None:
-        self.origin = origin
-        self.prefix = prefix
-        self.url = origin.url(prefix)
+        super().__init__(origin, prefix)
         self.blog = Blog(posts)
         self.per_feed = per_feed
         self.pretty = pretty
@@ -67,20 +70,11 @@ class WordPress:
         """What REST requests get instead of an answer: 401, 403, 404."""
         self.api_link = not wordpress_com
         """Whether feeds name the REST interface in their header."""
-        self.queries: Literal["honoured", "ignored", "redirected"] = "honoured"
-        """What a cache in front does to query strings."""
+        self.canonical = True
+        """Whether it leads other addresses of a feed to the usual one, as all do whose URL bears no port."""
         self.paged_ignored = False
         self.orderby_ignored = False
         """`order` too."""
-        self.refusal: int | None = None
-        """What every request gets instead of an answer: 403, 429, 503."""
-        self.retry_after_seconds: int | None = None
-        """Said with a refusal."""
-        self.latency_seconds = 0.0
-        self.on_request: Callable[[int, Request], object] | None = None
-        """Called with each request and its number, counted from 1, before it is answered."""
-        self.count = 0
-        origin.answer_below(prefix + "/", self)
         self.add, self.back_date, self.edit, self.bulk_edit = (
             self.blog.add, self.blog.back_date, self.blog.edit, self.blog.bulk_edit
         )  # fmt: skip
@@ -112,34 +106,19 @@ class WordPress:
 
     # ---- What it answers
 
-    async def send(self, request: Request, wire: Wire) -> None:
-        self.count += 1
-        if self.on_request is not None:
-            self.on_request(self.count, request)
-        if self.latency_seconds:
-            await asyncio.sleep(self.latency_seconds)
-        await self._answer(request).send(request, wire)
-
-    def _answer(self, request: Request) -> Answer:
-        if self.refusal is not None:
-            wait = self.retry_after_seconds
-            return Status(self.refusal, (("Retry-After", str(wait)),) if wait is not None else ())
-        target = request.target.removeprefix(self.prefix)
-        path, _, query = target.partition("?")
-        if query and self.queries == "redirected":
-            return Redirect(self.url + path, 301)
-        if self.queries == "ignored":
-            target = path
+    async def behind(self, target: str, request: Request) -> Answer:
         return self._page(parse_target(target), target, request)
 
     def _page(self, query: Query, target: str, request: Request) -> Answer:
         match query.kind:
+            case _ if query.by_path and not self.pretty:
+                pass  # no web server rewrites it
             case "rest":
                 if self.rest_status is not None:
                     return wordpress_rest.refusal(self.rest_status)
                 return wordpress_rest.answer(query, self.blog, self.url)
             case "old feed":
-                return self._moved(query.format)
+                return self._moved(self.feed_url(query.format), "application/octet-stream")
             case "home":
                 return Document(
                     body=self._home.encode(),
@@ -149,13 +128,12 @@ class WordPress:
                 return self._feed(query, target, request)
         return Status(404, (*NO_CACHE, ("Content-Type", "text/html; charset=UTF-8")))
 
-    def _moved(self, name: str) -> Answer:
-        """Lead from a feed's address of old, without the query string."""
+    def _moved(self, url: str, content_type: str) -> Answer:
         headers = (
-            ("Content-Type", "application/octet-stream; charset=UTF-8"),
+            ("Content-Type", f"{content_type}; charset=UTF-8"),
             *self._validators,
             ("X-Redirect-By", "WordPress"),
-            ("Location", self.feed_url(name)),
+            ("Location", url),
         )
         return Status(301, headers)
 
@@ -172,6 +150,12 @@ class WordPress:
         before = NO_CACHE if beyond else ()
         if self._is_current(request):
             return Status(304, (*before, content_type, *self._validators))
+        if (
+            self.canonical
+            and not beyond
+            and (usual := canonical_target(query, target, pretty=self.pretty)) != target
+        ):
+            return self._moved(self.url + usual, CONTENT_TYPES[query.format])
         channel = Channel(
             site=self._site,
             title=query.title(self.blog.title, found=bool(posts), beyond=beyond),
@@ -192,7 +176,7 @@ class WordPress:
     def _site(self) -> Site:
         if self.wordpress_com:
             return wordpress_feeds.on_wordpress_com(self.url, self.blog.title)
-        return wordpress_feeds.self_hosted(self.url, self.blog.title, self.version)
+        return wordpress_feeds.self_hosted(self.url, self.blog.title, self.version, pretty=self.pretty)
 
     @property
     def _validators(self) -> tuple[tuple[str, str], ...]:
@@ -214,8 +198,11 @@ class WordPress:
             return ()
         api = f"{self.url}/wp-json/" if self.pretty else f"{self.url}/index.php?rest_route=/"
         links = [f'<{api}>; rel="https://api.w.org/"']
-        if number := _CATEGORY_IDS.get(query.fields.get("category", "")):
-            links.append(f'<{api}wp/v2/categories/{number}>; rel="alternate"; type="application/json"')
+        links += [
+            f'<{api}wp/v2/{route}/{number}>; rel="alternate"; type="application/json"'
+            for name, (route, numbers) in _ROUTES.items()
+            if (number := numbers.get(query.fields.get(name, "")))
+        ]
         return tuple(("Link", link) for link in links)
 
     @property

@@ -56,18 +56,33 @@ class Site:
     extra: str = ""
     """Further elements in an RSS channel."""
 
+    pretty: bool = True
+    """Whether it has permalinks."""
+
     def permalink(self, post: Post) -> str:
+        if not self.pretty:
+            return self.guid(post)
         return f"{self.url}/{datetime.fromtimestamp(post.published, UTC):%Y/%m}/{post.slug}/"
+
+    def feed_of(self, post: Post, name: str) -> str:
+        """Return the address of the feed of a post's comments."""
+        if not self.pretty:
+            return f"{self.url}/?feed={name}&amp;p={post.id}"
+        return f"{self.permalink(post)}feed/" + ("" if name == "rss2" else f"{name}/")
+
+    @property
+    def atom_id(self) -> str:
+        return f"{self.url}/feed/atom/" if self.pretty else f"{self.url}/?feed=atom"
 
     def guid(self, post: Post) -> str:
         return f"{self.url}/?p={post.id}"
 
 
-def self_hosted(url: str, title: str, version: str) -> Site:
+def self_hosted(url: str, title: str, version: str, *, pretty: bool) -> Site:
     """Return what a site says that runs on its owner's machine."""
     name = f"https://wordpress.org/?v={version}"
     atom = f'<generator uri="https://wordpress.org/" version="{version}">WordPress</generator>'
-    return Site(url=url, title=title, generator=name, atom_generator=atom)
+    return Site(url=url, title=title, generator=name, atom_generator=atom, pretty=pretty)
 
 
 def on_wordpress_com(url: str, title: str) -> Site:
@@ -147,7 +162,8 @@ def _rss_item(site: Site, post: Post) -> str:
         f'{categories}\t\t<guid isPermaLink="false">{site.guid(post)}</guid>\n\n'
         f"\t\t\t\t\t<description><![CDATA[{post.content}]]></description>\n"
         f"\t\t\t\t\t\t\t\t\t\t<content:encoded><![CDATA[<p>{post.content}</p>\n]]></content:encoded>\n\n"
-        f"\t\t\t\t\t<wfw:commentRss>{link}feed/</wfw:commentRss>\n\t\t\t<slash:comments>0</slash:comments>\n"
+        f"\t\t\t\t\t<wfw:commentRss>{site.feed_of(post, 'rss2')}</wfw:commentRss>\n"
+        "\t\t\t<slash:comments>0</slash:comments>\n"
         "\t\t\t</item>\n"
     )
 
@@ -158,7 +174,7 @@ def _atom(channel: Channel, posts: Sequence[Post]) -> str:
         f'{_ATOM_HEAD}\t<title type="text">{escape(channel.title)}</title>\n'
         '\t<subtitle type="text"></subtitle>\n\n'
         f"\t<updated>{_w3c(channel.updated)}</updated>\n\n"
-        f'\t<link rel="alternate" type="text/html" href="{site.url}" />\n\t<id>{site.url}/feed/atom/</id>\n'
+        f'\t<link rel="alternate" type="text/html" href="{site.url}" />\n\t<id>{site.atom_id}</id>\n'
         f'\t<link rel="self" type="application/atom+xml" href={quoteattr(channel.self_url)} />\n\n'
         f"\t{site.atom_generator}\n{''.join(_atom_entry(site, post) for post in posts)}</feed>\n"
     )
@@ -177,7 +193,8 @@ def _atom_entry(site: Site, post: Post) -> str:
         f'\t\t{categories}\n\t\t<summary type="html"><![CDATA[{post.content}]]></summary>\n\n'
         f'\t\t\t\t\t<content type="html" xml:base="{link}"><![CDATA[<p>{post.content}</p>\n]]></content>\n\n'
         f'\t\t\t\t\t<link rel="replies" type="text/html" href="{link}#comments" thr:count="0" />\n'
-        f'\t\t\t<link rel="replies" type="application/atom+xml" href="{link}feed/atom/" thr:count="0" />\n'
+        f'\t\t\t<link rel="replies" type="application/atom+xml" href="{site.feed_of(post, "atom")}"'
+        ' thr:count="0" />\n'
         "\t\t\t<thr:total>0</thr:total>\n\t\t\t</entry>\n"
     )
 

@@ -7,7 +7,7 @@ read is PHP's way (`absint`), which matters beyond 64 bits.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, unquote
@@ -17,9 +17,9 @@ from tests.publishers.blog import Blog, Post, page_of
 FORMATS: Final = ("rss2", "atom", "rdf")
 LARGEST: Final = 2**63 - 1
 _KEYS: Final = {"date": "published", "modified": "modified", "ID": "id", "post_date": "published"}
-_FEED_PATH: Final = re.compile(r"(?P<under>.*/)?feed(/(?P<format>feed|rss2|atom|rdf))?/?")
+FEED_PATH: Final = re.compile(r"(?P<under>.*/)?feed(/(?P<format>feed|rss|rss2|atom|rdf))?/?")
 _OLD_FEEDS: Final = re.compile(r"wp-(?P<format>atom|rdf|rss2?|feed)\.php")
-_UNDER: Final = re.compile(
+ARCHIVE: Final = re.compile(
     r"(category/(?P<category>[^/]+)|tag/(?P<tag>[^/]+)|author/(?P<author>[^/]+)|search/(?P<s>[^/]+)"
     r"|(?P<year>\d{4})(/(?P<monthnum>\d{1,2})(/(?P<day>\d{1,2}))?)?)/"
 )
@@ -32,6 +32,8 @@ class Query:
     kind: str
     """`feed`, `comments`, `old feed`, `home`, `rest` or `nothing`."""
     format: str = "rss2"
+    by_path: bool = False
+    """Whether the path says so, which takes a site with permalinks."""
     fields: dict[str, str] = field(default_factory=dict)
     """Query variables, from the path and from the query string."""
 
@@ -99,18 +101,17 @@ class Query:
 def parse_target(target: str) -> Query:
     """Read the path and query string of a request, below the site's own folder."""
     path, _, query = target.partition("?")
-    path = unquote(path).removeprefix("/").removeprefix("index.php").removeprefix("/")
+    path = "" if path == "/index.php" else unquote(path).removeprefix("/")
     fields = dict(parse_qsl(query, keep_blank_values=True))
     if path.startswith("wp-json/") or "rest_route" in fields:
-        return Query(
-            kind="rest", fields=fields | {"route": fields.get("rest_route", path.removeprefix("wp-json"))}
-        )
+        route = fields.get("rest_route", path.removeprefix("wp-json"))
+        return Query(kind="rest", fields=fields | {"route": route}, by_path="rest_route" not in fields)
     if old := _OLD_FEEDS.fullmatch(path):
         found = old["format"]
         return Query(kind="old feed", format=found if found in FORMATS else "rss2", fields=fields)
     fields = _named(fields)
-    if feed := _FEED_PATH.fullmatch(path):
-        return _feed(feed["under"] or "", feed["format"] or "feed", fields)
+    if feed := FEED_PATH.fullmatch(path):
+        return replace(_feed(feed["under"] or "", feed["format"] or "feed", fields), by_path=True)
     if path == "" and "feed" in fields:
         comments = fields["feed"].startswith("comments-")
         return _feed("comments/" if comments else "", fields["feed"].removeprefix("comments-"), fields)
@@ -123,7 +124,7 @@ def _feed(under: str, name: str, fields: dict[str, str]) -> Query:
         return Query(kind="comments", format=found, fields={"of": "nothing"})
     if under == "comments/":
         return Query(kind="comments", format=found, fields=fields)
-    archive = _UNDER.fullmatch(under)
+    archive = ARCHIVE.fullmatch(under)
     if under and archive is None:
         return Query(kind="nothing", format=found)
     named = {key: value for key, value in archive.groupdict().items() if value} if archive else {}
