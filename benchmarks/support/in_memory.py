@@ -12,6 +12,7 @@ from wholefeed.config.tables import LimitsConfig
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.transfer import USUAL, Manner
 from wholefeed.service.documents.source import Obtained, Source
 from wholefeed.service.documents.work import Work
 from wholefeed.workers.pool import Workers
@@ -45,7 +46,7 @@ class InMemoryFetcher(Fetcher):
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
         is_met: Callable[[str], bool] | None = None,
-        is_new: bool = False,
+        manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
         """Give a document of the chain; a guess beyond its end finds none."""
         body = self._bodies.get(url)

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wholefeed.app import open_service
-from wholefeed.config.tables import Config, config_of
+from wholefeed.config.loading import config_of
+from wholefeed.config.tables import Config
 from wholefeed.core.compose.entries import Entries, Held, held, instant
 from wholefeed.core.compose.feed import Feed, Link, Missing
 from wholefeed.core.model import EntryId

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, config_of, load_config
+from wholefeed.config.loading import config_of, load_config
+from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig
 from wholefeed.config.text import example, masked
 from wholefeed.errors import ConfigError
 

@@ -62,10 +62,12 @@ class CrowdedGate(HostGate):
     asked = 0
 
     @asynccontextmanager
-    async def slot(self, host: str, port: int, *, url: str, is_new: bool = False) -> AsyncIterator[Slot]:
+    async def slot(
+        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+    ) -> AsyncIterator[Slot]:
         self.asked += 1
         self.max_waiting_per_host = self.asked % 2
-        async with super().slot(host, port, url=url, is_new=is_new) as slot:
+        async with super().slot(host, port, url=url, is_new=is_new, at_most=at_most) as slot:
             yield slot
 
 

@@ -36,7 +36,7 @@ class Command:
 
 def load(options: argparse.Namespace, **flags: object) -> Config:
     """The configuration; a flag that was not given is None and sets nothing."""
-    from wholefeed.config.tables import load_config
+    from wholefeed.config.loading import load_config
 
     overrides = {name.replace("_", ".", 1): value for name, value in flags.items() if value is not None}
     return load_config(options.config, os.environ, overrides)

@@ -1,18 +1,14 @@
 """The configuration: every key with its default, what it may be, and a line of why.
 
-The tables below are the only list of keys: the loader, `wholefeed config`, `config.example.toml` and the
-README's tables follow from them or are held against them by tests. Units stand in the names.
-
-    config = load_config(None, os.environ, {"server.port": 9000})
-    config.fetch.concurrency
+The tables below are the only list of keys: the loader (`wholefeed.config.loading`), `wholefeed config`,
+`config.example.toml` and the README's tables follow from them or are held against them by tests. Units stand
+in the names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from wholefeed import __version__
@@ -36,9 +32,8 @@ from wholefeed.config.rules import (
     web_url,
     whole,
 )
-from wholefeed.config.sources import Key, read_tables, read_values
+from wholefeed.config.sources import Key
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.errors import ConfigError
 
 _T = TypeVar("_T")
 
@@ -208,6 +203,14 @@ class HistoryConfig:
     """[history]: what counts as a feed's history."""
 
     paged: bool = _key(True, flag(), "follow paged feeds (RFC 5005, 3) to their end")
+    collect: str = _key(
+        "auto",
+        choice("auto", "off"),
+        "ask known publishers (WordPress …) for the pages that they do not link",
+    )
+    collect_deny_hosts: tuple[str, ...] = _key(
+        (), listed(host_pattern_item, _HOSTS), "hosts that are never asked for such pages"
+    )
     remember: bool = _key(True, flag(), "keep entries that leave a feed document")
     warn_entry: bool = _key(True, flag(), "show one entry that says what is missing, while something is")
     look_ahead: bool = _key(True, flag(), "guess numbered and dated archive URLs and ask for several at once")
@@ -257,43 +260,3 @@ KEYS: Final[tuple[Key, ...]] = tuple(
     for one in fields(table)
 )
 """Every key, in the order of the tables."""
-
-
-def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
-    """Read the configuration: the file, then the environment, then the flags; later wins.
-
-    Args:
-        path: The TOML file that was asked for; None: `$WHOLEFEED_CONFIG`, else `./config.toml` if there.
-        environ: The environment: `WHOLEFEED_<SECTION>_<KEY>`, lists with commas or as a TOML array.
-        overrides: What flags set, by dotted key, e.g. `{"server.port": 9000}`.
-
-    Raises:
-        ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
-            allowed; the message names the key, the value, where it stands and what is allowed.
-    """
-    return _made(read_values(KEYS, path, environ, overrides))
-
-
-def config_of(tables: Mapping[str, object]) -> Config:
-    """Return the configuration that a mapping says, with the sections and keys of the TOML file.
-
-    Neither file nor environment counts. Errors as in `load_config`.
-    """
-    return _made(read_tables(KEYS, tables))
-
-
-def _made(values: Mapping[str, Mapping[str, Any]]) -> Config:
-    config = Config(**{name: table(**values[name]) for name, table in SECTIONS.items()})
-    _check_order(config.freshness)
-    return config
-
-
-def _check_order(freshness: FreshnessConfig) -> None:
-    names = ("minimum_seconds", "default_seconds", "maximum_seconds")
-    for lower, upper in pairwise(names):
-        low, high = getattr(freshness, lower), getattr(freshness, upper)
-        if low > high:
-            raise ConfigError(
-                f"freshness.{lower} = {low:g} is above freshness.{upper} = {high:g}: "
-                "expected minimum_seconds <= default_seconds <= maximum_seconds"
-            )

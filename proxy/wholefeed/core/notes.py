@@ -208,6 +208,53 @@ class PagesRepeat(Note):
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryNotOffered(Note):
+    """The publisher is of a kind that has its history by pages, and did not give them (rule R27)."""
+
+    reference: ClassVar[str] = "rule R27"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "history-not-offered"
+
+    adapter: str
+    reason: str
+    """In words."""
+
+    def __str__(self) -> str:
+        return f"looks like {self.adapter}, which has its history by pages, but {self.reason}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryUnfinished(Note):
+    """Not every page of a history that the publisher does not link could be had (rule R31)."""
+
+    reference: ClassVar[str] = "rule R31"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "history-unfinished"
+
+    adapter: str
+    reason: str
+    """In words, or the slug of the error that the last question ended with."""
+
+    def __str__(self) -> str:
+        return f"the pages of {self.adapter} were not read to their end ({self.reason}): {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryShort(Note):
+    """The publisher claims more entries than its pages hold, which were asked for twice (rule R31)."""
+
+    reference: ClassVar[str] = "rule R31"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "history-short"
+
+    claimed: int
+    collected: int
+
+    def __str__(self) -> str:
+        return f"the publisher claims {self.claimed} entries, its pages hold {self.collected}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
 class PageGone(Note):
     """A page links to one that is not there, and nothing says that it should be: the end (rule R6)."""
 

@@ -110,6 +110,7 @@ class State(StrEnum):
     LOADING = "loading"
     PARTIAL = "partial"
     PAGED = "paged"
+    COLLECTED = "collected"
     REMEMBERED = "remembered"
 
 

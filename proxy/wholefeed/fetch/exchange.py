@@ -63,6 +63,8 @@ KEPT_HEADERS: Final = (
     "retry-after",
     "transfer-encoding",
     "vary",
+    "x-discourse-route",
+    "x-wp-total",
 )
 _LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
 
@@ -191,35 +193,42 @@ class Exchange:
         self._proxy = proxy or None
         self._clock = clock
 
-    async def get(
+    async def ask(
         self,
         target: Target,
         headers: Mapping[str, str],
         traffic: Traffic,
         on_chunk: Callable[[bytes], None] | None,
+        *,
+        is_head: bool = False,
     ) -> Response:
-        """Return the answer to one GET.
+        """Return the answer to one GET, or HEAD.
 
         Args:
             target: What to ask for.
             headers: Beside those of the session.
             traffic: Counts what arrives.
             on_chunk: Given the decoded body of a 200 as it arrives.
+            is_head: Whether to ask for the head alone (RFC 9110, section 9.3.2).
 
         Raises:
             DocumentError: No answer, or a broken one.
         """
         in_body = False
         try:
-            async with self._session.get(
-                URL(target.url, encoded=True), headers=headers, allow_redirects=False, proxy=self._proxy
+            async with self._session.request(
+                "HEAD" if is_head else "GET",
+                URL(target.url, encoded=True),
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._proxy,
             ) as response:
                 in_body = True
                 traffic.heads += 1
                 traffic.status = response.status
                 if response.status not in _STATUSES:
                     raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
-                if response.status in DOCUMENT_STATUSES:
+                if response.status in DOCUMENT_STATUSES and not is_head:
                     body = await self._read_body(response, traffic, on_chunk)
                 else:
                     body = b""

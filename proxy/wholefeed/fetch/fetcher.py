@@ -32,6 +32,7 @@ from wholefeed.core.text.redact import without_credentials
 from wholefeed.core.text.urls import UrlError
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from wholefeed.fetch.budget import MemoryBudget
+from wholefeed.fetch.conclusion import concluded, fetched_from
 from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open_session
 from wholefeed.fetch.failures import failure_of, is_transient, status_failure
 from wholefeed.fetch.fetched import Fetched, Validators
@@ -39,7 +40,7 @@ from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts.gate import HostGate, Slot
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
-from wholefeed.fetch.transfer import Traffic, Transfer
+from wholefeed.fetch.transfer import USUAL, Manner, Traffic, Transfer
 from wholefeed.loggers import get_logger
 
 log = get_logger()
@@ -141,7 +142,7 @@ class Fetcher:
         on_chunk: Callable[[str, bytes], None] | None = None,
         is_ahead: bool = False,
         is_met: _IsMet | None = None,
-        is_new: bool = False,
+        manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
         """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
 
@@ -153,14 +154,14 @@ class Fetcher:
             on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
             is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
             is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
-            is_new: Whether it is a subscription document that was never seen: as in `Waiter`.
+            manner: What is asked for, and how.
 
         Raises:
             DocumentError: No document; the slug says why.
         """
         plain_url = without_credentials(url)
         share = self._budget.share(plain_url, is_ahead=is_ahead)
-        transfer = Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), is_new=is_new)
+        transfer = Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), manner)
         try:
             try:
                 fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
@@ -203,13 +204,13 @@ class Fetcher:
             tell = partial(on_chunk, target.url) if on_chunk is not None else None
             response = await self._ask(transfer, target, conditions, tell)
             if response.status not in _REDIRECTS:
-                return self._concluded(transfer, response, is_conditional=bool(conditions))
+                return concluded(transfer, response, is_conditional=bool(conditions))
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
             target = self._redirected(transfer, response)
             if is_met is not None and is_met(target.url):
                 transfer.seen.append(target.url)
                 response = replace(response, target=target, body=b"")
-                return replace(self._fetched(transfer, response, not_modified=True), is_met=True)
+                return replace(fetched_from(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(
         self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
@@ -218,7 +219,13 @@ class Fetcher:
         attempt = 0
         while True:
             try:
-                place = self._gate.slot(target.host, target.port, url=target.url, is_new=transfer.is_new)
+                place = self._gate.slot(
+                    target.host,
+                    target.port,
+                    url=target.url,
+                    is_new=transfer.manner.is_new,
+                    at_most=transfer.manner.at_most,
+                )
                 async with place as slot:
                     return await self._ask_once(transfer, slot, target, conditions, tell)
             except DocumentError as exc:
@@ -258,7 +265,9 @@ class Fetcher:
         started = time.monotonic()
         try:
             async with asyncio.timeout(transfer.left_seconds):
-                return await self._exchange.get(target, conditions, transfer.traffic, tell)
+                return await self._exchange.ask(
+                    target, conditions, transfer.traffic, tell, is_head=transfer.manner.is_head
+                )
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
@@ -272,29 +281,3 @@ class Fetcher:
             message = f"expected at most {self._config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
-
-    def _concluded(self, transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
-        not_modified, url = response.status == HTTPStatus.NOT_MODIFIED, response.target.url
-        if not_modified and not is_conditional:
-            raise status_failure(response.status, url, None)
-        if not not_modified and not response.body:
-            message = "expected a document, got an empty body"
-            raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
-        return self._fetched(transfer, response, not_modified=not_modified)
-
-    def _fetched(self, transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
-        url = response.target.url
-        return Fetched(
-            url=transfer.url,
-            final_url=url,
-            hops=tuple(transfer.seen[1:-1]),
-            permanent_url=url if len(transfer.seen) > 1 and transfer.is_permanent else None,
-            not_modified=not_modified,
-            body=response.body,
-            media_type=response.field("content-type") or "",
-            headers=response.kept_headers(),
-            links=response.fields("link"),
-            wire_bytes=transfer.traffic.wire_bytes,
-            fetched_at=time.time(),
-            status=response.status,
-        )

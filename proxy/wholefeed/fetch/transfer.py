@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.core.text.redact import safe_url
@@ -25,6 +26,21 @@ class Traffic:
     """The last one that came."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """What a fetch asks for, and how."""
+
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen: as in `Waiter`."""
+    is_head: bool = False
+    """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
+    at_most: int | None = None
+    """Requests at once that the host may get from now on, where that is less than usual (R32)."""
+
+
+USUAL: Final = Manner()
+
+
 @dataclass(slots=True)
 class Transfer:
     """One fetch under way."""
@@ -32,13 +48,12 @@ class Transfer:
     url: str
     limit_seconds: float
     traffic: Traffic
+    manner: Manner = USUAL
     spent_seconds: float = 0.0
     """On requests and pauses; never more than the limit."""
     seen: list[str] = field(default_factory=list)
     """Each URL that was asked, in order."""
     is_permanent: bool = True
-    is_new: bool = False
-    """Whether it is for a subscription document that was never seen."""
 
     @property
     def left_seconds(self) -> float:

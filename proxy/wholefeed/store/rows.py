@@ -75,6 +75,7 @@ class FeedChanges(TypedDict, total=False):
     checked_at: float | None
     fresh_until: float | None
     context: bytes | None
+    collection: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,8 @@ class DocumentRow(StoredDocument):
     version: str
     """Of its format, as it says; empty where that is not known yet."""
     media_type: str
-    updated_at: float | None
+    generated_at: float | None
+    """Of a page that an adapter asked for: when its publisher made it."""
     segment: int | None
     live_bytes: int
     notes: tuple[NoteDict, ...]
@@ -102,6 +104,7 @@ class DocumentChanges(TypedDict, total=False):
     is_settled: bool
     is_uncacheable: bool
     brought_news: bool
+    found_in: int
 
 
 NewEntry = EntryFacts
@@ -148,6 +151,10 @@ class NewDocument:
     ambiguous: Collection[EntryId] = ()
     """As `FeedDocument.ambiguous`."""
     notes: Sequence[NoteDict] = ()
+    marks: str | None = None
+    found_by: str = ""
+    found_in: int = 0
+    generated_at: float | None = None
 
     @classmethod
     def of(cls, row: DocumentRow, body: bytes, entries: NewEntries) -> Self:

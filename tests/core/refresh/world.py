@@ -24,6 +24,7 @@ from wholefeed.core.refresh.events import (
     CarriedOut,
     Confirmed,
     DocumentsRead,
+    EntriesRead,
     Event,
     Failed,
     Failure,
@@ -132,6 +133,7 @@ def a_feed(**changes: Any) -> StoredFeed:
         "published_revision": 0,
         "notes": "[]",
         "digest": None,
+        "collection": "{}",
     }
     return StoredFeed(**(values | changes))
 
@@ -198,6 +200,10 @@ class World:
             parser_version=PARSER_VERSION,
             body_bytes=arrival.body_bytes,
             entries=arrival.entries,
+            updated_at=None,
+            marks="{}",
+            found_by="",
+            found_in=0,
             **{"is_settled": False, "brought_news": True, **changes},
         )
         self.entries[number] = page.entries
@@ -273,9 +279,14 @@ class _Driver:
                 | intents.StopFetching()
             ):
                 return self.fetch(intent)
-            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
+            case (
+                intents.ReadBodiesAgain()
+                | intents.ReadDocuments()
+                | intents.ReadKnown()
+                | intents.ReadEntries()
+            ):
                 return self.look(intent)
-            case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
+            case intents.NoteReply() | intents.NoteFailure() | intents.Touch() | intents.NoteCollection():
                 self.remark(intent)
             case intents.BeginWalk():  # it waits for a turn
                 self.foresee()
@@ -312,6 +323,8 @@ class _Driver:
                 return DocumentsRead(self.world.ordered())
             case intents.ReadKnown(identities):
                 return KnownRead(self.world.known(identities), self.world.live(identities))
+            case intents.ReadEntries(document):
+                return EntriesRead(tuple((entry_id(each), None) for each in self.world.entries[document]))
             case _:
                 assert_never(intent)
 
@@ -328,6 +341,8 @@ class _Driver:
                 is_final = row.is_settled if is_settled is None else is_settled
                 touched = dataclasses.replace(row, checked_at=world.now, is_settled=is_final)
                 world.documents[document] = touched
+            case intents.NoteCollection(collection):
+                world.feed = dataclasses.replace(world.feed, collection=collection)
             case _:
                 assert_never(intent)
 

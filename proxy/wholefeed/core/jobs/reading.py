@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from wholefeed.core.adapters.marks import Marks, marks_of
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.jobs.packed import PackedEntries, PackedKeys
 from wholefeed.core.jobs.rendering import (
@@ -24,6 +25,7 @@ from wholefeed.core.jobs.rendering import (
     render_parsed,
 )
 from wholefeed.core.links.classify import Navigation, classify
+from wholefeed.core.links.http_links import api_url
 from wholefeed.core.merge.merge import counted_instant
 from wholefeed.core.model import EntryId, FeedDocument, Tombstone
 from wholefeed.core.notes import Note
@@ -42,6 +44,8 @@ class Sender:
     """Content-Type as sent."""
     links: tuple[str, ...] = ()
     """Values of the Link fields (RFC 8288)."""
+    route: str = ""
+    """Value of the field X-Discourse-Route."""
     fetched_at: float
     """Epoch seconds."""
 
@@ -95,6 +99,8 @@ class ReadDocument:
     """SHA-256 of the body."""
     span: Span | None
     """Of its entries' dates; None where none counts."""
+    marks: Marks
+    """What tells who publishes it (R26)."""
     composed: Composed | None = None
     """What it gives as a subscription document, where that was asked for."""
     rendered: Rendered | None = None
@@ -140,6 +146,7 @@ def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocumen
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),
+        marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
     )
 
 

@@ -28,6 +28,9 @@ HEADER_RELATIONS: Final = frozenset(
 )
 """What is taken from a header: RFC 5005's relations, and `prev`, the registered name of `previous`."""
 
+WORDPRESS_API: Final = "https://api.w.org/"
+"""Relation of the link to a WordPress site's REST API."""
+
 MAX_HEADER_LINKS: Final = 200
 """Links that are read from the header fields of one document."""
 
@@ -91,6 +94,23 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
             if len(links) >= MAX_HEADER_LINKS:
                 return links[:MAX_HEADER_LINKS]
     return links
+
+
+def api_url(fields: Iterable[str], document_url: str) -> str:
+    """Return the target of the link to WordPress's REST API (its handbook, "Discovery"); empty where none is.
+
+    Args:
+        fields: Raw values of the Link header fields.
+        document_url: After redirects.
+    """
+    for field in fields:
+        for value in parse_link_field(field):
+            if WORDPRESS_API in _relations(value).split() and value.href:
+                try:
+                    return resolve(document_url, value.href)
+                except ValueError:
+                    return ""
+    return ""
 
 
 def relation_name(text: str) -> str:

@@ -31,6 +31,10 @@ class Copy(NamedTuple):
     document_updated_at: float | None
     """Of a remembered copy: that of the subscription document it stood in."""
     fetched_at: float
+    generated_at: float | None = None
+    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher."""
+    is_collected: bool = False
+    """Whether it stands on such a page."""
 
 
 def choose(
@@ -74,7 +78,9 @@ def comparable(updated_at: float | None, document_updated_at: float | None) -> D
 def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> Dates:
     """Return the dates of a copy, of those instants that count."""
     document = copy.document_updated_at
-    if document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
+    if document is not None and copy.is_collected:
+        document = min(document, copy.fetched_at)
+    elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     return comparable(counted_instant(copy.updated_at, copy.fetched_at), document)
 
@@ -100,7 +106,8 @@ _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Rol
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
-) -> tuple[float, float, int, int, int, bool]:
+) -> tuple[float, float, float, int, int, int, bool]:
     instant, document = dates_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
-    return (instant, document, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
+    made_at = _UNDATED if copy.generated_at is None else copy.generated_at
+    return (instant, document, made_at, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)

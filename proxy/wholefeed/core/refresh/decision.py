@@ -11,6 +11,7 @@ States, each a run of intents, and what leads on:
     REREAD         bodies that an older parser read     nothing new, nothing unfinished   -> Done
                                                         else, by the kind of the feed:
     WHOLE          everything else leaves (R1, R5)                                        -> SETTLE
+    COLLECT        no links, but an adapter fits        (`wholefeed.core.refresh.collecting`) -> SETTLE
     ALONE          no links, or none that are followed (R7)                               -> SETTLE
     UNWALKED       the request may not walk             published as `loading`            -> Done
     WALK           the chain, or all pages              (`wholefeed.core.refresh.following`) -> SETTLE
@@ -28,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wholefeed.core.notes import Note
+from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.events import DocumentsRead, Event, ReadAgain
 from wholefeed.core.refresh.following import Following, is_archive_due
 from wholefeed.core.refresh.given import Given
@@ -68,6 +70,7 @@ class Decision:
         self._feed = given.feed
         self._documents = documents
         self._following: Following | None = None
+        self._collecting: Collecting | None = None
         self._notes: tuple[Note, ...] = ()
         self.progress = Progress()
         self.is_confirmed = False
@@ -109,6 +112,8 @@ class Decision:
 
     def is_met(self, url: str) -> bool:
         """Whether the document of a URL is on the path of the walk: a redirect to it need not be followed."""
+        if self._collecting is not None and self._collecting.is_met(url):
+            return True
         return self._following is not None and self._following.is_met(url)
 
     def meanwhile(self) -> Publish | None:
@@ -128,7 +133,9 @@ class Decision:
         if current.has_changed or again.has_changed:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
         is_new = current.has_changed or current.has_moved or again.has_changed
-        if is_new or self._is_unfinished() or is_archive_due(self._given, self._documents, current):
+        self._collecting = self._collector(current)
+        is_due = is_archive_due(self._given, self._documents, current) or self._is_collecting_due
+        if is_new or is_due or self._is_unfinished():
             yield from self._reconstruct(current)
         yield Done()
 
@@ -149,6 +156,11 @@ class Decision:
         if current.kind is Kind.COMPLETE:
             yield from self._leave_alone()
             walked, state = Walked(ending=Ending(End.WHOLE)), State.COMPLETE
+        elif self._collecting is not None and not self._given.request.may_walk and self._collecting.wants_all:
+            yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
+            return
+        elif self._collecting is not None:
+            walked, state = yield from self._collect(current, self._collecting)
         elif not self._given.is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
             walked, state = Walked(ending=Ending(end)), State.REMEMBERED
@@ -162,6 +174,28 @@ class Decision:
         yield from settle_steps(self._given, self._documents, current, walked, state)
         self.is_walking = False
 
+    def _collector(self, current: Current) -> Collecting | None:
+        """R26: only where nothing is linked."""
+        if current.kind is not Kind.PLAIN:
+            return None
+        return Collecting.of(self._given, self._documents, current, self.progress)
+
+    @property
+    def _is_collecting_due(self) -> bool:
+        return self._collecting is not None and self._collecting.is_due
+
+    def _collect(self, current: Current, collecting: Collecting) -> Steps[tuple[Walked, State]]:
+        if not self._feed.digest and collecting.is_due:
+            yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
+        walked, state = yield from collecting.steps()
+        if self.is_walking:
+            yield from carry_out(self._ended(walked))
+        return walked, state
+
+    def _ended(self, walked: Walked) -> EndWalk:
+        reason = next((note.slug for note in walked.notes if note.partial), "end")
+        return EndWalk(ending=reason, documents=1 + len(walked.path))
+
     def _leave_alone(self) -> Steps[None]:
         """R1, R5: the subscription document is the whole feed."""
         attached = (row for row in self._documents if row.rank is not None)
@@ -172,6 +206,5 @@ class Decision:
     def _walk(self, current: Current) -> Steps[tuple[Walked, State]]:
         self._following = Following(self._given, self._documents, current, self.progress)
         walked, state = yield from self._following.steps()
-        reason = next((note.slug for note in walked.notes if note.partial), "end")
-        yield from carry_out(EndWalk(ending=reason, documents=1 + len(walked.path)))
+        yield from carry_out(self._ended(walked))
         return walked, state

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.merge.merge import Copy
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import Note
@@ -53,6 +54,11 @@ class FreshDocument:
     is_uncacheable: bool
     updated_at: float | None = None
     """Of the document itself (R10)."""
+    marks: Marks = field(default_factory=Marks)
+    validators: tuple[str, str] = ("", "")
+    """ETag and Last-Modified, empty where there is none."""
+    order: tuple[float | None, ...] = ()
+    """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
     reading_notes: tuple[Note, ...] = ()
     link_notes: tuple[Note, ...] = ()
 
@@ -95,6 +101,15 @@ class Arrived:
     url: str
     """As the intent named it."""
     fresh: FreshDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """HEAD was answered: the document is there."""
+
+    url: str
+    headers: Mapping[str, str]
+    """Lower-case names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +167,14 @@ class KnownRead:
 
 
 @dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """The entries of a stored document, from the top."""
+
+    entries: tuple[tuple[EntryId, float | None], ...]
+    """Identity, and the instant that the output sorts by (R20)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A document was put, under this number."""
 
@@ -168,6 +191,7 @@ Event = (
     | SubscriptionUnchanged
     | SubscriptionFailed
     | Arrived
+    | Answered
     | Confirmed
     | Failed
     | LedBack
@@ -175,6 +199,7 @@ Event = (
     | DocumentsRead
     | ReadAgain
     | KnownRead
+    | EntriesRead
     | Stored
     | CarriedOut
 )

@@ -29,6 +29,8 @@ class Settings:
     window: int = 4
     """Documents fetched ahead of the path at most."""
     walk_seconds: float = 3600.0
+    may_collect: Callable[[str], bool] = lambda _url: True
+    """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
     limits: WalkLimits
 
 

@@ -94,6 +94,13 @@ class ReadKnown:
     """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """Look what stands in a stored document -> EntriesRead."""
+
+    document: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """Store a document that has arrived -> Stored."""
@@ -108,6 +115,10 @@ class Put:
     brought_news: bool = True
     remembers: StoredDocument | None = None
     """The page that it replaces, when the entries that leave it are to be kept (R6)."""
+    found_by: str = ""
+    """The adapter that asked for it (R26); empty where a link leads to it."""
+    found_in: int = 0
+    """As `StoredDocument.found_in`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,8 @@ class Touch:
     document: int
     is_settled: bool | None
     """Whether it is final now; None leaves that as it is."""
+    found_in: int | None = None
+    """As `StoredDocument.found_in`; None leaves that as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +192,15 @@ class Fetch:
     """Ask whether this has changed; None: have it whole."""
     relation: str
     """Leads to the document behind it; told of early, through `Decision.predicted`."""
+    is_collected: bool = False
+    """Whether an adapter asks (R32): few at once, and nothing is told early."""
+    is_head: bool = False
+    """Whether to ask only whether it is there -> Answered instead of Arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for the first fetch to end -> Arrived, Confirmed, Failed; TimeOver when the timer has run out."""
+    """Wait for the first fetch to end -> Arrived, Answered, Confirmed, Failed; TimeOver: too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +249,19 @@ class GiveUp:
     """The subscription document could not be had; whoever waits gets to know why."""
 
 
+@dataclass(frozen=True, slots=True)
+class NoteCollection:
+    """Note what is known of the history that the publisher does not link (R26)."""
+
+    collection: str
+    """As `Collection.written` gives it."""
+
+
 Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
 """What changes which documents the feed is made of, or how."""
-Remark = NoteReply | NoteFailure | Touch
+Remark = NoteReply | NoteFailure | Touch | NoteCollection
 """What is noted of a feed or document without changing what it is made of."""
-Look = ReadBodiesAgain | ReadDocuments | ReadKnown
+Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
 Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
 End = Done | GiveUp
 

@@ -44,6 +44,8 @@ class StoredFeed:
     """JSON, as the service wrote it."""
     digest: bytes | None
     """Of what was published; None until something is."""
+    collection: str
+    """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
 
     @property
     def visible_state(self) -> State:
@@ -82,6 +84,14 @@ class StoredDocument:
     parser_version: int
     body_bytes: int
     entries: int
+    updated_at: float | None
+    """Of the document itself (R10)."""
+    marks: str | None
+    """What it says about its publisher, as `Marks.written` gives it; None where nobody has looked."""
+    found_by: str
+    """The adapter that asked for it (R26); empty where a link leads to it."""
+    found_in: int
+    """Of its walks through all pages: the number of the last one that had it."""
 
     @property
     def is_final(self) -> bool:

@@ -8,8 +8,9 @@ ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Curren
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from wholefeed.core.adapters.collection import NOTHING_COLLECTED
 from wholefeed.core.links.classify import recall
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from wholefeed.core.parse.version import PARSER_VERSION
@@ -57,7 +58,9 @@ class Current:
     has_moved: bool
     """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
     has_news: bool
-    """Of a paged feed: whether it brought anything that was not stored."""
+    """Of a feed of pages: whether it brought anything that was not stored."""
+    validators: tuple[str, str] | None = None
+    """ETag and Last-Modified that it came with; None where it is as it was."""
     notes: tuple[Note, ...]
 
 
@@ -79,7 +82,8 @@ class Subscription:
             case SubscriptionCame():
                 has_changed, has_news, notes = yield from self._take(came)
                 yield from carry_out(self._noted(came.reply, fetch_url=self._found_at(came)))
-                return self._current(came.fresh, has_changed, has_news, notes)
+                current = self._current(came.fresh, has_changed, has_news, notes)
+                return replace(current, validators=came.fresh.validators)
             case SubscriptionUnchanged():
                 yield from carry_out(self._noted(came.reply, unchanged=self._stored))
                 return self._remembered()
@@ -97,6 +101,7 @@ class Subscription:
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
                 and stored.url == url
+                and stored.marks is not None  # nobody has looked yet who publishes it (R26)
                 and not given.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
             return AskSubscription(url=url, stored=stored if is_usable else None, searches=False)
@@ -120,7 +125,7 @@ class Subscription:
         if not has_changed:
             return False, False, notes
         brings_news = True
-        if kind is Kind.PAGED:
+        if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
             keys = list(fresh.arrival.keys or ())
             read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
             brings_news = has_news(keys, read.known)

@@ -39,8 +39,7 @@ def freshness_seconds(
     lifetime = _lifetime(fields, directives, now)
     if lifetime is None:
         return min(max(default, minimum), maximum)
-    age = _seconds(fields.get("age", "").partition(",")[0]) or 0.0
-    return min(max(lifetime - age, minimum), maximum)
+    return min(max(lifetime - age_seconds(headers), minimum), maximum)
 
 
 def is_uncacheable(headers: Mapping[str, str]) -> bool:
@@ -49,6 +48,11 @@ def is_uncacheable(headers: Mapping[str, str]) -> bool:
     A no-cache that names fields concerns those alone (RFC 9111, section 5.2.2.4).
     """
     return _is_uncacheable(_directives(_fields(headers)))
+
+
+def age_seconds(headers: Mapping[str, str]) -> float:
+    """Return for how long an answer has been in caches (RFC 9111, section 5.1); 0 where it says nothing."""
+    return _seconds(_fields(headers).get("age", "").partition(",")[0]) or 0.0
 
 
 def is_private(headers: Mapping[str, str]) -> bool:

@@ -20,6 +20,7 @@ class End(StrEnum):
     ITSELF = "itself"
     CIRCLE = "circle"
     COLLECTED = "collected"
+    READ = "read"
     WHOLE = "whole"
     NOT_OFFERED = "not-offered"
     NOT_FOLLOWED = "not-followed"
@@ -30,6 +31,7 @@ _TEXTS: Final = {
     End.ITSELF: "the oldest document links to itself",
     End.CIRCLE: "the last page links back to one that was collected",
     End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
+    End.READ: "every page that the publisher answers was read",
     End.WHOLE: "the publisher says that this document is the whole feed",
     End.NOT_OFFERED: "the publisher links to no other documents of this feed",
     End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",

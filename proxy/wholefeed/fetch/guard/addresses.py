@@ -76,8 +76,8 @@ class AddressPolicy:
         return cls(
             exempt=tuple(ipaddress.ip_network(network) for network in fetch.allow_networks),
             ports=tuple(map(_port_range, fetch.ports)),
-            allow_hosts=tuple(map(_host_pattern, fetch.allow_hosts)),
-            deny_hosts=tuple(map(_host_pattern, fetch.deny_hosts)),
+            allow_hosts=tuple(map(host_pattern, fetch.allow_hosts)),
+            deny_hosts=tuple(map(host_pattern, fetch.deny_hosts)),
             own_addresses=own_addresses,
         )
 
@@ -108,8 +108,8 @@ class AddressPolicy:
             raise OwnAddressError
         if (
             not any(port in ports for ports in self.ports)
-            or any(_matches(name, pattern) for pattern in self.deny_hosts)
-            or (self.allow_hosts and not any(_matches(name, pattern) for pattern in self.allow_hosts))
+            or any(is_matched(name, pattern) for pattern in self.deny_hosts)
+            or (self.allow_hosts and not any(is_matched(name, pattern) for pattern in self.allow_hosts))
             or (candidates and all(is_forbidden(address, self.exempt) for address in candidates))
         ):
             raise TargetRefusedError
@@ -222,14 +222,18 @@ def _port_range(value: int | str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _host_pattern(pattern: str) -> str:
-    """An address can be written in many ways; it is compared in one."""
+def host_pattern(pattern: str) -> str:
+    """Return a pattern of the configuration as hosts are compared with it.
+
+    An address can be written in many ways; it is compared in one.
+    """
     text = pattern.strip().lower().rstrip(".")
     literal = _literal(text)
     return text if literal is None else str(unmapped(literal))
 
 
-def _matches(host: str, pattern: str) -> bool:
+def is_matched(host: str, pattern: str) -> bool:
+    """Return whether a host in canonical form is what a `host_pattern` stands for."""
     if pattern.startswith("*."):
         return host.endswith(pattern[1:])
     return host == pattern

@@ -132,10 +132,10 @@ class HostGate:
         self._call_later = call_later
         self._running = 0
         self._waiting = 0
-        self._hosts: dict[str, Host] = {}
-        """The one that was asked least recently first."""
-        self._queued: dict[Host, None] = {}
-        """Those with a queue; the one that was served least recently first."""
+        self._hosts: dict[str, Host] = {}  # the one that was asked least recently first
+        self._queued: dict[
+            Host, None
+        ] = {}  # those with a queue; the one that was served least recently first
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
@@ -152,19 +152,21 @@ class HostGate:
         return self._clock()
 
     @asynccontextmanager
-    async def slot(self, host: str, port: int, *, url: str, is_new: bool = False) -> AsyncIterator[Slot]:
-        """Hold a place at a host, waiting for one if need be; `is_new` as in `Waiter`.
+    async def slot(
+        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+    ) -> AsyncIterator[Slot]:
+        """Hold a place at a host, waiting for one if need be; `is_new` as in `Waiter`, `at_most` in `Manner`.
 
         Raises:
-            PublisherError: The host is left alone, also from a moment on while this request waits:
-                `host-backoff`, because it asked for that; else the slug of how it failed. With the seconds
-                that remain.
+            PublisherError: The host is left alone, be it from a moment on while this request waits. The slug
+                says why (`host-backoff`: it asked for that), and for how long.
             QueueFullError: Too many wait already.
         """
         state = self._host(host)
+        state.pace.limit(at_most)
         try:
-            turn = asyncio.get_running_loop().create_future()
-            slot = await self._turn(state, Waiter(port, url, turn, is_new))
+            waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
+            slot = await self._turn(state, waiter)
             try:
                 yield slot
             finally:

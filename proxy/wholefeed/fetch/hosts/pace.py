@@ -30,6 +30,11 @@ class Pace:
         self._good = 0
         self._halved_at = -math.inf
 
+    def limit(self, most: int | None) -> None:
+        """Allow no more than so many from now on; None: as many as before."""
+        self.most = self.most if most is None else min(self.most, most)
+        self.allowed = min(self.allowed, self.most)
+
     def answered(self) -> None:
         """A request was answered well."""
         self._good += 1

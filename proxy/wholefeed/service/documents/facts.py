@@ -10,8 +10,8 @@ from wholefeed.service.documents.shapes import arrival_of
 from wholefeed.service.documents.source import Obtained
 
 
-def fresh_document(url: str, obtained: Obtained) -> FreshDocument:
-    """Describe a document that was asked for by a URL."""
+def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
     navigation = obtained.navigation
     return FreshDocument(
         arrival=arrival_of(url, obtained),
@@ -21,9 +21,17 @@ def fresh_document(url: str, obtained: Obtained) -> FreshDocument:
         is_marked=navigation.is_archive,
         is_uncacheable=is_uncacheable(obtained.fetched.headers),
         updated_at=obtained.read.facts.updated_at,
+        marks=obtained.read.marks,
+        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
+        validators=validators_of(obtained.fetched),
         reading_notes=obtained.read.facts.notes,
         link_notes=navigation.notes,
     )
+
+
+def validators_of(fetched: Fetched) -> tuple[str, str]:
+    """Return ETag and Last-Modified, empty where there is none."""
+    return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
 
 
 def reply_of(fetched: Fetched) -> Reply:

@@ -57,7 +57,7 @@ async def documents_to_remember(
         gone = documents.identities_but(db, old.id, present)
         if is_page and is_attached:
             present |= copies.held_as_good(db, old.feed, gone, old.id)
-            latest = live.subscription_updated_at(db, old.feed)
+            latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
         if not any(identity not in present for identity in gone):
             return None
         outgoing = stored_as(old, bodies.read(db, old.id))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wholefeed.core.jobs.rendering import Stored
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.core.schedule.freshness import is_uncacheable
+from wholefeed.core.schedule.freshness import age_seconds, is_uncacheable
 from wholefeed.core.terms import Role
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.service.documents.fresh import Fresh
@@ -70,6 +70,8 @@ def new_document(
     rank: int | None,
     is_settled: bool = False,
     brought_news: bool = True,
+    found_by: str = "",
+    found_in: int = 0,
 ) -> Put:
     """Describe a fetched document to the store."""
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
@@ -99,5 +101,9 @@ def new_document(
         keys=facts.keys,
         ambiguous=facts.ambiguous,
         notes=[replace(note, url=url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
+        marks=read.marks.written(),
+        found_by=found_by,
+        found_in=found_in,
+        generated_at=fetched.fetched_at - age_seconds(fetched.headers) if found_by else None,
     )
     return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))

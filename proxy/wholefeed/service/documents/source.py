@@ -23,6 +23,7 @@ from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.errors import DocumentError, PublisherError, UnreadableError, WorkError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.transfer import USUAL, Manner
 from wholefeed.service.documents.work import Work, work_bytes
 from wholefeed.workers.pool import INLINE_BYTES
 
@@ -91,11 +92,12 @@ class Source:
         is_ahead: bool = False,
         is_met: Callable[[str], bool] | None = None,
         style: Style | None = None,
-        is_new: bool = False,
+        manner: Manner = USUAL,
     ) -> Obtained | Fetched:
         """Fetch and parse one document; a `Fetched` when there is nothing to read.
 
-        That is when the publisher says that it has not changed, or redirects to what was had before.
+        That is when the publisher says that it has not changed, or redirects to what was had before, or when
+        the head alone was asked for.
 
         Args:
             url: Absolute http(s) URL.
@@ -107,7 +109,7 @@ class Source:
             is_ahead: Whether the document is fetched before it is needed.
             is_met: Whether the document of a URL was had before.
             style: Of the feed that it is an older document of; None: it may be a subscription document.
-            is_new: Whether it is a subscription document that was never seen.
+            manner: What is asked for, and how; of a head nothing is read.
 
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
@@ -119,10 +121,11 @@ class Source:
             on_chunk=early,
             is_ahead=is_ahead,
             is_met=is_met,
-            is_new=is_new,
+            manner=manner,
         )
         async with fetching as fetched:
-            obtained = None if fetched.not_modified else await self._read(fetched, style)
+            is_unread = fetched.not_modified or manner.is_head
+            obtained = None if is_unread else await self._read(fetched, style)
         return obtained or fetched
 
     async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
@@ -131,6 +134,7 @@ class Source:
             url=fetched.final_url,
             media_type=fetched.media_type,
             links=tuple(fetched.links),
+            route=fetched.headers.get("x-discourse-route", ""),
             fetched_at=fetched.fetched_at,
         )
         try:

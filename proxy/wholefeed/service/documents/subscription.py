@@ -9,6 +9,7 @@ from wholefeed.core.parse.discovery import discover, preferred
 from wholefeed.core.refresh.search import Found, Seen, search
 from wholefeed.errors import DocumentError, UnreadableError
 from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.transfer import Manner
 from wholefeed.service.documents.facts import failure_of
 from wholefeed.service.documents.source import Obtained, PageError, Source
 
@@ -73,7 +74,7 @@ def _seen(obtained: Obtained) -> Seen:
 
 
 async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
-    obtained = await source.obtain(url, is_new=is_new)
+    obtained = await source.obtain(url, manner=Manner(is_new=is_new))
     assert not isinstance(obtained, Fetched), "no validators were sent"
     return obtained
 

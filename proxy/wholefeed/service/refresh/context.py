@@ -10,6 +10,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.refresh.given import Settings
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
+from wholefeed.fetch.guard.addresses import host_pattern, is_matched
 from wholefeed.service.documents.source import Source
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.store import Store
@@ -54,9 +55,16 @@ class RefreshContext:
             looks_ahead=config.history.look_ahead,
             window=config.fetch.concurrency_per_host,
             walk_seconds=config.limits.walk_seconds,
+            may_collect=self._may_collect,
             limits=WalkLimits(
                 documents=config.limits.documents_per_feed,
                 bytes=config.limits.feed_bytes,
                 entries=config.limits.entries_per_feed,
             ),
         )
+
+    def _may_collect(self, url: str) -> bool:
+        history = self.config.history
+        host = urlsplit(url).hostname or ""
+        is_denied = any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)
+        return history.collect != "off" and not is_denied

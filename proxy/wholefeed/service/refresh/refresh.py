@@ -160,9 +160,14 @@ class Refresh:
             ):
                 async with self._writing:
                     return await self._storage.change(intent, self._fetches.take)
-            case intents.NoteReply() | intents.NoteFailure() | intents.Touch():
+            case intents.NoteReply() | intents.NoteFailure() | intents.Touch() | intents.NoteCollection():
                 return self._storage.remark(intent)
-            case intents.ReadBodiesAgain() | intents.ReadDocuments() | intents.ReadKnown():
+            case (
+                intents.ReadBodiesAgain()
+                | intents.ReadDocuments()
+                | intents.ReadKnown()
+                | intents.ReadEntries()
+            ):
                 return await self._storage.look(intent, self._fetches.obtained)
             case (
                 intents.StartTimer()

@@ -26,7 +26,12 @@ def written(intent: intents.Remark, feed: int, now: float) -> Callable[[sqlite3.
             touched: DocumentChanges = {"checked_at": now}
             if intent.is_settled is not None:
                 touched["is_settled"] = intent.is_settled
+            if intent.found_in is not None:
+                touched["found_in"] = intent.found_in
             return partial(documents.touch, document=document, changes=touched)
+        case intents.NoteCollection(collection):
+            known: FeedChanges = {"collection": collection}
+            return partial(feeds.update, feed=feed, changes=known)
         case _:
             assert_never(intent)
 

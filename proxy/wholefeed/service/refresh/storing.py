@@ -11,13 +11,7 @@ from typing import Any, TypeVar, assert_never
 
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import (
-    CarriedOut,
-    DocumentsRead,
-    Event,
-    ReadAgain,
-    Stored,
-)
+from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, EntriesRead, Event, ReadAgain, Stored
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
 from wholefeed.service.documents.fresh import FreshDocuments, at_hand
@@ -150,6 +144,10 @@ class FeedStorage:
                 return ReadAgain(has_changed)
             case intents.ReadDocuments():
                 return DocumentsRead(tuple(await self._documents()))
+            case intents.ReadEntries(document):
+                return EntriesRead(
+                    tuple(await self.read(partial(documents.dated_entries, document=document)))
+                )
             case intents.ReadKnown(url=url):
                 come = waiting(url)
                 facts = None if come is None else come.read.facts
@@ -244,6 +242,8 @@ class FeedStorage:
                 rank=intent.rank,
                 is_settled=intent.is_settled,
                 brought_news=intent.brought_news,
+                found_by=intent.found_by,
+                found_in=intent.found_in,
             )
         ]
         if intent.remembers is not None:

@@ -13,15 +13,27 @@ from typing import Final, assert_never
 
 from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import Arrived, CarriedOut, Confirmed, Event, Failed, LedBack, TimeOver
+from wholefeed.core.refresh.events import (
+    Answered,
+    Arrived,
+    CarriedOut,
+    Confirmed,
+    Event,
+    Failed,
+    LedBack,
+    TimeOver,
+)
 from wholefeed.core.walk.lookahead import next_urls
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched, Validators
+from wholefeed.fetch.transfer import Manner
 from wholefeed.futures import clear_tracebacks
 from wholefeed.service.documents.facts import failure_of, fresh_document
 from wholefeed.service.documents.source import Obtained, Source
 
 Outcome = Obtained | Fetched | DocumentError
+COLLECTED_AT_ONCE: Final = 2
+"""Requests to a host of which an adapter asks pages (R32)."""
 
 _ENOUGH: Final = 4
 """Documents under way: a publisher is asked for as many at once."""
@@ -59,6 +71,8 @@ class WalkFetches:
         self._identified = identified
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
+        self._collected: set[str] = set()
+        """What adapters ask for."""
         self._deadline = 0.0
 
     async def carry_out(self, intent: intents.Fetching) -> Event:
@@ -95,6 +109,8 @@ class WalkFetches:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, intent: intents.Fetch) -> None:
+        if intent.is_collected:
+            self._collected.add(intent.url)
         self._pending[intent.url] = asyncio.create_task(self._fetch(intent))
 
     async def _fetch(self, intent: intents.Fetch) -> Outcome:
@@ -103,6 +119,8 @@ class WalkFetches:
             validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
         while True:
             try:
+                if intent.is_collected:
+                    return await self._asked_plainly(intent)
                 return await self._source.obtain(
                     intent.url,
                     validators=validators,
@@ -118,6 +136,15 @@ class WalkFetches:
             except DocumentError as exc:
                 clear_tracebacks(exc)
                 return exc.with_traceback(None)
+
+    async def _asked_plainly(self, intent: intents.Fetch) -> Obtained | Fetched:
+        """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
+        return await self._source.obtain(
+            intent.url,
+            is_met=self._is_met,
+            style=self._style(),
+            manner=Manner(is_head=intent.is_head, at_most=COLLECTED_AT_ONCE),
+        )
 
     def _is_foreseen(self, url: str) -> bool:
         """Whether a document links to what is fetched without that: enough are, and their URLs count on.
@@ -143,7 +170,9 @@ class WalkFetches:
         if isinstance(outcome, Obtained):
             obtained = await self._identified(outcome, self._obtained.values())
             self._obtained[url] = obtained
-            return Arrived(url, fresh_document(url, obtained))
+            return Arrived(url, fresh_document(url, obtained, is_collected=url in self._collected))
         if isinstance(outcome, Fetched):
-            return LedBack(url, outcome.final_url) if outcome.is_met else Confirmed(url)
+            if outcome.is_met:
+                return LedBack(url, outcome.final_url)
+            return Confirmed(url) if outcome.not_modified else Answered(url, outcome.headers)
         return Failed(url, failure_of(outcome))

@@ -39,6 +39,7 @@ _SUPERSEDED: Final = """
     CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
     WHERE document.feed = :feed GROUP BY document.id
 """
+_DATED_ENTRIES: Final = "SELECT identity, order_at FROM entry WHERE document = :document ORDER BY ordinal"
 _IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDER BY ordinal"
 _ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
@@ -107,6 +108,11 @@ def superseded(db: sqlite3.Connection, feed: int) -> dict[int, int]:
 def copy_dates(db: sqlite3.Connection, document: int) -> tuple[CopyDates, ...]:
     """Return the dates of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
+
+
+def dated_entries(db: sqlite3.Connection, document: int) -> list[tuple[EntryId, float | None]]:
+    """Return the identity of each entry of a document and what the output sorts it by, from the top."""
+    return [(EntryId(row[0]), row[1]) for row in fetch_all(db, _DATED_ENTRIES, {"document": document})]
 
 
 def identities_but(db: sqlite3.Connection, document: int, but: Collection[EntryId]) -> list[EntryId]:

@@ -73,7 +73,7 @@ _CONCERN_CLAMPED: Final = """
     WHERE place.feed = :feed AND EXISTS (
         SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
         WHERE e.feed = :feed AND e.identity = loser.identity AND e.is_live >= 0
-            AND d.role IN ('archive', 'page') AND d.updated_at > :instant
+            AND d.role IN ('archive', 'page') AND d.generated_at IS NULL AND d.updated_at > :instant
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
@@ -119,7 +119,10 @@ _CONTEST: Final = """
 """
 COPY_COLUMNS: Final = """
     e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-    CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at
+    CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
+    d.generated_at IS NOT NULL AS is_collected,
+    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) <> '{}'
+        THEN coalesce(d.generated_at, d.fetched_at) END AS made_at
 """
 """What `copy_of` reads, of an entry e and its document d."""
 _COPIES: Final = f"""
@@ -266,4 +269,6 @@ def copy_of(key: int, row: sqlite3.Row) -> Copy:
         ordinal=row["ordinal"],
         document_updated_at=row["document_updated_at"],
         fetched_at=row["fetched_at"],
+        generated_at=row["made_at"],
+        is_collected=bool(row["is_collected"]),
     )

@@ -1,0 +1,81 @@
+"""What is kept of the collecting of a feed's history from one refresh to the next (rules R28 to R31).
+
+Instants are epoch seconds; those of the publisher's own clock are called dates.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Final, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Of one feed; as it is before anything was collected."""
+
+    adapter: str = ""
+    """Whose pattern it is; empty where none fits."""
+    way: str = ""
+    """How its pages are asked for, in the adapter's own words."""
+    pages: int = 0
+    """How many there are."""
+    page_entries: int = 0
+    """How many entries a full one has."""
+    total: int | None = None
+    """Entries that the publisher claims to have."""
+    collected: int = 0
+    """Entries that were met when all pages were asked for."""
+    walk: int = 0
+    """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
+    began_at: float | None = None
+    """When that was."""
+    ended_at: float | None = None
+    """When the last page of them was had, the last time that it came to that."""
+    looked_at: float | None = None
+    """When it was looked for news last."""
+    etag: str = ""
+    last_modified: str = ""
+    """Of the subscription document, at that time."""
+    scanned_date: float | None = None
+    """The latest date of the pages that were asked for by date of change."""
+    is_tied: bool = False
+    """Whether two pages by date of change bore one date: all pages have to be asked for again (R30)."""
+    is_flat: bool = False
+    """Whether all pages bore one date."""
+    retry_at: float | None = None
+    """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
+    reason: str = ""
+    """Why; for people."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the subscription document is known to be all pages there are."""
+        return self.is_ended and self.pages == 1
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether all pages are being asked for, and some have not been had."""
+        return self.began_at is not None and (self.ended_at is None or self.ended_at < self.began_at)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether every page that the pattern reaches was read, once at least."""
+        return self.ended_at is not None
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return what `written` gave; what another version knew more is left out."""
+        values = json.loads(text)
+        return cls(**{name: values[name] for name in _NAMES if name in values})
+
+    def written(self) -> str:
+        """Return it as JSON, without what is as it was in the beginning."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]})
+
+
+NOTHING_COLLECTED: Final = "{}"
+"""`Collection().written()`."""
+
+_NAMES: Final = tuple(each.name for each in fields(Collection))
+_DEFAULTS: Final = asdict(Collection())

@@ -1,0 +1,91 @@
+"""What a document says about the software that made it, and where its oldest entry stands.
+
+marks = marks_of(document, api_url="https://example.org/wp-json/")
+marks.generator         # "https://wordpress.org/?v=6.6", or the Atom element's uri and text
+Marks.read(marks.written())
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Self
+
+from wholefeed.core.model import FeedDocument
+
+_MAX_CHARACTERS: Final = 300
+_MAX_FRAGMENT_BYTES: Final = 2000
+"""Of a generator element; more than a name and an address is none."""
+
+_TAG: Final = re.compile(r"<[^>]*>")
+_ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_BLANKS: Final = re.compile(r"\s+")
+_ID: Final = re.compile(rb"<(?:\w+:)?(?:guid|id)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)")
+_ABOUT: Final = re.compile(rb"""^<[^>]*\babout\s*=\s*["']([^"']*)["']""")
+_COMMENT: Final = "#comment-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What adapters look for in a document; all of it bounded."""
+
+    generator: str = ""
+    """Address and name that the generator element gives, with one blank between."""
+    api_url: str = ""
+    """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
+    route: str = ""
+    """The field X-Discourse-Route of the answer."""
+    last_id: str = ""
+    """What identifies the last entry, as written: atom:id, guid or rdf:about."""
+    has_comments: bool = False
+    """Whether the first entry's identity is that of a comment on a post."""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return what `written` gave."""
+        return cls(**json.loads(text))
+
+    def written(self) -> str:
+        """Return it as JSON, without what is empty."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
+
+
+def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
+    """Return the marks of a document that has been parsed.
+
+    Args:
+        document: It.
+        api_url: As in `Marks`.
+        route: As in `Marks`.
+    """
+    marks = Marks(
+        generator=_generator(document), api_url=api_url[:_MAX_CHARACTERS], route=route[:_MAX_CHARACTERS]
+    )
+    if not document.entries:
+        return marks
+    first, last = document.entries[0], document.entries[-1]
+    return replace(
+        marks,
+        last_id=_identity(document.text[last.start : last.end]),
+        has_comments=_COMMENT in _identity(document.text[first.start : first.end]),
+    )
+
+
+def _generator(document: FeedDocument) -> str:
+    for child in document.head.children:
+        if child.name in ("generator", "generatorAgent") and child.end - child.start <= _MAX_FRAGMENT_BYTES:
+            fragment = document.text[child.start : child.end].decode("utf-8", "replace")
+            found = _ADDRESS.search(fragment)
+            address = (found.group(1) or found.group(2) or "") if found else ""
+            name = _TAG.sub(" ", fragment.replace("<![CDATA[", "").replace("]]>", ""))
+            return _BLANKS.sub(" ", f"{address} {name}").strip()[:_MAX_CHARACTERS]
+    return ""
+
+
+def _identity(fragment: bytes) -> str:
+    """Return the identity of an entry as written; empty where it has none of the usual form."""
+    found = _ABOUT.search(fragment) or _ID.search(fragment)
+    if found is None:
+        return ""
+    return found.group(1).decode("utf-8", "replace").strip()[:_MAX_CHARACTERS]

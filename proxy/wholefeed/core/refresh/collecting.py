@@ -1,0 +1,239 @@
+"""Collect a history that the publisher has and does not link (rules R26 to R32).
+
+An adapter (`wholefeed.core.adapters`) says what to ask for; here it is had, and what came is kept as pages.
+
+    all pages   the first time, on a full refresh, and when nothing else tells what changed; of a walk that
+                was cut off, what it had comes from the store, so it goes on where it was
+    news        when the subscription document or its validators changed, and once a day
+
+    403                         nothing is asked for a day
+    429, or the host pauses     nothing is asked until it may be, an hour at least
+    not honoured                the feed is a remembered one, tried again after a week
+    all had                     `collected`;  some not: `partial`, each tried again in its time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Page, Sight
+from wholefeed.core.adapters.collection import Collection
+from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.table import fitting
+from wholefeed.core.notes import HistoryNotOffered, HistoryShort, HistoryUnfinished, Note
+from wholefeed.core.refresh.events import EntriesRead
+from wholefeed.core.refresh.given import Given
+from wholefeed.core.refresh.intents import (
+    NoteCollection,
+    ReadEntries,
+    StartTimer,
+    Steps,
+    StopFetching,
+    carry_out,
+    outcome,
+)
+from wholefeed.core.refresh.page_asking import PageAsking, is_downward
+from wholefeed.core.refresh.progress import Progress, Walked
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.subscription import Current
+from wholefeed.core.terms import Role, State
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.walk.endings import End, Ending
+
+_WEEK_SECONDS: Final = 7 * DAY_SECONDS
+
+
+class Collecting:
+    """The part of a decision that collects; made by `of`.
+
+    Args:
+        given: What the refresh starts from.
+        documents: As they are stored now.
+        current: The subscription document.
+        subscription: The same, as it is stored.
+        adapter: Whose pattern it is.
+        progress: Kept up to date.
+    """
+
+    def __init__(
+        self,
+        given: Given,
+        documents: Sequence[StoredDocument],
+        current: Current,
+        subscription: StoredDocument,
+        adapter: Adapter,
+        progress: Progress,
+    ) -> None:
+        self._given = given
+        self._current = current
+        self._subscription = subscription
+        self._adapter = adapter
+        known = Collection.read(given.feed.collection)
+        self._known = known if known.adapter == adapter.name else Collection(adapter=adapter.name)
+        self._asking = PageAsking(given, documents, subscription, adapter.name, progress)
+
+    @classmethod
+    def of(
+        cls, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
+    ) -> Collecting | None:
+        """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
+        row = next(
+            (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None), None
+        )
+        if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
+            return None
+        marks = Marks.read(row.marks)
+        sight = Sight(given.feed.url, row.final_url, row.family, row.site_id, marks)
+        adapter = fitting(sight)
+        return None if adapter is None else cls(given, documents, current, row, adapter, progress)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything is to be asked for."""
+        known, now = self._known, self._given.clock.now
+        if self._is_resting:
+            return False
+        if self.wants_all or any(not attempt.waits(now) for attempt in self._given.missing.values()):
+            return True
+        validators = self._current.validators
+        has_moved = validators is not None and validators != (known.etag, known.last_modified)
+        is_daily = known.looked_at is None or not 0 <= now - known.looked_at < DAY_SECONDS
+        return self._current.has_changed or has_moved or is_daily
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether that is every page: then the walk may add documents for long."""
+        known = self._known
+        return known.is_begun or not known.is_ended or self._given.request.is_full
+
+    @property
+    def _is_resting(self) -> bool:
+        """Whether nothing is to be asked yet; further ahead than a week comes from a clock that was wrong."""
+        retry_at, request = self._known.retry_at, self._given.request
+        if retry_at is None or request.is_full or request.is_forced:
+            return False
+        return 0 < retry_at - self._given.clock.now <= _WEEK_SECONDS
+
+    def is_met(self, url: str) -> bool:
+        """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
+        return url in (self._subscription.url, self._subscription.final_url)
+
+    def steps(self) -> Steps[tuple[Walked, State]]:
+        """Ask for what is due; come to what the feed is."""
+        if not self.is_due:
+            return self._as_before()
+        yield from carry_out(StartTimer(self._given.settings.walk_seconds))
+        found = yield from (self._all() if self.wants_all else self._news())
+        yield from carry_out(StopFetching())
+        return (yield from self._concluded(found))
+
+    # What is asked for
+
+    def _all(self) -> Steps[Outcome | None]:
+        known, now = self._known, self._given.clock.now
+        is_recent = known.began_at is not None and 0 <= now - known.began_at <= _WEEK_SECONDS
+        if self._given.request.is_full or not (known.is_begun and is_recent):
+            self._known = replace(known, began_at=now, walk=known.walk + 1)
+        yield from carry_out(NoteCollection(self._known.written()))
+        self._asking.begin_all(self._known.walk)
+        return (yield from self._run(self._adapter.collect))
+
+    def _news(self) -> Steps[Outcome | None]:
+        found = yield from self._run(self._adapter.look)
+        if found is None or not found.wants_all or self._asking.stop is not None:
+            return found
+        self._known = replace(found.known, looked_at=self._given.clock.now)
+        return (yield from self._all())
+
+    def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Steps[Outcome | None]:
+        """Let the adapter ask until it has come to something; None where it was stopped."""
+        asking = begin((yield from self._job()))
+        try:
+            asks = next(asking)
+            while True:
+                answers = yield from self._asking.answers(asks)
+                if self._asking.stop is not None:
+                    asking.close()
+                    return None
+                asks = asking.send(answers)
+        except StopIteration as end:
+            found: Outcome = end.value
+            return found
+
+    def _job(self) -> Steps[Job]:
+        row = self._subscription
+        read = yield from outcome(ReadEntries(row.id), EntriesRead)
+        page = Page(
+            url=row.final_url,
+            family=row.family,
+            identities=tuple(identity for identity, _ in read.entries),
+            updated_at=row.updated_at,
+            validators=self._current.validators or (row.etag or "", row.last_modified or ""),
+            is_ascending=is_downward([at for _, at in read.entries]),
+            marks=Marks.read(row.marks or "{}"),
+        )
+        self._asking.first = page.identities
+        return Job(
+            asked_url=self._given.feed.url,
+            url=row.final_url,
+            page=page,
+            now=self._given.clock.now,
+            has_news=self._current.has_changed and self._current.has_news,
+            known=self._known,
+        )
+
+    # What it comes to
+
+    def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
+        asking, now, url = self._asking, self._given.clock.now, self._subscription.final_url
+        known = self._known if found is None else found.known
+        known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
+        reason = asking.stop or ("" if found is None else found.reason)
+        if not asking.has_kept and (found is None or not found.is_honoured) and not known.is_single:
+            pause = self._given.settings.retry_missing_seconds if asking.has_failed else _WEEK_SECONDS
+            known = replace(known, retry_at=asking.retry_at or now + pause, reason=reason)
+            yield from carry_out(NoteCollection(known.written()))
+            return self._refused(reason)
+        notes: list[Note] = list(asking.notes)
+        is_whole = found is not None and found.is_honoured and found.is_whole
+        if notes or not (is_whole or self._is_all_there_is(found)):
+            known = replace(known, retry_at=asking.retry_at, reason=reason)
+            if not notes:
+                notes.append(HistoryUnfinished(url, self._adapter.name, reason))
+        else:
+            known = replace(known, retry_at=None, reason="" if is_whole else reason, looked_at=now)
+            if asking.is_all:
+                known = replace(known, ended_at=now)
+            if self._current.validators is not None:
+                etag, last_modified = self._current.validators
+                known = replace(known, etag=etag, last_modified=last_modified)
+        yield from carry_out(NoteCollection(known.written()))
+        self._known = known
+        return self._walked(notes)
+
+    def _is_all_there_is(self, found: Outcome | None) -> bool:
+        """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
+        return found is not None and found.is_honoured and not self._asking.has_failed
+
+    def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
+        known, url = self._known, self._subscription.final_url
+        if known.is_ended and known.reason and not any(note.partial for note in notes):
+            notes.append(HistoryUnfinished(url, self._adapter.name, known.reason))
+        if known.total is not None and known.total > known.collected and known.is_ended:
+            notes.append(HistoryShort(url, known.total, known.collected))
+        partial = tuple(note for note in notes if note.partial)
+        ending = Ending(None, partial) if partial else Ending(End.READ)
+        return Walked(notes=notes, failures=dict(self._asking.failures), ending=ending), State.COLLECTED
+
+    def _refused(self, reason: str) -> tuple[Walked, State]:
+        note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)
+        return Walked(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
+
+    def _as_before(self) -> tuple[Walked, State]:
+        """Nothing is due: what was missing is missing still."""
+        if not self._known.is_ended and not self._asking.has_pages:
+            return self._refused(self._known.reason)
+        missing = self._given.missing.values()
+        return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])

@@ -1,0 +1,301 @@
+"""The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from wholefeed.core.adapters.asking import GONE, Answer, Ask, Page, Refused, There
+from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.urls import bears
+from wholefeed.core.merge.merge import Copy, is_preferred
+from wholefeed.core.model import EntryId
+from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitReached, Note
+from wholefeed.core.refresh.events import (
+    Answered,
+    Arrived,
+    EntriesRead,
+    Failed,
+    Failure,
+    FreshDocument,
+    KnownRead,
+    LedBack,
+    Stored,
+    TimeOver,
+)
+from wholefeed.core.refresh.given import Given
+from wholefeed.core.refresh.intents import (
+    BeginWalk,
+    Drop,
+    Fetch,
+    Put,
+    ReadEntries,
+    ReadKnown,
+    Steps,
+    Touch,
+    Wait,
+    carry_out,
+    outcome,
+)
+from wholefeed.core.refresh.progress import Progress
+from wholefeed.core.refresh.stored import Attempt, StoredDocument
+from wholefeed.core.terms import Role
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.seen import Key
+
+AT_ONCE: Final = 2
+"""Requests under way (R32)."""
+
+_FORBIDDEN, _TOO_MANY = 403, 429
+_HOUR_SECONDS: Final = 3600.0
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""
+_BEHIND_ALL: Final = 1 << 62
+
+
+class PageAsking:
+    """Carries out the questions of an adapter."""
+
+    def __init__(
+        self,
+        given: Given,
+        documents: Sequence[StoredDocument],
+        subscription: StoredDocument,
+        adapter: str,
+        progress: Progress,
+    ) -> None:
+        self._given = given
+        self._subscription = subscription
+        self.first: tuple[EntryId, ...] = ()
+        """What stands in the subscription document, from the top; to be set before anything is asked."""
+        self._adapter = adapter
+        self._progress = progress
+        pages = [row for row in documents if row.role is Role.PAGE]
+        self._stored = {document_key(row.url): row for row in pages}
+        attached = [row for row in documents if row.rank is not None]
+        self._documents = len(attached)
+        self._bytes = sum(row.body_bytes for row in attached)
+        self._entries = sum(row.entries for row in attached)
+        self.has_pages = any(row.found_by and row.rank is not None for row in pages)
+        self.is_all = False
+        """Whether every page is asked for."""
+        self._walk = 0
+        self._has_begun = False
+        self._in_a_row = 0
+        self.has_kept = self.has_pages
+        """Whether a page of this pattern is part of the feed."""
+        self.notes: list[Note] = []
+        self.failures: dict[str, Failure] = {}
+        self.has_failed = False
+        """Whether anything could not be had, though nobody says that it is not there."""
+        self.stop: str | None = None
+        """Why nothing more is asked, once that is so."""
+        self.retry_at: float | None = None
+
+    def begin_all(self, walk: int) -> None:
+        """Ask for every page; what a walk of this number had comes from the store."""
+        self.is_all, self._walk = True, walk
+
+    def still(self, attempt: Attempt) -> Note | None:
+        """Return the note on what was missing before and was not asked for."""
+        if attempt.reason == HistoryUnfinished.slug:
+            return HistoryUnfinished(attempt.url, self._adapter, "not tried again yet")
+        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, attempt.reason)
+
+    def answers(self, asks: Sequence[Ask]) -> Steps[list[Answer]]:
+        """Have the answers to some questions, in their order; fewer once `stop` is set."""
+        found: dict[int, Answer] = {}
+        running: dict[str, int] = {}
+        place = 0
+        while len(found) < len(asks):
+            while place < len(asks) and len(running) < AT_ONCE and self.stop is None:
+                answer = yield from self._without_network(asks[place])
+                if answer is not None:
+                    found[place] = answer
+                elif self.stop is None:
+                    yield from self._begin(asks[place])
+                    running[asks[place].url] = place
+                place += 1
+            if not running:
+                break
+            event = yield Wait()
+            if isinstance(event, TimeOver):
+                limit = self._given.settings.walk_seconds
+                self._limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
+                break
+            assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
+            self._progress.fetched += 1
+            at = running.pop(event.url)
+            found[at] = yield from self._taken(asks[at], event)
+        return [found[at] for at in sorted(found)]
+
+    # From the store, or not at all
+
+    def _without_network(self, ask: Ask) -> Steps[Answer | None]:
+        row = self._stored.get(document_key(ask.url))
+        is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
+        if row is not None and is_had and not ask.is_head and not ask.is_again:
+            return (yield from self._stored_page(row))
+        if self._given.waits(ask.url):
+            attempt = self._given.missing[ask.url]
+            self.notes.append(DocumentUnavailable(ask.url, attempt.reason))
+            return Refused(attempt.reason, attempt.status)
+        limits = self._given.settings.limits
+        for reached, limit, key in (
+            (self._documents, limits.documents, "limits.documents_per_feed"),
+            (self._bytes, limits.bytes, "limits.feed_bytes"),
+            (self._entries, limits.entries, "limits.entries_per_feed"),
+        ):
+            if reached >= limit and row is None and not ask.is_head:
+                self._limit(LimitReached(ask.url, key, limit))
+        return None
+
+    def _stored_page(self, row: StoredDocument) -> Steps[Page]:
+        read = yield from outcome(ReadEntries(row.id), EntriesRead)
+        return Page(
+            url=row.final_url,
+            family=row.family,
+            identities=tuple(identity for identity, _ in read.entries),
+            updated_at=row.updated_at,
+            validators=(row.etag or "", row.last_modified or ""),
+            is_ascending=is_downward([at for _, at in read.entries]),
+            oldest_at=min((at for _, at in read.entries if at is not None), default=None),
+            marks=Marks.read(row.marks or "{}"),
+        )
+
+    def _limit(self, note: LimitReached) -> None:
+        self.notes.append(note)
+        self.stop = str(note)
+
+    def _begin(self, ask: Ask) -> Steps[None]:
+        if self.is_all and not self._has_begun:
+            self._has_begun = True
+            yield from carry_out(BeginWalk())
+        yield from carry_out(
+            Fetch(url=ask.url, stored=None, relation="", is_collected=True, is_head=ask.is_head)
+        )
+
+    # What came
+
+    def _taken(self, ask: Ask, event: Arrived | Answered | Failed | LedBack) -> Steps[Answer]:
+        if isinstance(event, Answered):
+            self._in_a_row = 0
+            return There(event.headers)
+        if isinstance(event, LedBack):
+            return Refused("redirected")
+        if isinstance(event, Failed):
+            return self._failed(ask, event.failure)
+        self._in_a_row = 0
+        return (yield from self._arrived(ask, event.fresh))
+
+    def _failed(self, ask: Ask, failure: Failure) -> Refused:
+        now, status = self._given.clock.now, failure.publisher_status
+        if status == _FORBIDDEN and not ask.is_head:
+            self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
+        elif status == _TOO_MANY or failure.slug == "host-backoff":
+            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            self.stop, self.retry_at = "the publisher asked not to be asked so often (429)", now + pause
+        is_gone = status in GONE
+        self._in_a_row = 0 if is_gone else self._in_a_row + 1
+        self.has_failed |= not is_gone
+        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
+            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
+            self.retry_at = now + self._given.settings.retry_missing_seconds
+        if not ask.is_head and (ask.is_needed or not is_gone):
+            self.notes.append(DocumentUnavailable(ask.url, failure.slug))
+            self.failures[ask.url] = failure
+        return Refused(failure.slug, status)
+
+    def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
+        arrival, url = fresh.arrival, ask.url
+        objection = self._objection(ask, fresh)
+        if objection is not None:
+            yield from carry_out(Drop(url))
+            return objection
+        keys = list(arrival.keys or ())
+        identities = tuple(identity for identity, _ in keys)
+        read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
+        news = sum(identity not in read.known for identity in identities)
+        row = self._stored.get(document_key(url))
+        if row is not None and row.rank is not None and row.digest == arrival.digest:
+            yield from carry_out(Drop(url))
+            yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
+        elif identities and (news or self._is_worth_keeping(identities) or self._improves(fresh, keys, read)):
+            yield from self._put(ask, fresh, row)
+        else:
+            yield from carry_out(Drop(url))
+        return Page(
+            url=arrival.final_url,
+            family=arrival.family,
+            identities=identities,
+            updated_at=fresh.updated_at,
+            validators=fresh.validators,
+            is_ascending=is_downward(fresh.order),
+            oldest_at=min((at for at in fresh.order if at is not None), default=None),
+            marks=fresh.marks,
+            news=news,
+        )
+
+    def _objection(self, ask: Ask, fresh: FreshDocument) -> Refused | None:
+        """R27: another format, another site's, or what redirects made of the question."""
+        arrival, subscription, site_of = fresh.arrival, self._subscription, self._given.site_of
+        if arrival.family is not subscription.family:
+            return Refused("format")
+        is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
+        if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
+            return Refused("cross-origin-unconfirmed")
+        return None if bears(arrival.final_url, ask.url) else Refused("redirected")
+
+    def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
+        remembers = row if row is not None and row.rank is not None else None
+        put = Put(
+            url=ask.url,
+            stored_url=row.url if row is not None else ask.url,
+            role=Role.PAGE,
+            rank=ask.place,
+            remembers=remembers,
+            found_by=self._adapter,
+            found_in=self._walk,
+        )
+        yield from outcome(put, Stored)
+        self.has_kept = True
+        self._documents += row is None
+        self._bytes += fresh.arrival.body_bytes
+        self._entries += fresh.arrival.entries
+        self._progress.documents += 1
+        self._progress.entries += fresh.arrival.entries
+
+    def _is_worth_keeping(self, identities: tuple[EntryId, ...]) -> bool:
+        """Of all pages each, but a repetition of the subscription document: a walk may be cut off."""
+        return self.is_all and identities != self.first
+
+    def _improves(self, fresh: FreshDocument, keys: Sequence[Key], read: KnownRead) -> bool:
+        """R6: whether it holds an entry that no other document but memory does, or a better copy."""
+        now = self._given.clock.now
+        for ordinal, (identity, updated_at) in enumerate(keys):
+            live = read.live.get(identity)
+            copy = Copy(
+                key=ordinal,
+                updated_at=updated_at,
+                role=Role.PAGE,
+                position=_BEHIND_ALL,
+                ordinal=ordinal,
+                document_updated_at=fresh.updated_at,
+                fetched_at=now,
+                generated_at=now,
+                is_collected=True,
+            )
+            latest = read.subscription_updated_at
+            if live is None or is_preferred(copy, live, subscription_updated_at=latest):
+                return True
+        return False
+
+
+def is_downward(order: Sequence[float | None]) -> bool | None:
+    """Return whether entries get newer downwards; None where their dates do not tell."""
+    dates = [at for at in order if at is not None]
+    ups = sum(one < two for one, two in pairwise(dates))
+    downs = sum(one > two for one, two in pairwise(dates))
+    return None if ups == downs else ups > downs
