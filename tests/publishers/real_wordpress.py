@@ -73,7 +73,7 @@ class RealWordPress:
     def php(self, code: str) -> str:
         """Run PHP inside the site and return what it prints."""
         self.changed = True
-        return _run([*_PHP_COMMAND, str(_PHP / "run.php")], self.environment, code)
+        return _run([*_php(self.folder), str(_PHP / "run.php")], self.environment, code)
 
     def keep(self) -> None:
         """Remember what the site holds, for `restore`."""
@@ -168,6 +168,7 @@ def running_wordpress(folder: Path, *, posts: int = 300) -> Iterator[RealWordPre
     with ExitStack() as services:
         site = RealWordPress(folder, _free_port())
         (folder / "wp-content").mkdir()
+        (folder / "compiled").mkdir()
         _start_database(folder, services)
         seeds = [
             {
@@ -176,10 +177,10 @@ def running_wordpress(folder: Path, *, posts: int = 300) -> Iterator[RealWordPre
             }
             for post in Blog(posts).posts
         ]
-        seeded = _run([*_PHP_COMMAND, str(_PHP / "install.php")], site.environment, json.dumps(seeds))
+        seeded = _run([*_php(folder), str(_PHP / "install.php")], site.environment, json.dumps(seeds))
         assert seeded == str(posts), seeded
         site.php("flush_rewrite_rules(true);")  # the installation knew of no archives yet
-        command = [*_PHP_COMMAND, "-S", site.url.removeprefix("http://"), str(_PHP / "serve.php")]
+        command = [*_php(folder), "-S", site.url.removeprefix("http://"), str(_PHP / "serve.php")]
         services.enter_context(_service(command, site.environment, folder / "php.log"))
         _until(lambda: _answers(site.url), folder / "php.log")
         site.keep()
@@ -190,7 +191,12 @@ _FOR_EACH_TABLE: Final = (
     "global $wpdb; foreach (['posts', 'postmeta', 'options', 'terms', 'term_taxonomy', 'term_relationships',"
     " 'comments', 'commentmeta'] as $t) "
 )
-_PHP_COMMAND: Final = ("php", "-d", "display_errors=stderr", "-d", "opcache.enable_cli=1")
+
+
+def _php(folder: Path) -> list[str]:
+    """Return the interpreter with what it compiled before: half the time of a request."""
+    options = ("display_errors=stderr", "opcache.enable_cli=1", f"opcache.file_cache={folder / 'compiled'}")
+    return ["php", *(part for option in options for part in ("-d", option))]
 
 
 def _start_database(folder: Path, services: ExitStack) -> None:
