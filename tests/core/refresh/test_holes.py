@@ -103,7 +103,7 @@ def test_an_oldest_document_that_links_to_nothing_costs_three_requests_more() ->
 
 @pytest.mark.parametrize("heals", [(7,), (4,), (7, 4, 3)])
 def test_a_hole_that_heals_takes_its_place(heals: tuple[int, ...]) -> None:
-    """R14, R20, R34: the documents stand in the order of the chain, and without holes the feed is complete."""
+    """R14, R20, R34: the documents stand in the order of the chain; without holes the feed is complete."""
     world = a_world(9, 7, 4, 3)
     world.refresh(CHANCE)
     for number in heals:
@@ -254,7 +254,7 @@ def test_pages_are_walked_as_ever() -> None:
 def test_a_walk_that_was_killed_ends_like_one_that_was_not(
     holes: set[int], after: int, seed: int, looks_ahead: bool
 ) -> None:
-    """R14, R34: wherever it was cut off, the same documents stand in the same order, and as much is missing."""
+    """R14, R34: wherever it was cut off, the same documents stand in the same order."""
     worlds = [a_world(9, *holes, looks_ahead=looks_ahead) for _ in range(2)]
     worlds[0].cut_off(random.Random(seed), after=after)
     for world in worlds:
@@ -271,7 +271,7 @@ def test_what_was_had_stays_and_what_heals_comes_whatever_fails_when(
 ) -> None:
     """R25, R34: documents only ever join, in the order of the chain; in the end all are there."""
     world, chance = a_world(9), random.Random(seed)
-    seen: set[int] = set()
+    told, seen = None, set[int]()
     for failing in [*stages, set[int]()]:
         world.publisher.failing = {archive(number): GONE for number in failing}
         told = world.refresh(chance, is_forced=True)
@@ -280,4 +280,5 @@ def test_what_was_had_stays_and_what_heals_comes_whatever_fails_when(
         assert {*missing(told)} <= {archive(number) for number in failing}
         seen = {*numbers(world)}
         world.now += HOUR
+    assert told is not None
     assert (told.publication.state, seen) == (State.COMPLETE, {*range(1, 10)})

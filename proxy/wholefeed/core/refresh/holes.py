@@ -1,8 +1,8 @@
 """What a refresh asks for behind a document that is missing, and what it takes from there (rule R34).
 
 `wholefeed.core.walk.holes` says which URLs are looked at. Here is decided which of them may cost a request,
-and whether what stands there is new. A hole whose time has not come (R14) is passed by what is stored alone: a
-refresh in between asks for nothing.
+and whether what stands there is new. A hole whose time has not come (R14) is passed by what is stored alone:
+a refresh in between asks for nothing.
 """
 
 from __future__ import annotations
