@@ -1,6 +1,6 @@
 """Tell a feed's chain document by document: what led to it, how it stands, what it holds.
 
-    account = account_of(kind, rows, attempts, superseded, jumps_of(feed.notes))
+    account = account_of(overview, rows, superseded)
 
 It stands in output order (R20), what is missing of a chain behind the document that links to it.
 
@@ -21,7 +21,7 @@ from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Kind, Relation, Role
 from wholefeed.core.text.urls import document_key
-from wholefeed.store.rows import DocumentRow
+from wholefeed.store.rows import DocumentRow, Overview
 
 _PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
 _NO_LEAD: Final = ("", "")
@@ -64,23 +64,18 @@ class ChainDocument:
 
 
 def account_of(
-    kind: Kind,
-    rows: Sequence[DocumentRow],
-    attempts: Sequence[Attempt],
-    superseded: Mapping[int, int],
-    jumps: Mapping[str, str],
+    overview: Overview, rows: Sequence[DocumentRow], superseded: Mapping[int, int]
 ) -> list[ChainDocument]:
     """Return the account of a feed.
 
     Args:
-        kind: What the subscription document says the feed is.
+        overview: The feed as it was published last, and what could not be had of it.
         rows: The stored documents in output order, the detached ones last.
-        attempts: What could not be had.
         superseded: How many entries of each document are not live.
-        jumps: As `jumps_of` returns them.
     """
-    leads = {key: (_GUESSED, hole) for key, hole in jumps.items()} | _leads(kind, rows)
-    failed = {document_key(attempt.url): attempt for attempt in attempts}
+    kind = overview.feed.kind
+    leads = _jumps(overview.feed.notes) | _leads(kind, rows)
+    failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
     told: list[ChainDocument] = []
     for row in rows:
         keys = (document_key(row.url), document_key(row.final_url))
@@ -102,14 +97,10 @@ def account_of(
     return [*chain, *told[attached:]]
 
 
-def jumps_of(notes: str) -> dict[str, str]:
-    """Return the missing document behind which the chain goes on at a URL, by that one's `document_key`.
-
-    Args:
-        notes: Of the feed, JSON.
-    """
+def _jumps(notes: str) -> dict[str, tuple[str, str]]:
+    """Return what led to the documents behind missing ones, as `_leads` does; the feed's notes are JSON."""
     found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
-    return {document_key(note["goes_on_at"]): note["url"] for note in found}
+    return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 
 
 def _place(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:

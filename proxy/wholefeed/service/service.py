@@ -20,7 +20,7 @@ from typing import Any, Final
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import OverloadedError, PublisherTimeoutError, UnknownFeedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.account import ChainDocument, account_of, jumps_of
+from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.opening import Opened, Openings
@@ -184,8 +184,7 @@ class FeedService:
 
         rows, superseded = await self._store.read(look)
         status = await self._status(feed.id)
-        missing, jumps = status.overview.failures.missing, jumps_of(status.overview.feed.notes)
-        return status, account_of(feed.kind, rows, missing, superseded, jumps)
+        return status, account_of(status.overview, rows, superseded)
 
     async def _status(self, feed_id: int) -> Status:
         overview = await self._store.read(lambda db: failures.overview(db, feed_id))
