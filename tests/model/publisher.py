@@ -88,6 +88,8 @@ class Publisher:
     made: dict[str, list[Copy]] = field(default_factory=dict)
     """Every copy of each entry, the oldest first."""
     names: int = 0
+    closed: int = 0
+    """Archives so far; they are numbered."""
 
     # ---- Events
 
@@ -151,7 +153,8 @@ class Publisher:
 
     def _archive(self, copies: Sequence[Copy]) -> Archive:
         buried = tuple(sorted(self.buried.items())) if self.hour % 3 == 0 else ()
-        return Archive(f"/archive/{self.hour}", list(copies), self.tick(), buried)
+        self.closed += 1
+        return Archive(f"/archive/{self.closed}", list(copies), self.tick(), buried)
 
     def grows(self, which: int) -> None:
         """The newest archive gets another entry, or one of its entries is edited or leaves it."""
@@ -192,10 +195,10 @@ class Publisher:
         self.buried.clear()
 
     def renames(self, how_many: int) -> None:
-        """The newest archives get new paths: one, or all."""
+        """The newest archives get new paths, which count as before: one, or all."""
         for archive in self.archives[: 1 if how_many == 1 else None]:
-            archive.path = f"/renamed/{self.hour}{archive.path.rpartition('/')[2]}"
-            self.tick()
+            archive.path = f"/renamed-{self.hour}/{archive.path.rpartition('/')[2]}"
+        self.tick()
 
     def replaces(self, which: int) -> None:
         """An archive is revised under a new path, and holds an entry less."""

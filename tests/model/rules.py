@@ -30,6 +30,7 @@ from tests.model.choice import (
     or_never,
     precedence,
 )  # fmt: skip
+from tests.model.counting import guesses
 from tests.model.said import DAY, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, kind_of
 
 DEFAULT_FRESH: Final = 900.0
@@ -182,17 +183,56 @@ class Feed:
         self, asking: Asking, doc: Doc, is_forced: bool, is_full: bool
     ) -> dict[str, Failure | None]:
         path: list[str] = []
+        steps: list[str] = []
         missing: dict[str, Failure | None] = {}
         here = self.path
         while (target := doc.links.get(self.kind.relation)) is not None and target != here:
+            if target in missing:  # it leads back behind the place from where it was passed
+                break
+            steps.append(target)
             failure = self._have_archive(asking, target, len(path), is_forced, is_full)
             if target in (self.path, *path) or failure is not None:
-                missing = {target: failure if isinstance(failure, Failure) else None}
-                break
+                missing[target] = failure if isinstance(failure, Failure) else None
+                is_hole = failure is not None
+                behind = self._pass(asking, steps, path, missing, is_forced, is_full) if is_hole else None
+                if behind is None:
+                    break
+                target = behind
             path.append(target)
             here, doc = target, self.archives[target].doc
         self._drift(path, is_true_end=not missing, is_full=is_full)
         return missing
+
+    def _pass(
+        self, asking: Asking, steps: list[str], path: Sequence[str],
+        missing: Mapping[str, Failure | None], is_forced: bool, is_full: bool,
+    ) -> str | None:  # fmt: skip
+        """R34: return the document behind a missing one at which the walk goes on; take it, if it is new."""
+        attempt = self.attempts.get(steps[-1])
+        rests = missing[steps[-1]] is None and attempt is not None and not is_forced
+        for guess in guesses(steps, self.chain):
+            steps.append(guess)
+            if guess in (self.path, *path, *missing):
+                continue
+            if guess in self.archives:
+                is_attached = guess in self.chain
+                if is_attached and self._have_archive(asking, guess, len(path), is_forced, is_full) is None:
+                    return guess
+                continue
+            attempt = self.attempts.get(guess)
+            waits = attempt is not None and asking.now < attempt.not_before and not is_forced
+            got = asking.may(guess) if rests or waits else asking.must(guess)
+            if isinstance(got, Doc) and got.family == self.family and self._is_new(got, path):
+                self.archives[guess] = Held(got, asking.now, asking.now, len(path) > 0)
+                self.settled |= {copy.name for copy in got.copies}
+                return guess
+        return None
+
+    def _is_new(self, doc: Doc, path: Sequence[str]) -> bool:
+        """R34: whether a document brings an entry that stands in no other one of the feed."""
+        known = {placed.copy.name for placed in self._copies()}
+        known |= {copy.name for each in path for copy in self.archives[each].doc.copies}
+        return any(copy.name not in known for copy in doc.copies)
 
     def _have_archive(
         self, asking: Asking, path: str, place: int, is_forced: bool, is_full: bool

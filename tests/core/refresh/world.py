@@ -59,6 +59,7 @@ class Page:
     is_marked: bool = True
     is_uncacheable: bool = False
     is_complete: bool = False
+    site_id: str = "urn:feed"
 
     def fresh(self, url: str) -> FreshDocument:
         evidence = Evidence(
@@ -71,6 +72,7 @@ class Page:
             arrival=an_arrival(
                 url,
                 family=self.family,
+                site_id=self.site_id,
                 links=self.links,
                 digest=repr(self).encode(),
                 keys=[(entry_id(name), None) for name in self.entries],

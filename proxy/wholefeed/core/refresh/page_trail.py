@@ -172,7 +172,7 @@ class PageTrailSteps(TrailSteps):
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        self._tell(arrival.url, fresh)
+        self._walked.notes += self._given.remarks(arrival.url, fresh)
         if fresh is not None:
             self._is_past_gap |= row is None or self._is_gap(arrival.url)
             if arrival.url not in self._news:
