@@ -146,9 +146,10 @@ class Feed:
             if failure is not None:
                 before = self.attempts.get(path)
                 attempt = _next_attempt(failure, 1 + (before.times if before else 0), asking.now)
-                if failure.status == 200:
+                stored = self.archives.get(path)
+                if failure.status == 200 or (stored is not None and stored.doc.family != self.family):
                     attempt.is_format_of = self.family
-                elif before is not None and path in self.archives:
+                elif before is not None and stored is not None:
                     attempt.is_format_of = before.is_format_of
                 self.attempts[path] = attempt
 
