@@ -462,6 +462,23 @@ async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, o
         assert sorted(await polled(proxy, url)) == ["a", "b", "c"]
 
 
+async def test_pages_that_come_back_with_their_format_are_looked_at_again(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R6, R23: also those behind one that has not changed; nobody saw what changed meanwhile."""
+    url, feed = origin.url("/feed"), atom(an_item("c"), next="/2")
+    origin.publish("/feed", feed)
+    origin.publish("/2", atom(an_item("b"), next="/3"), etag='"2"')
+    origin.publish("/3", atom(an_item("a")))
+    assert await polled(proxy, url) == ["c", "b", "a"]
+    origin.publish("/feed", rss(an_item("x")))
+    assert (await proxy.refreshed(url)).state == "remembered"
+
+    origin.publish("/feed", feed)
+    origin.publish("/3", atom(an_item("a"), an_item("0")))
+    assert await polled(proxy, url) == ["c", "b", "a", "0"]
+
+
 async def test_what_is_new_is_found_where_pages_are_counted_from_the_oldest(
     proxy: Proxy, origin: Origin
 ) -> None:
