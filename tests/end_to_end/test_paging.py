@@ -347,6 +347,19 @@ async def test_what_turned_out_to_be_a_page_stays_one(proxy: Proxy, origin: Orig
     assert origin.counts() == {"/feed": 1}
 
 
+async def test_pages_that_become_a_chain_are_walked_as_one(proxy: Proxy, origin: Origin) -> None:
+    """R4, R6: a bare `prev` is judged by what it leads to; that there was a `next` before says nothing."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3), next="/2"))
+    origin.publish("/2", atom(an_item("b", 2)))
+    assert await polled(proxy, url) == ["c", "b"]
+
+    origin.publish("/feed", atom(an_item("d", 4), prev="/1"))
+    origin.publish("/1", atom(an_item("c", 3), an_item("b", 2), an_item("a", 1), archive=True))
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(own_ids(reply.body))) == ("complete", ["a", "b", "c", "d"])
+
+
 async def test_a_feed_with_another_id_each_time_is_polled_like_any_other(
     proxy: Proxy, origin: Origin
 ) -> None:
