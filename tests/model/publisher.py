@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.answers import Status, Truncated
-from tests.model.documents import FAMILIES, written
+from tests.model.documents import FAMILIES, in_json, written
 from tests.model.said import DAY, HOUR, Copy, Doc, Failure, Got
 from tests.origin import Origin
 
@@ -255,10 +255,11 @@ class Publisher:
 
     def documents(self) -> dict[str, Doc]:
         """Return the document of each path."""
-        return self._paged() if self.mode == "paged" else self._chained()
+        found = self._paged() if self.mode == "paged" else self._chained()
+        return {path: in_json(doc) for path, doc in found.items()} if self.version == "json" else found
 
     def _updated(self, otherwise: float, *, is_newest: bool) -> float | None:
-        if not self.habits.is_dated or self.version == "json":
+        if not self.habits.is_dated:
             return None
         return self.now + DAY if self.habits.stamps_now and not is_newest else otherwise
 
@@ -285,8 +286,6 @@ class Publisher:
         archives = self.archives[: -1 if self.is_trimmed else None]
         linked = archives[self.skipped :] if self.mode in ("chain", "snapshot") else []
         of_mode = {"complete": {"complete"}, "snapshot": {"snapshot"}}.get(self.mode, set[str]())
-        if self.version == "json":  # it has no word for it
-            of_mode = set()
         names_itself = has_current and self.habits.dialect != "prev-archive"
         found = {
             FEED: Doc(
@@ -297,8 +296,7 @@ class Publisher:
                 buried=tuple(sorted(self.buried.items())), max_age=self.habits.max_age,
             )
         }  # fmt: skip
-        is_marked = self.habits.is_marked and self.version != "json"
-        marks = frozenset({"archive"}) if is_marked else frozenset[str]()
+        marks = frozenset({"archive"}) if self.habits.is_marked else frozenset[str]()
         for place, archive in enumerate(archives):
             found[archive.path] = Doc(
                 family=FAMILIES[self.version], version=self.version, copies=tuple(archive.copies),

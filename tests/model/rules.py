@@ -35,8 +35,8 @@ from tests.model.said import DAY, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, ki
 
 DEFAULT_FRESH: Final = 900.0
 MINIMUM_FRESH: Final = 300.0
-LONGEST_REST: Final = 200.0
-"""Of the Retry-After of publishers here."""
+LONGEST_DELAY: Final = 6 * HOUR
+"""Of what failed again and again."""
 
 
 class Remembered(NamedTuple):
@@ -55,6 +55,8 @@ class Attempt:
     at_latest: float
     is_gone: bool = False
     """Whether the publisher said that it is not there."""
+    is_uncertain: bool = False
+    """Whether it may have failed more often: what is not sent because the host rests, nobody sees."""
     is_format_of: str = ""
     """The family of the feed in which it did not come when it was had last (R23)."""
 
@@ -79,8 +81,6 @@ class Feed:
         self.attempts: dict[str, Attempt] = {}
         self.state = ""
         self.is_stale = False
-        self.failures = 0
-        """Of the subscription document, in a row."""
         self.due = Attempt(0, 0.0, 0.0)
         self.is_order_told = True
         """Whether the rules say in which order all entries stand."""
@@ -100,11 +100,10 @@ class Feed:
         got = asking.must(self.path)
         now = asking.now
         if isinstance(got, Failure):
-            self.failures += 1
             self.is_stale = True
-            self.due = _next_attempt(got, self.failures, now, is_feed=True)
+            self.due = _next_attempt(got, self.due, now, is_feed=True)
             return
-        self.is_stale, self.failures = False, 0
+        self.is_stale = False
         fresh = max(MINIMUM_FRESH, DEFAULT_FRESH if got.max_age is None else got.max_age)
         self.due = Attempt(0, now + fresh, now + fresh)
         has_changed = self.subscription is None or self.subscription.doc != got
@@ -146,10 +145,11 @@ class Feed:
         for path, failure in missing.items():
             if failure is not None:
                 before = self.attempts.get(path)
-                attempt = _next_attempt(failure, 1 + (before.times if before else 0), asking.now)
-                if failure.status == 200:
+                attempt = _next_attempt(failure, before, asking.now)
+                stored = self.archives.get(path)
+                if failure.status == 200 or (stored is not None and stored.doc.family != self.family):
                     attempt.is_format_of = self.family
-                elif before is not None and path in self.archives:
+                elif before is not None and stored is not None:
                     attempt.is_format_of = before.is_format_of
                 self.attempts[path] = attempt
 
@@ -316,16 +316,17 @@ class Feed:
             held, attempt = self.pages.get(target), self.attempts.get(target)
             if attempt is not None and asking.now < attempt.not_before and not is_forced:
                 return {target: None}
-            is_asked = held is None or attempt is not None or has_news or is_past_gap or is_closing or is_full
-            is_asked = is_asked or self._leads_to_gone(held, asking.now, is_forced)
-            got = asking.must(target) if is_asked and not is_over else asking.may(target)
+            is_open = held is None or attempt is not None or has_news or is_past_gap or is_closing or is_full
+            is_asked = is_open or self._leads_to_gone(held, asking.now, is_forced)
+            waits = attempt is not None and asking.now < attempt.at_latest and not is_forced
+            got = asking.must(target) if is_asked and not (is_over or waits) else asking.may(target)
             if isinstance(got, Failure):
                 is_end = got.status in (404, 410) and held is None and doc.links.get("last", target) == target
                 return {} if is_end else {target: got}
             if got is not None and got.family != self.family:
                 return {target: Failure(200)}
-            if got is None and held is None:
-                return {}
+            if got is None and (waits or held is None):
+                return {target: None} if waits else {}
             is_past_gap = is_past_gap or held is None or attempt is not None
             before, doc = doc, got or (held.doc if held is not None else doc)
             if got is not None:
@@ -459,8 +460,10 @@ def is_newer(doc: Doc, other: Doc) -> bool:
     return bool(here and there) and max(here) > max(there) and min(here) >= min(there)
 
 
-def _next_attempt(failure: Failure, times: int, now: float, *, is_feed: bool = False) -> Attempt:
+def _next_attempt(failure: Failure, before: Attempt | None, now: float, *, is_feed: bool = False) -> Attempt:
     """R14 and docs/operations.md: when what failed is asked for again."""
+    times = 1 + (before.times if before is not None else 0)
+    is_uncertain = failure is HOST_RESTS or (before is not None and before.is_uncertain)
     soonest = latest = HOUR
     if failure.status == 410:
         soonest = latest = DAY
@@ -469,7 +472,8 @@ def _next_attempt(failure: Failure, times: int, now: float, *, is_feed: bool = F
     elif failure.retry_after is not None:
         soonest = latest = failure.retry_after
     elif failure.status <= 0 or failure.status >= 500:
-        soonest = latest = min(60.0 * 2 ** (times - 1), 6 * HOUR)
+        soonest = min(60.0 * 2 ** (times - 1), LONGEST_DELAY)
+        latest = LONGEST_DELAY if is_uncertain else soonest
     if failure is HOST_RESTS:
-        soonest, latest = 1.0, max(latest, LONGEST_REST)
-    return Attempt(times, now + soonest, now + latest, failure.status in (404, 410))
+        soonest = 1.0
+    return Attempt(times, now + soonest, now + latest, failure.status in (404, 410), is_uncertain)

@@ -151,8 +151,7 @@ class TrailSteps:
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         """Return whether a stored document is to be revalidated."""
-        is_unfit = row.family is not self._walk.path[0].family  # the publisher may have changed over (R23)
-        if is_unfit or self._given.is_truncated(url):
+        if self._is_unfit(row, url) or self._given.is_truncated(url):
             return not self._given.waits(url)
         return self._given.request.is_full or self._is_due(url, row)
 
@@ -206,7 +205,7 @@ class TrailSteps:
             self._walk.arrived(event.url, self._walk.met(event.met_url, by=event.url))
             return
         if isinstance(event, Arrived):
-            if row is None or self._may_replace(event.url, event.fresh):
+            if row is None or self._may_replace(row, event.fresh):
                 self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
                 return
             yield from self._drop(event.url)
@@ -218,9 +217,9 @@ class TrailSteps:
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
         failure = event.failure
-        if row is not None and self._is_outdated(row, event.url):  # an error at the retry changes nothing
-            failure = replace(failure, slug=FormatMismatch.slug)
         self._walked.failures[event.url] = failure
+        if row is not None and self._is_unfit(row, event.url):  # an error at the retry changes nothing (R23)
+            failure = replace(failure, slug=FormatMismatch.slug)
         self._walk.failed(event.url, self._objection(event.url, failure))
 
     def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
@@ -229,12 +228,12 @@ class TrailSteps:
 
     def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
         """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
-        return isinstance(event, Confirmed) or not self._is_outdated(row, event.url)
+        return not isinstance(event, Failed) or not self._is_unfit(row, event.url)
 
-    def _is_outdated(self, row: StoredDocument, url: str) -> bool:
-        """Whether another format came last: what is stored in the feed's does not stand for it (R23)."""
+    def _is_unfit(self, row: StoredDocument, url: str) -> bool:
+        """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
         family = self._walk.path[0].family
-        return row.family is family and self._given.is_of_other_format(url, family)
+        return row.family is not family or self._given.is_of_other_format(url, family)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
@@ -242,9 +241,10 @@ class TrailSteps:
     def _objection(self, url: str, failure: Failure) -> Note:
         return DocumentUnavailable(url, failure.slug)
 
-    def _may_replace(self, url: str, fresh: FreshDocument) -> bool:
-        """Whether a stored document gives way to what came now: a whole one not to one that broke off."""
-        return not fresh.is_truncated or self._given.is_truncated(url)
+    def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
+        """Whether a stored document gives way: a whole one in the feed's format to none that broke off."""
+        is_alike = row.family is fresh.arrival.family is self._walk.path[0].family
+        return not (fresh.is_truncated and is_alike) or self._given.is_truncated(fresh.arrival.url)
 
     def _touch(self, row: StoredDocument) -> Touch:
         """An archive document has not changed; behind the newest one it is final now (R13)."""

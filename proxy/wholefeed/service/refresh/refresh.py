@@ -77,6 +77,7 @@ class Refresh:
             predicted=self._predicted,
             style=lambda: self._style(),  # noqa: PLW0108 - it is another one later
             identified=self._storage.identified,
+            enough=context.config.fetch.concurrency_per_host,
         )
         self._style: Callable[[], Style | None] = lambda: None
         """What the feed's segments are rendered for, where a subscription document has come."""
