@@ -293,7 +293,7 @@ class _Driver:
             case intents.BeginWalk():  # it waits for a turn
                 self.foresee()
                 self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
-            case intents.Rest() | intents.EndWalk():
+            case intents.Rest() | intents.EndWalk() | intents.PauseHost():
                 pass
             case intents.Publish():
                 self.publish(intent)

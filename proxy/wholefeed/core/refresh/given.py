@@ -31,6 +31,8 @@ class Settings:
     walk_seconds: float = 3600.0
     may_collect: Callable[[str], bool] = lambda _url: True
     """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
+    collect_paused_until: Callable[[str], float | None] = lambda _url: None
+    """Until when a URL's host has asked to be left in peace with that (R32), epoch seconds."""
     limits: WalkLimits
 
 
