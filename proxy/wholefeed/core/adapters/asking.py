@@ -18,6 +18,7 @@ from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Family
+from wholefeed.core.text.dates import DAY_SECONDS
 
 GONE: Final = frozenset({404, 410})
 """What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
@@ -101,6 +102,26 @@ class Job:
     """Whether the subscription document brought an identity that was not stored."""
     known: Collection = field(default_factory=Collection)
     """What is known from earlier collections."""
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether a day has gone by since the last look."""
+        looked_at = self.known.looked_at
+        return looked_at is None or not 0 <= self.now - looked_at < DAY_SECONDS
+
+    @property
+    def top(self) -> str:
+        """The identity of the subscription document's first entry, as `Collection.top`."""
+        return self.page.identities[0].hex() if self.page.identities else ""
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the subscription document reaches back to what it began with at the last look."""
+        return any(identity.hex() == self.known.top for identity in self.page.identities)
+
+    def unproven(self, reason: str) -> Outcome:
+        """Return that the publisher has shown nothing more than the subscription document."""
+        return Outcome(is_honoured=False, known=self.known, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,11 @@ class Collection:
     """Entries that the publisher claims to have."""
     collected: int = 0
     """Entries that were met when all pages were asked for."""
+    start_id: str = ""
+    """What identified the last entry of the subscription document when all pages were asked for first: where
+    pages are asked for by an entry, they are the same ones ever after."""
+    top: str = ""
+    """Identity of the first entry of the subscription document at the last look, in hexadecimal digits."""
     walk: int = 0
     """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
     began_at: float | None = None

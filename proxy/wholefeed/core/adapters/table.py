@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from wholefeed.core.adapters.asking import Adapter, Sight
+from wholefeed.core.adapters.discourse import Discourse
+from wholefeed.core.adapters.github import GitHub
 from wholefeed.core.adapters.wordpress import WordPress
 
-ADAPTERS: Final[tuple[Adapter, ...]] = (WordPress(),)
+ADAPTERS: Final[tuple[Adapter, ...]] = (
+    WordPress(),
+    GitHub(),
+    Discourse(),
+)
 
 
 def fitting(sight: Sight) -> Adapter | None:

@@ -17,3 +17,8 @@ def bears(url: str, asked_url: str) -> bool:
     """Return whether a URL that redirects led to has every parameter of the one that was asked for."""
     query = set(parse_qsl(urlsplit(url).query, keep_blank_values=True))
     return set(parse_qsl(urlsplit(asked_url).query, keep_blank_values=True)) <= query
+
+
+def has_parameter(name: str, *urls: str) -> bool:
+    """Return whether one of the URLs has a parameter of that name."""
+    return any(name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) for url in urls)

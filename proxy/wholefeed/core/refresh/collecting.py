@@ -142,7 +142,8 @@ class Collecting:
         known, now = self._known, self._given.clock.now
         is_recent = known.began_at is not None and 0 <= now - known.began_at <= _WEEK_SECONDS
         if self._given.request.is_full or not (known.is_begun and is_recent):
-            self._known = replace(known, began_at=now, walk=known.walk + 1)
+            start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
+            self._known = replace(known, began_at=now, walk=known.walk + 1, start_id=start_id)
         yield from carry_out(NoteCollection(self._known.written()))
         self._asking.begin_all(self._known.walk)
         return (yield from self._run(self._adapter.collect))

@@ -1,0 +1,137 @@
+"""A publisher that answers an adapter's questions at once: no HTTP, no store.
+
+publisher = Entries(range(300), page=10)
+outcome = publisher.play(adapter.collect(publisher.job()))
+publisher.asked                                # the questions, in order
+publisher.given                                # the identities of all entries that were given
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from wholefeed.core.adapters.asking import Answer, Ask, Asking, Job, Outcome, Page, Refused, Sight
+from wholefeed.core.adapters.collection import Collection
+from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.model import EntryId, entry_id
+from wholefeed.core.terms import Family
+
+NOW = 1_750_000_000.0
+
+
+class Entries(ABC):
+    """Who has entries, the newest first, and gives some of them.
+
+    Args:
+        names: Of its entries.
+        page: How many its feed has.
+    """
+
+    url: str
+    family = Family.RSS
+    site_id = ""
+
+    def __init__(self, names: Iterable[object], page: int) -> None:
+        self.names = [str(name) for name in names]
+        self.page = page
+        self.asked: list[Ask] = []
+        self.given: set[EntryId] = set()
+        self.stored: set[EntryId] = set()
+        """What counts as known when it is said how much news a page has."""
+        self.refusals: dict[int, Refused] = {}
+        """Answers by the number of the question, counted from 1."""
+        self.on_ask: Callable[[int], object] | None = None
+        """Called with that number before the answer."""
+        self.ignores = False
+        """Whether it reads no parameters."""
+
+    @abstractmethod
+    def guid(self, name: str) -> str:
+        """Return what identifies an entry in the feed, as written."""
+
+    @abstractmethod
+    def select(self, query: dict[str, str]) -> Sequence[str] | Refused:
+        """Return what a question with these parameters is answered with."""
+
+    @property
+    def marks(self) -> Marks:
+        """Of the subscription document, but for its last entry."""
+        return Marks()
+
+    # What the adapter is told
+
+    def document(self, url: str, names: Sequence[str]) -> Page:
+        identities = tuple(self.identity(name) for name in names)
+        last_id = self.guid(names[-1]) if names else ""
+        return Page(
+            url=url,
+            family=self.family,
+            identities=identities,
+            updated_at=None,
+            validators=("", ""),
+            is_ascending=None,
+            marks=Marks(last_id=last_id),
+            news=len(set(identities) - self.stored),
+        )
+
+    def identity(self, name: str) -> EntryId:
+        return entry_id(self.guid(name))
+
+    def identities(self, names: Iterable[object] | None = None) -> set[EntryId]:
+        return {self.identity(str(name)) for name in (self.names if names is None else names)}
+
+    def job(self, known: Collection | None = None, **more: Any) -> Job:
+        """Begin with the subscription document as it is now."""
+        page = self.document(self.url, self.names[: self.page])
+        self.given.update(page.identities)
+        known = Collection() if known is None else known
+        return Job(asked_url=self.url, url=self.url, page=page, now=NOW, known=known, **more)
+
+    def sight(self, **changes: Any) -> Sight:
+        """What is seen of the subscription document."""
+        names = self.names[: self.page]
+        last_id = self.guid(names[-1]) if names else ""
+        marks = self.marks
+        values: dict[str, Any] = {
+            "asked_url": self.url,
+            "url": self.url,
+            "family": self.family,
+            "site_id": self.site_id,
+            "marks": Marks(generator=marks.generator, route=marks.route, last_id=last_id),
+        }
+        return Sight(**(values | changes))
+
+    # How it answers
+
+    def answer(self, ask: Ask) -> Answer:
+        self.asked.append(ask)
+        if self.on_ask is not None:
+            self.on_ask(len(self.asked))
+        if len(self.asked) in self.refusals:
+            return self.refusals[len(self.asked)]
+        query = {} if self.ignores else dict(parse_qsl(urlsplit(ask.url).query))
+        found = self.select(query) if query else self.names[: self.page]
+        if isinstance(found, Refused):
+            return found
+        page = self.document(ask.url, found)
+        self.given.update(page.identities)
+        return page
+
+    def play(self, asking: Asking[Outcome]) -> Outcome:
+        """Answer an adapter until it has come to something; a thousand questions are an error."""
+        try:
+            asks = next(asking)
+            while len(self.asked) < 1000:
+                asks = asking.send([self.answer(ask) for ask in asks])
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
+        raise AssertionError("a thousand questions")
+
+    @property
+    def targets(self) -> list[str]:
+        """The query strings of the questions."""
+        return [urlsplit(ask.url).query for ask in self.asked]
