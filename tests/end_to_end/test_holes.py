@@ -31,6 +31,7 @@ def missing(status: dict[str, Any]) -> list[str]:
     return [each["url"] for each in status["missing"]]
 
 
+@pytest.mark.fault("54a")
 @pytest.mark.parametrize("make", [atom, rss, rdf])
 @pytest.mark.parametrize("status", [404, 410, 403, 500, 503])
 async def test_everything_behind_a_hole_is_served_and_the_hole_told(
@@ -114,6 +115,7 @@ async def test_dated_archives_are_counted_across_the_year(proxy: Proxy, origin: 
     assert reply.reconstruction == "partial;documents=5;entries=5;missing=1"
 
 
+@pytest.mark.fault("54a")
 async def test_an_oldest_archive_that_links_to_nothing_costs_little(tmp_path: Path, origin: Origin) -> None:
     """R34: at most three requests more, when the missing one is tried and not at every refresh."""
     publish_chain(origin, archives=12)
@@ -146,6 +148,7 @@ STRANGERS = {
 }
 
 
+@pytest.mark.fault("51a")
 @pytest.mark.parametrize("body", STRANGERS.values(), ids=STRANGERS)
 async def test_a_publisher_that_answers_everything_is_not_believed(
     tmp_path: Path, origin: Origin, body: bytes
@@ -181,6 +184,7 @@ async def test_next_archive_names_the_missing_one(proxy: Proxy, origin: Origin) 
     assert (own_ids(reply.body), reply.state) == (["new", "later", "old"], "partial")
 
 
+@pytest.mark.fault("51a")
 async def test_a_calendar_without_end_meets_the_limits(tmp_path: Path, origin: Origin) -> None:
     """R18, R34: every second document missing, each other one with a new entry; the walk ends."""
     for number in range(0, 400, 2):
