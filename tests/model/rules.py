@@ -73,6 +73,8 @@ class Feed:
         """The attached archives, newest first."""
         self.pages: dict[str, Held] = {}
         self.page_order: list[str] = []
+        self.waiting: set[str] = set()
+        """Pages that left because the feed was of their family no more: what they hold comes back with it."""
         self.memories: dict[str, list[Remembered]] = {}
         """By family; the copy that left last first."""
         self.settled: set[str] = set()
@@ -126,6 +128,7 @@ class Feed:
         if self.kind.name == "complete":  # R1
             self.chain, self.page_order = [], []
             self.memories.clear()
+            self.waiting.clear()
             self.state = "complete"
         elif self.kind.name == "plain":  # R7
             self.state = "remembered"
@@ -165,6 +168,7 @@ class Feed:
             present = set() if is_other_family else {copy.name for copy in doc.copies}
             self._remember(old, [copy for copy in old.doc.copies if copy.name not in present])
         if is_other_family:  # R23
+            self.waiting |= {path for path in self.page_order if self.pages[path].doc.family != doc.family}
             self.chain = [path for path in self.chain if self.archives[path].doc.family == doc.family]
             self.page_order = [path for path in self.page_order if self.pages[path].doc.family == doc.family]
             self.is_order_told = False
@@ -353,6 +357,9 @@ class Feed:
         self.pages[path] = Held(doc, now if held is None or held.doc != doc else held.fetched_at, now)
         if path not in self.page_order:
             self.page_order.append(path)
+        if held is not None and held.doc.family != doc.family and path in self.waiting:
+            self._remember(held, held.doc.copies)
+        self.waiting.discard(path)
         if held is not None and held.doc.family == doc.family:
             known = {placed.copy.name for placed in self._copies()}
             present = {copy.name for copy in doc.copies}
