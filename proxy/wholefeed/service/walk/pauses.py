@@ -24,5 +24,5 @@ class HostPauses:
         self._until[host] = until
 
     def until(self, url: str) -> float | None:
-        """Return until when the host of a URL is left in peace, epoch seconds; None where nothing is known."""
+        """Return until when the host of a URL is left in peace, epoch seconds; None: not at all."""
         return self._until.get(urlsplit(url).hostname or "")
