@@ -80,7 +80,7 @@ def _show(base: str, publisher: Publisher, feed: SampleFeed) -> bool:
     documents, state = first.reconstruction.get("documents", "?"), first.state or "no state"
     print(f"  = {first.entries} of {feed.entries} entries out of {documents} documents ({state}),")
     print(f"    after {seconds:.2f} s and {asked} requests to the publisher")
-    return first.entries == again.entries == feed.entries and first.state == "complete"
+    return first.entries == again.entries == feed.entries and first.state == feed.state
 
 
 def _first_time(url: str) -> tuple[Answer, float]:
@@ -103,7 +103,7 @@ def _wait_for_the_end(base: str, publisher: Publisher) -> None:
     print("\nTry it: point your reader, or curl, at")
     for feed in publisher.feeds:
         print(f"  {proxied(base, publisher.url(feed.path))}")
-    print("Or give the proxy any feed that has archives:")
+    print("Or give the proxy any other feed:")
     print(f"  {base}/feed?url=https://…")
     print("Ctrl-C ends it all and cleans up.", flush=True)
     signal.pause()

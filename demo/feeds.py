@@ -29,6 +29,7 @@ class SampleFeed:
         documents: Path to body, for every document.
         pages: Path to HTML, for every entry's own page.
         entries: How many entries the logical feed has.
+        state: What the proxy is to say of it.
     """
 
     title: str
@@ -37,6 +38,7 @@ class SampleFeed:
     documents: dict[str, bytes]
     pages: dict[str, str]
     entries: int
+    state: str = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def workshop_feed(base: str) -> SampleFeed:
 def _sample(
     title: str, path: str, media_type: str, documents: dict[str, bytes], texts: Sequence[Text], folder: str
 ) -> SampleFeed:
-    pages = {folder + text.slug: _page(text) for text in texts}
+    pages = {folder + text.slug: page_of(text) for text in texts}
     return SampleFeed(
         title=title, path=path, media_type=media_type, documents=documents, pages=pages, entries=len(texts)
     )
@@ -176,7 +178,8 @@ def _link_elements(name: str, links: _Links, media_type: str) -> str:
     )
 
 
-def _page(text: Text) -> str:
+def page_of(text: Text) -> str:
+    """Return the page of an entry, for people."""
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(text.title)}</title>"
         f"<h1>{escape(text.title)}</h1><p><time>{text.published:%d %B %Y}</time></p>{text.body}"

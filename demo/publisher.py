@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Final
 
 from demo.feeds import SampleFeed, home_page, log_feed, workshop_feed
+from demo.journal import journal_feed
 
 _IDLE_SECONDS: Final = 30
 
@@ -32,14 +33,17 @@ class _Resource:
 
 
 class Publisher:
-    """Serves two archived feeds and a page for every entry, each answer `latency_seconds` late."""
+    """Serves two archived feeds, a blog that links nothing, and a page for every entry.
+
+    Each answer is `latency_seconds` late.
+    """
 
     def __init__(self, *, latency_seconds: float = 0.0) -> None:
         self._latency_seconds = latency_seconds
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = threading.Thread(target=self._server.serve_forever, name="publisher", daemon=True)
         base = self.url("")
-        self.feeds: tuple[SampleFeed, ...] = (log_feed(base), workshop_feed(base))
+        self.feeds: tuple[SampleFeed, ...] = (log_feed(base), workshop_feed(base), journal_feed(base))
         self._resources = _resources(self.feeds)
         self._requests: list[str] = []
 

@@ -129,8 +129,10 @@ def cited(docstring: str) -> set[int]:
 
 
 def test_every_rule_has_its_row() -> None:
-    """docs/rules.md has one row for each rule R0 to R25, in order."""
-    assert [int(rule) for rule in RULE_ROWS] == list(range(26))
+    """docs/rules.md has one row for each rule, in order: R0 to R32, and R34."""
+    numbers = [int(rule) for rule in RULE_ROWS]
+    assert numbers == sorted(set(numbers))
+    assert {*range(33), 34} <= set(numbers)
 
 
 @pytest.mark.parametrize("rule", RULE_ROWS)

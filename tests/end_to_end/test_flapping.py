@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from tests.answers import Status
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss
 from tests.origin import Origin
 from tests.patching import set_constant
@@ -91,6 +92,48 @@ async def test_a_chain_half_in_another_format_is_tried_in_its_time(proxy: Proxy,
     expected = publish_chain(origin, archives=2, make=rss)
     reply = await proxy.refreshed(url)
     assert (reply.state, sorted(own_ids(reply.body))) == ("complete", sorted([*expected, "x"]))
+
+
+@pytest.mark.parametrize(("status", "rests_seconds"), [(500, 60), (404, 3600), (410, 86_400)])
+async def test_what_fails_in_the_new_format_rests_as_long_as_its_failure_says(
+    proxy: Proxy, origin: Origin, status: int, rests_seconds: float
+) -> None:
+    """R14, R23: what is stored in the other format counts as missing for that, an error changes nothing."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=1)
+    await proxy.whole(url)
+    expected = publish_chain(origin, archives=1, make=rss)
+    origin.fault("/archive/1", Status(status), times=1)
+    proxy.clock.advance(90_000)
+    assert (await proxy.whole(url)).state == "partial"
+    (missing,) = (await proxy.status(url))["missing"]
+    assert (missing["reason"], missing["status"]) == ("format", status)
+
+    origin.forget_requests()
+    proxy.clock.advance(rests_seconds - 30)
+    await proxy.whole(url)
+    assert origin.counts()["/archive/1"] == 0
+    proxy.clock.advance(1000)
+    reply = await proxy.whole(url)
+    assert (reply.state, own_ids(reply.body)) == ("complete", expected)
+
+
+async def test_what_broke_off_in_the_right_format_leaves_the_stored_copy_in_its_place(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R23; docs/faults.md row 49: what came last is no other format any more, and nothing whole is lost."""
+    url, whole = origin.url("/feed"), atom(an_item("b", 2), an_item("a", 1), archive=True)
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
+    origin.publish("/1", whole)
+    await proxy.whole(url)
+    other = rss(an_item("b", 2), archive=True)
+    for body in (other, other[: other.index(b"</item>")]):
+        origin.publish("/1", body)
+        reply = await proxy.refreshed(url, full=True)
+        assert (reply.state, own_ids(reply.body)) == ("partial", ["c", "b", "a"])
+    origin.publish("/1", whole[: whole.index(b"urn:a")])
+    reply = await proxy.refreshed(url, full=True)
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["c", "b", "a"])
 
 
 async def test_what_a_complete_feed_took_away_does_not_come_back(proxy: Proxy, origin: Origin) -> None:

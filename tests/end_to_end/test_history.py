@@ -161,9 +161,9 @@ async def test_a_missing_archive_makes_it_partial_and_is_told(proxy: Proxy, orig
 
     reply = await proxy.whole(url)
 
-    assert reply.reconstruction == "partial;documents=3;entries=6;missing=1"
+    assert reply.reconstruction == "partial;documents=4;entries=8;missing=1"
     warning, *rest = ids(reply.body)
-    assert rest == ["e10", "e9", "e8", "e7", "e6", "e5"]
+    assert rest == ["e10", "e9", "e8", "e7", "e6", "e5", "e2", "e1"]
     assert origin.url("/archive/2") in texts(reply.body)[warning]
     assert b"complete/>" not in reply.body
     (missing,) = (await proxy.status(url))["missing"]

@@ -16,6 +16,7 @@ from tests.nameless import AFTERWARDS, MAKES, SHOW, STAGES, Make, Nameless, atom
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.terms import DC_NS
 
 STORED = Path(__file__).parents[1] / "data" / "stored" / "schema-5.db.gz"
 """What the last version with the earlier rule stored of the story's stages, for each format."""
@@ -202,6 +203,31 @@ async def test_unlike_entries_of_one_id_are_told_of(proxy: Proxy, origin: Origin
     assert titles((await proxy.whole(url)).body) == ["one"]
     (note,) = (await proxy.status(url))["notes"]
     assert (note["code"], note["text"].partition(" ")[0]) == ("IdentityRepeated", "3")
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (("<category>x</category>", "<category>y</category>"), ["IdentityRepeated"]),
+        (
+            (f'<t:title xmlns:t="{DC_NS}">x</t:title>', f'<t:title xmlns:t="{DC_NS}">y</t:title>'),
+            ["IdentityRepeated"],
+        ),
+        (("\n<category>x</category>", "\n  <category>x</category>"), []),
+    ],
+    ids=["category", "dc:title", "white space alone"],
+)
+async def test_unlike_items_that_nothing_tells_apart_are_told_of(
+    proxy: Proxy, origin: Origin, rest: tuple[str, str], told: list[str]
+) -> None:
+    """R9: what is in none of their keys makes two items no other ones, but not alike either."""
+    body = rss(Nameless("one"), Nameless("one"))
+    for each in rest:
+        body = body.replace(b"</link></item>", f"</link>{each}</item>".encode(), 1)
+    url = origin.url("/feed")
+    origin.publish("/feed", body)
+    assert titles((await proxy.whole(url)).body) == ["one"]
+    assert [note["code"] for note in (await proxy.status(url))["notes"]] == told
 
 
 async def test_versions_of_one_entry_are_none_to_be_told_of(proxy: Proxy, origin: Origin) -> None:

@@ -76,8 +76,8 @@ async def test_what_is_missing_is_of_the_publication_that_is_sent(
     publish_chain(origin, archives=3)
     origin.remove("/archive/2")
     url = origin.url("/feed")
-    assert (await proxy.whole(url)).reconstruction.startswith("partial;documents=2;entries=")
-    origin.publish("/archive/2", atom(an_item("healed", 2), archive=True))
+    assert (await proxy.whole(url)).reconstruction.startswith("partial;documents=3;entries=")
+    origin.publish("/archive/2", atom(an_item("healed", 2), archive=True, prev_archive="/archive/1"))
     read = proxy.store.snapshot
     has_healed: list[bool] = []
 

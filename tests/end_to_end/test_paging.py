@@ -347,6 +347,55 @@ async def test_what_turned_out_to_be_a_page_stays_one(proxy: Proxy, origin: Orig
     assert origin.counts() == {"/feed": 1}
 
 
+async def test_what_a_page_of_the_other_format_takes_the_place_of_comes_back_with_all_the_rest(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R8, R23, R25: what left when the format changed, and what its pages held that were fetched since."""
+    url = origin.url("/feed")
+    for names in ("a", "b"):  # an entry to remember
+        origin.publish("/feed", atom(an_item(names), next="/2"))
+        origin.publish("/2", atom(an_item("0")))
+        await polled(proxy, url)
+    origin.publish("/feed", rss(an_item("x"), next="/2"))
+    origin.publish("/2", rss(an_item("y")))
+    assert await polled(proxy, url) == ["x", "y"]
+
+    origin.publish("/feed", atom(an_item("c")))
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(ids(reply.body))) == ("remembered", ["0", "a", "b", "c"])
+
+
+async def test_what_a_complete_feed_took_away_does_not_come_back_with_its_format(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R1, R23, R25: a page that was no part of the feed any more when the format changed."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b"), next="/2"))
+    origin.publish("/2", atom(an_item("a")))
+    await polled(proxy, url)
+    origin.publish("/feed", atom(an_item("b"), complete=True))
+    assert (await proxy.refreshed(url)).state == "complete"
+    origin.publish("/feed", rss(an_item("x"), next="/2"))
+    origin.publish("/2", rss(an_item("y")))
+    assert await polled(proxy, url) == ["x", "y"]
+
+    origin.publish("/feed", atom(an_item("c")))
+    assert "a" not in ids((await proxy.refreshed(url)).body)
+
+
+async def test_pages_that_become_a_chain_are_walked_as_one(proxy: Proxy, origin: Origin) -> None:
+    """R4, R6: a bare `prev` is judged by what it leads to; that there was a `next` before says nothing."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("c", 3), next="/2"))
+    origin.publish("/2", atom(an_item("b", 2)))
+    assert await polled(proxy, url) == ["c", "b"]
+
+    origin.publish("/feed", atom(an_item("d", 4), prev="/1"))
+    origin.publish("/1", atom(an_item("c", 3), an_item("b", 2), an_item("a", 1), archive=True))
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(own_ids(reply.body))) == ("complete", ["a", "b", "c", "d"])
+
+
 async def test_a_feed_with_another_id_each_time_is_polled_like_any_other(
     proxy: Proxy, origin: Origin
 ) -> None:
@@ -460,6 +509,23 @@ async def test_pages_that_change_their_format_are_collected_anew(proxy: Proxy, o
         for name, place, older in (("c", "", "?page=2"), ("b", "?page=2", "?page=3"), ("a", "?page=3", None)):
             origin.publish(f"/feed{place}", make(an_item(name), next=older and f"/feed{older}"))
         assert sorted(await polled(proxy, url)) == ["a", "b", "c"]
+
+
+async def test_pages_that_come_back_with_their_format_are_looked_at_again(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R6, R23: also those behind one that has not changed; nobody saw what changed meanwhile."""
+    url, feed = origin.url("/feed"), atom(an_item("c"), next="/2")
+    origin.publish("/feed", feed)
+    origin.publish("/2", atom(an_item("b"), next="/3"), etag='"2"')
+    origin.publish("/3", atom(an_item("a")))
+    assert await polled(proxy, url) == ["c", "b", "a"]
+    origin.publish("/feed", rss(an_item("x")))
+    assert (await proxy.refreshed(url)).state == "remembered"
+
+    origin.publish("/feed", feed)
+    origin.publish("/3", atom(an_item("a"), an_item("0")))
+    assert await polled(proxy, url) == ["c", "b", "a", "0"]
 
 
 async def test_what_is_new_is_found_where_pages_are_counted_from_the_oldest(

@@ -47,7 +47,7 @@ class Asking:
         return self._take(path, is_must=False)
 
     def _take(self, path: str, *, is_must: bool) -> Got | None:
-        if self.rests:
+        if self.rests and not (self._guesses and self._left[path]):  # else it was asked for ahead, before
             return HOST_RESTS if is_must else None
         if not self._left[path]:
             if not is_must:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any, Final, NamedTuple
@@ -45,6 +46,12 @@ def rfc3339(instant: float) -> str:
 
 
 # ---- Writing
+
+
+def in_json(doc: Doc) -> Doc:
+    """Return what a JSON Feed can say of a document: it has Link header fields, and no elements (R12)."""
+    links = {name: path for name, path in doc.links.items() if name not in ("fh:prev", "this")}
+    return replace(doc, links=links, flags=frozenset(), buried=(), updated=None)
 
 
 def written(doc: Doc, version: str, *, note: str = "") -> tuple[bytes, list[tuple[str, str]]]:

@@ -25,8 +25,9 @@ def _doubtful_link(publisher: Publisher, feed: Feed) -> bool:
     """The model takes such a link for a chain's: whoever mends this has to tell it of R4's doubts."""
     del feed
     documents = publisher.documents()
-    older = documents.get(documents["/feed"].links.get("prev", ""))
-    is_bare = publisher.habits.dialect == "bare prev" and publisher.mode == "chain"
+    links, flags = documents["/feed"].links, documents["/feed"].flags
+    older = documents.get(links.get("prev", ""))
+    is_bare = not flags and not links.keys() & {"this", "next", "first", "last"}
     return is_bare and older is not None and is_newer(older, documents["/feed"])
 
 

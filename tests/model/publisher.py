@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.answers import Status, Truncated
-from tests.model.documents import FAMILIES, written
+from tests.model.documents import FAMILIES, in_json, written
 from tests.model.said import DAY, HOUR, Copy, Doc, Failure, Got
 from tests.origin import Origin
 
@@ -88,6 +88,8 @@ class Publisher:
     made: dict[str, list[Copy]] = field(default_factory=dict)
     """Every copy of each entry, the oldest first."""
     names: int = 0
+    closed: int = 0
+    """Archives so far; they are numbered."""
 
     # ---- Events
 
@@ -151,7 +153,8 @@ class Publisher:
 
     def _archive(self, copies: Sequence[Copy]) -> Archive:
         buried = tuple(sorted(self.buried.items())) if self.hour % 3 == 0 else ()
-        return Archive(f"/archive/{self.hour}", list(copies), self.tick(), buried)
+        self.closed += 1
+        return Archive(f"/archive/{self.closed}", list(copies), self.tick(), buried)
 
     def grows(self, which: int) -> None:
         """The newest archive gets another entry, or one of its entries is edited or leaves it."""
@@ -192,10 +195,10 @@ class Publisher:
         self.buried.clear()
 
     def renames(self, how_many: int) -> None:
-        """The newest archives get new paths: one, or all."""
+        """The newest archives get new paths, which count as before: one, or all."""
         for archive in self.archives[: 1 if how_many == 1 else None]:
-            archive.path = f"/renamed/{self.hour}{archive.path.rpartition('/')[2]}"
-            self.tick()
+            archive.path = f"/renamed-{self.hour}/{archive.path.rpartition('/')[2]}"
+        self.tick()
 
     def replaces(self, which: int) -> None:
         """An archive is revised under a new path, and holds an entry less."""
@@ -252,10 +255,11 @@ class Publisher:
 
     def documents(self) -> dict[str, Doc]:
         """Return the document of each path."""
-        return self._paged() if self.mode == "paged" else self._chained()
+        found = self._paged() if self.mode == "paged" else self._chained()
+        return {path: in_json(doc) for path, doc in found.items()} if self.version == "json" else found
 
     def _updated(self, otherwise: float, *, is_newest: bool) -> float | None:
-        if not self.habits.is_dated or self.version == "json":
+        if not self.habits.is_dated:
             return None
         return self.now + DAY if self.habits.stamps_now and not is_newest else otherwise
 
@@ -282,8 +286,6 @@ class Publisher:
         archives = self.archives[: -1 if self.is_trimmed else None]
         linked = archives[self.skipped :] if self.mode in ("chain", "snapshot") else []
         of_mode = {"complete": {"complete"}, "snapshot": {"snapshot"}}.get(self.mode, set[str]())
-        if self.version == "json":  # it has no word for it
-            of_mode = set()
         names_itself = has_current and self.habits.dialect != "prev-archive"
         found = {
             FEED: Doc(
@@ -294,8 +296,7 @@ class Publisher:
                 buried=tuple(sorted(self.buried.items())), max_age=self.habits.max_age,
             )
         }  # fmt: skip
-        is_marked = self.habits.is_marked and self.version != "json"
-        marks = frozenset({"archive"}) if is_marked else frozenset[str]()
+        marks = frozenset({"archive"}) if self.habits.is_marked else frozenset[str]()
         for place, archive in enumerate(archives):
             found[archive.path] = Doc(
                 family=FAMILIES[self.version], version=self.version, copies=tuple(archive.copies),

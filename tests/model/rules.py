@@ -30,12 +30,13 @@ from tests.model.choice import (
     or_never,
     precedence,
 )  # fmt: skip
+from tests.model.counting import guesses
 from tests.model.said import DAY, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, kind_of
 
 DEFAULT_FRESH: Final = 900.0
 MINIMUM_FRESH: Final = 300.0
-LONGEST_REST: Final = 200.0
-"""Of the Retry-After of publishers here."""
+LONGEST_DELAY: Final = 6 * HOUR
+"""Of what failed again and again."""
 
 
 class Remembered(NamedTuple):
@@ -54,6 +55,8 @@ class Attempt:
     at_latest: float
     is_gone: bool = False
     """Whether the publisher said that it is not there."""
+    is_uncertain: bool = False
+    """Whether it may have failed more often: what is not sent because the host rests, nobody sees."""
     is_format_of: str = ""
     """The family of the feed in which it did not come when it was had last (R23)."""
 
@@ -70,6 +73,8 @@ class Feed:
         """The attached archives, newest first."""
         self.pages: dict[str, Held] = {}
         self.page_order: list[str] = []
+        self.waiting: set[str] = set()
+        """Pages that left because the feed was of their family no more: what they hold comes back with it."""
         self.memories: dict[str, list[Remembered]] = {}
         """By family; the copy that left last first."""
         self.settled: set[str] = set()
@@ -78,8 +83,6 @@ class Feed:
         self.attempts: dict[str, Attempt] = {}
         self.state = ""
         self.is_stale = False
-        self.failures = 0
-        """Of the subscription document, in a row."""
         self.due = Attempt(0, 0.0, 0.0)
         self.is_order_told = True
         """Whether the rules say in which order all entries stand."""
@@ -99,11 +102,10 @@ class Feed:
         got = asking.must(self.path)
         now = asking.now
         if isinstance(got, Failure):
-            self.failures += 1
             self.is_stale = True
-            self.due = _next_attempt(got, self.failures, now, is_feed=True)
+            self.due = _next_attempt(got, self.due, now, is_feed=True)
             return
-        self.is_stale, self.failures = False, 0
+        self.is_stale = False
         fresh = max(MINIMUM_FRESH, DEFAULT_FRESH if got.max_age is None else got.max_age)
         self.due = Attempt(0, now + fresh, now + fresh)
         has_changed = self.subscription is None or self.subscription.doc != got
@@ -126,6 +128,7 @@ class Feed:
         if self.kind.name == "complete":  # R1
             self.chain, self.page_order = [], []
             self.memories.clear()
+            self.waiting.clear()
             self.state = "complete"
         elif self.kind.name == "plain":  # R7
             self.state = "remembered"
@@ -145,10 +148,11 @@ class Feed:
         for path, failure in missing.items():
             if failure is not None:
                 before = self.attempts.get(path)
-                attempt = _next_attempt(failure, 1 + (before.times if before else 0), asking.now)
-                if failure.status == 200:
+                attempt = _next_attempt(failure, before, asking.now)
+                stored = self.archives.get(path)
+                if failure.status == 200 or (stored is not None and stored.doc.family != self.family):
                     attempt.is_format_of = self.family
-                elif before is not None and path in self.archives:
+                elif before is not None and stored is not None:
                     attempt.is_format_of = before.is_format_of
                 self.attempts[path] = attempt
 
@@ -164,6 +168,7 @@ class Feed:
             present = set() if is_other_family else {copy.name for copy in doc.copies}
             self._remember(old, [copy for copy in old.doc.copies if copy.name not in present])
         if is_other_family:  # R23
+            self.waiting |= {path for path in self.page_order if self.pages[path].doc.family != doc.family}
             self.chain = [path for path in self.chain if self.archives[path].doc.family == doc.family]
             self.page_order = [path for path in self.page_order if self.pages[path].doc.family == doc.family]
             self.is_order_told = False
@@ -182,17 +187,56 @@ class Feed:
         self, asking: Asking, doc: Doc, is_forced: bool, is_full: bool
     ) -> dict[str, Failure | None]:
         path: list[str] = []
+        steps: list[str] = []
         missing: dict[str, Failure | None] = {}
         here = self.path
         while (target := doc.links.get(self.kind.relation)) is not None and target != here:
+            if target in missing:  # it leads back behind the place from where it was passed
+                break
+            steps.append(target)
             failure = self._have_archive(asking, target, len(path), is_forced, is_full)
             if target in (self.path, *path) or failure is not None:
-                missing = {target: failure if isinstance(failure, Failure) else None}
-                break
+                missing[target] = failure if isinstance(failure, Failure) else None
+                is_hole = failure is not None
+                behind = self._pass(asking, steps, path, missing, is_forced, is_full) if is_hole else None
+                if behind is None:
+                    break
+                target = behind
             path.append(target)
             here, doc = target, self.archives[target].doc
         self._drift(path, is_true_end=not missing, is_full=is_full)
         return missing
+
+    def _pass(
+        self, asking: Asking, steps: list[str], path: Sequence[str],
+        missing: Mapping[str, Failure | None], is_forced: bool, is_full: bool,
+    ) -> str | None:  # fmt: skip
+        """R34: return the document behind a missing one at which the walk goes on; take it, if it is new."""
+        attempt = self.attempts.get(steps[-1])
+        rests = missing[steps[-1]] is None and attempt is not None and not is_forced
+        for guess in guesses(steps, self.chain):
+            steps.append(guess)
+            if guess in (self.path, *path, *missing):
+                continue
+            if guess in self.archives:
+                is_attached = guess in self.chain
+                if is_attached and self._have_archive(asking, guess, len(path), is_forced, is_full) is None:
+                    return guess
+                continue
+            attempt = self.attempts.get(guess)
+            waits = attempt is not None and asking.now < attempt.not_before and not is_forced
+            got = asking.may(guess) if rests or waits else asking.must(guess)
+            if isinstance(got, Doc) and got.family == self.family and self._is_new(got, path):
+                self.archives[guess] = Held(got, asking.now, asking.now, len(path) > 0)
+                self.settled |= {copy.name for copy in got.copies}
+                return guess
+        return None
+
+    def _is_new(self, doc: Doc, path: Sequence[str]) -> bool:
+        """R34: whether a document brings an entry that stands in no other one of the feed."""
+        known = {placed.copy.name for placed in self._copies()}
+        known |= {copy.name for each in path for copy in self.archives[each].doc.copies}
+        return any(copy.name not in known for copy in doc.copies)
 
     def _have_archive(
         self, asking: Asking, path: str, place: int, is_forced: bool, is_full: bool
@@ -276,16 +320,17 @@ class Feed:
             held, attempt = self.pages.get(target), self.attempts.get(target)
             if attempt is not None and asking.now < attempt.not_before and not is_forced:
                 return {target: None}
-            is_asked = held is None or attempt is not None or has_news or is_past_gap or is_closing or is_full
-            is_asked = is_asked or self._leads_to_gone(held, asking.now, is_forced)
-            got = asking.must(target) if is_asked and not is_over else asking.may(target)
+            is_open = held is None or attempt is not None or has_news or is_past_gap or is_closing or is_full
+            is_asked = is_open or self._leads_to_gone(held, asking.now, is_forced)
+            waits = attempt is not None and asking.now < attempt.at_latest and not is_forced
+            got = asking.must(target) if is_asked and not (is_over or waits) else asking.may(target)
             if isinstance(got, Failure):
                 is_end = got.status in (404, 410) and held is None and doc.links.get("last", target) == target
                 return {} if is_end else {target: got}
             if got is not None and got.family != self.family:
                 return {target: Failure(200)}
-            if got is None and held is None:
-                return {}
+            if got is None and (waits or held is None):
+                return {target: None} if waits else {}
             is_past_gap = is_past_gap or held is None or attempt is not None
             before, doc = doc, got or (held.doc if held is not None else doc)
             if got is not None:
@@ -312,6 +357,9 @@ class Feed:
         self.pages[path] = Held(doc, now if held is None or held.doc != doc else held.fetched_at, now)
         if path not in self.page_order:
             self.page_order.append(path)
+        if held is not None and held.doc.family != doc.family and path in self.waiting:
+            self._remember(held, held.doc.copies)
+        self.waiting.discard(path)
         if held is not None and held.doc.family == doc.family:
             known = {placed.copy.name for placed in self._copies()}
             present = {copy.name for copy in doc.copies}
@@ -419,8 +467,10 @@ def is_newer(doc: Doc, other: Doc) -> bool:
     return bool(here and there) and max(here) > max(there) and min(here) >= min(there)
 
 
-def _next_attempt(failure: Failure, times: int, now: float, *, is_feed: bool = False) -> Attempt:
+def _next_attempt(failure: Failure, before: Attempt | None, now: float, *, is_feed: bool = False) -> Attempt:
     """R14 and docs/operations.md: when what failed is asked for again."""
+    times = 1 + (before.times if before is not None else 0)
+    is_uncertain = failure is HOST_RESTS or (before is not None and before.is_uncertain)
     soonest = latest = HOUR
     if failure.status == 410:
         soonest = latest = DAY
@@ -429,7 +479,8 @@ def _next_attempt(failure: Failure, times: int, now: float, *, is_feed: bool = F
     elif failure.retry_after is not None:
         soonest = latest = failure.retry_after
     elif failure.status <= 0 or failure.status >= 500:
-        soonest = latest = min(60.0 * 2 ** (times - 1), 6 * HOUR)
+        soonest = min(60.0 * 2 ** (times - 1), LONGEST_DELAY)
+        latest = LONGEST_DELAY if is_uncertain else soonest
     if failure is HOST_RESTS:
-        soonest, latest = 1.0, max(latest, LONGEST_REST)
-    return Attempt(times, now + soonest, now + latest, failure.status in (404, 410))
+        soonest = 1.0
+    return Attempt(times, now + soonest, now + latest, failure.status in (404, 410), is_uncertain)

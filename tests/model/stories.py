@@ -87,8 +87,10 @@ def a_story(seed: int) -> Story:
 
 def _steps(chance: random.Random, mode: str) -> list[Step]:
     steps: list[Step] = [("adds",) for _ in range(chance.randint(1, 4))]
-    for _ in range(chance.choice([0, 1, 2, 2, 3, 4]) if mode != "plain" else 0):
+    for _ in range(chance.choice([0, 1, 2, 2, 3, 4, 7]) if mode != "plain" else 0):
         steps += [("closes", chance.randint(0, 1)), *[("adds",)] * chance.randint(1, 3)]
+    for _ in range(chance.choice([0, 0, 0, 1, 2])):  # there are holes before anybody has asked
+        steps.append(("fails", *_arguments(chance, "fails", mode)))
     steps.append(("asks", 0))
     for _ in range(chance.randint(3, 9)):
         for name in chance.choices(list(_EVENTS), list(_EVENTS.values()), k=chance.randint(0, 4)):
@@ -109,7 +111,7 @@ def _arguments(chance: random.Random, name: str, mode: str) -> Step:
         "renames": (chance.randint(0, 1),),
         "switches": (chance.choice(modes),),
         "changes_format": (chance.choice(_FORMATS),),
-        "fails": (chance.randint(0, 5), chance.choice(sorted(FAULTS))),
+        "fails": (chance.randint(0, 9), chance.choice(sorted(FAULTS))),
         "moves": (chance.randint(0, 5), chance.choice([301, 302, 308])),
     }.get(name, (chance.randint(0, 5),))
 
@@ -189,10 +191,10 @@ class _Player:
     def _event(self, step: Step) -> None:
         """Let it happen, unless that leads to what is known to be wrong."""
         play = self._play
-        if step[0] == "fails" and not play.feed.subscription:
-            return  # a feed that was never had is an error, and no reconstruction
         before = copy.deepcopy(play.publisher)
         getattr(play.publisher, step[0])(*step[1:])
+        if FEED in play.publisher.faults and not play.feed.subscription:
+            play.publisher = before  # a feed that was never had is an error, and no reconstruction
         number = known.met(play.publisher, play.feed)
         if number:
             play.publisher = before

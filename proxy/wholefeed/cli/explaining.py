@@ -35,6 +35,7 @@ def explained(status: Mapping[str, Any], now: float) -> str:
         lines.append(f"stale: {_reason(status['failure'], now)}")
     if status.get("paused_until") is not None:
         lines.append(f"the publisher's host is left alone until {status['paused_until']}")
+    lines += _collected(status.get("collection"))
     if status["ending"] is not None:
         lines.append(f"the walk ended: {status['ending']['text']}")
     elif status["walking"]:
@@ -43,9 +44,23 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _collected(known: Mapping[str, Any] | None) -> list[str]:
+    """How a history was found that the publisher does not link."""
+    if known is None:
+        return []
+    if known["walked"] is None:
+        again = f", tried again {known['next_attempt']}" if known["next_attempt"] else ""
+        reason = known["reason"] or "not read to their end yet"
+        return [f"older pages are not linked; asked for as those of {known['adapter']}: {reason}{again}"]
+    claim = f" of {known['claimed']} that it claims" if known["claimed"] is not None else ""
+    pages = "1 page" if known["pages"] == 1 else f"{known['pages']} pages"
+    found = f"found as the pages of {known['adapter']} ({known['way']}), which nothing links"
+    return [f"{found}: {known['collected']} entries{claim} on {pages}, read to the end {known['walked']}"]
+
+
 def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
     name = _MEMORY if document["role"] == "memory" else document["url"]
-    relation = document["relation"] or ""
+    relation = document["relation"] or document.get("adapter") or ""
     if document["role"] is None:
         return (name, relation, document["standing"], "", "", "")
     age = _duration(now - _instant(document["fetched"]))

@@ -267,3 +267,21 @@ class PageGone(Note):
 
     def __str__(self) -> str:
         return f"the last page links to one that is not there: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class JumpedHole(Note):
+    """The walk went on behind a document that is missing, at one that nothing links to (rule R34)."""
+
+    reference: ClassVar[str] = "rule R34"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "jumped-hole"
+
+    goes_on_at: str
+
+    def __str__(self) -> str:
+        return f"the chain is followed on at {self.goes_on_at}, behind the missing {self.url}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return it with where the walk goes on, so that the account of the chain can tell (R16)."""
+        return {"code": self.code, "url": self.url, "text": str(self), "goes_on_at": self.goes_on_at}

@@ -91,14 +91,14 @@ class DocumentTruncated(ReadingNote):
 
 @dataclass(frozen=True, slots=True)
 class IdentityRepeated(ReadingNote):
-    """Entries of one document that say different things bear one id: only one of them counts (rule R9)."""
+    """Entries of one document that say different things share an identity: only one counts (rule R9)."""
 
     reference: ClassVar[str] = "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9"
     partial: ClassVar[bool] = False
     slug: ClassVar[str] = "identity-repeated"
 
     entries: int
-    """How many bear the id of an earlier one."""
+    """How many share the identity of an earlier one."""
 
     def __str__(self) -> str:
-        return f"{self.entries} entries bear the id of another one and say something else: {self.url}"
+        return f"{self.entries} entries share the identity of another one and say something else: {self.url}"

@@ -63,6 +63,7 @@ SLUGS: Final = {
     "expired-signature": Slug(answers=(403,)),
     "format": Slug(words="what stands there is in another format than the feed", lasts=True),
     "header-limit": Slug(answers=(502,), words=_DAMAGED),
+    "history-unfinished": Slug(words="the publisher did not let its older pages be read to their end"),
     "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
     "incomplete": Slug(answers=(502,), words=_DAMAGED),
     "internal": Slug(answers=(500,)),

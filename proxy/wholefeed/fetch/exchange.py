@@ -27,6 +27,7 @@ from wholefeed.fetch.body import chunks
 from wholefeed.fetch.budget import LARGE_BYTES
 from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
+from wholefeed.fetch.fetched import KEPT_HEADERS
 from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
 from wholefeed.fetch.overhead import CountingConnector
 from wholefeed.fetch.targets import Target
@@ -51,21 +52,6 @@ ACCEPT: Final = (
 )
 
 DOCUMENT_STATUSES: Final = frozenset({200, 203})
-KEPT_HEADERS: Final = (
-    "age",
-    "cache-control",
-    "content-length",
-    "content-type",
-    "date",
-    "etag",
-    "expires",
-    "last-modified",
-    "retry-after",
-    "transfer-encoding",
-    "vary",
-    "x-discourse-route",
-    "x-wp-total",
-)
 _LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
 
 _DRAINED_BYTES: Final = 65536

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+KEPT_HEADERS: Final = (
+    "age",
+    "cache-control",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "retry-after",
+    "transfer-encoding",
+    "vary",
+    "x-discourse-route",
+    "x-wp-total",
+)
+"""Fields of an answer that are of use once it is here; lower-case names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +60,7 @@ class Fetched:
     media_type: str
     """Content-Type as sent."""
     headers: Mapping[str, str]
-    """Those of `wholefeed.fetch.exchange.KEPT_HEADERS` that the publisher sent; lower-case names."""
+    """Those of `KEPT_HEADERS` that the publisher sent; lower-case names."""
     links: tuple[str, ...]
     """Values of the Link fields (RFC 8288)."""
     wire_bytes: int

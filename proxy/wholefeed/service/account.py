@@ -1,26 +1,32 @@
 """Tell a feed's chain document by document: what led to it, how it stands, what it holds.
 
-    account = account_of(kind, rows, attempts, superseded)      # in output order (R20), then what is missing
+    account = account_of(overview, rows, superseded)
+
+It stands in output order (R20), what is missing of a chain behind the document that links to it.
 
 Nothing here changes or fetches anything.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from wholefeed.core.links.classify import older_target, recall
+from wholefeed.core.notes import JumpedHole
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Kind, Relation, Role
 from wholefeed.core.text.urls import document_key
-from wholefeed.store.rows import DocumentRow
+from wholefeed.store.rows import DocumentRow, Overview
 
 _PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
 _NO_LEAD: Final = ("", "")
+_GUESSED: Final = "guessed"
+"""What led to a document behind a missing one (R34): its number or date."""
 
 
 class Standing(StrEnum):
@@ -45,9 +51,10 @@ class ChainDocument:
     url: str
     standing: Standing
     relation: str
-    """Of the link that leads to it; empty for the subscription document and where no link is known."""
+    """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
+    document and where no link is known."""
     source: str
-    """The document that bears that link."""
+    """The document that bears that link, or the missing one."""
     document: DocumentRow | None = None
     """None when it is missing."""
     duplicates: int = 0
@@ -57,21 +64,18 @@ class ChainDocument:
 
 
 def account_of(
-    kind: Kind,
-    rows: Sequence[DocumentRow],
-    attempts: Sequence[Attempt],
-    superseded: Mapping[int, int],
+    overview: Overview, rows: Sequence[DocumentRow], superseded: Mapping[int, int]
 ) -> list[ChainDocument]:
     """Return the account of a feed.
 
     Args:
-        kind: What the subscription document says the feed is.
+        overview: The feed as it was published last, and what could not be had of it.
         rows: The stored documents in output order, the detached ones last.
-        attempts: What could not be had.
         superseded: How many entries of each document are not live.
     """
-    leads = _leads(kind, rows)
-    failed = {document_key(attempt.url): attempt for attempt in attempts}
+    kind = overview.feed.kind
+    leads = _jumps(overview.feed.notes) | _leads(kind, rows)
+    failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
     told: list[ChainDocument] = []
     for row in rows:
         keys = (document_key(row.url), document_key(row.final_url))
@@ -87,7 +91,27 @@ def account_of(
         ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, _NO_LEAD), attempt=attempt)
         for key, attempt in failed.items()
     ]
-    return [*told[:attached], *missing, *told[attached:]]
+    chain = told[:attached]
+    for each in missing:
+        chain.insert(_place(kind, each, chain), each)
+    return [*chain, *told[attached:]]
+
+
+def _jumps(notes: str) -> dict[str, tuple[str, str]]:
+    """Return what led to the documents behind missing ones, as `_leads` does; the feed's notes are JSON."""
+    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
+    return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
+
+
+def _place(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:
+    """Return where a missing document stands: behind the one that links to it, and what that remembers."""
+    urls = [each.url for each in chain]
+    if kind is Kind.PAGED or missing.source not in urls:
+        return len(chain)
+    place = urls.index(missing.source) + 1
+    while place < len(chain) and (row := chain[place].document) is not None and row.role is Role.MEMORY:
+        place += 1
+    return place
 
 
 def _standing(row: DocumentRow, attempt: Attempt | None) -> Standing:

@@ -184,7 +184,7 @@ class FeedService:
 
         rows, superseded = await self._store.read(look)
         status = await self._status(feed.id)
-        return status, account_of(feed.kind, rows, status.overview.failures.missing, superseded)
+        return status, account_of(status.overview, rows, superseded)
 
     async def _status(self, feed_id: int) -> Status:
         overview = await self._store.read(lambda db: failures.overview(db, feed_id))

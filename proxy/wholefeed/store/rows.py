@@ -126,6 +126,8 @@ class NewDocument:
     role: Role
     rank: int | None
     """None: detached."""
+    detached_at: float | None = None
+    """Since when a detached one is no part of the feed; None: since it is put."""
     family: Family
     body: bytes
     digest: bytes
@@ -166,7 +168,7 @@ class NewDocument:
 PUT_COLUMNS: Final = tuple(
     each.name
     for each in fields(NewDocument)
-    if each.name not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous")
+    if each.name not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at")
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
@@ -48,6 +49,7 @@ def status_object(status: Status) -> dict[str, Any]:
         "refreshing": status.is_refreshing,
         "walking": feed.is_walking,
         "paused_until": _time(status.paused_until),
+        "collection": _collection(Collection.read(feed.collection)),
         "progress": {
             "documents": status.progress_documents,
             "entries": status.progress_entries,
@@ -71,6 +73,7 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
         "standing": told.standing,
         "relation": told.relation or None,
         "from": told.source or None,
+        "adapter": (document.found_by or None) if document is not None else None,
         "failure": _failure(told.attempt) if told.attempt is not None else None,
         "fetched": _time(document.fetched_at) if document is not None else None,
         "checked": _time(document.checked_at) if document is not None else None,
@@ -94,6 +97,23 @@ def summary_object(feed: FeedRow) -> dict[str, Any]:
         "since": _time(feed.first_seen_at),
         "last_refresh": _time(feed.checked_at),
         "next_refresh": _time(feed.fresh_until),
+    }
+
+
+def _collection(known: Collection) -> dict[str, Any] | None:
+    """Return what is known of a history that the publisher does not link (R31)."""
+    if not known.adapter:
+        return None
+    return {
+        "adapter": known.adapter,
+        "way": known.way or None,
+        "pages": known.pages,
+        "claimed": known.total,
+        "collected": known.collected,
+        "walked": _time(known.ended_at),
+        "looked": _time(known.looked_at),
+        "next_attempt": _time(known.retry_at),
+        "reason": known.reason or None,
     }
 
 

@@ -65,3 +65,25 @@ def test_what_leans_on_the_head_says_so() -> None:
     assert rendered.context == style.digest
     assert "<name>B</name>" in text(rendered)
     assert style.digest != compose(by_b).style.digest
+
+
+def test_pages_that_an_adapter_asked_for_are_sorted_as_one() -> None:
+    """R20: collected entries stand by their instants, whatever page they are on and in whatever shape."""
+    style = compose(NEWER).style
+    parts = [Part(NEWER, None), Part(OLDER, None)]
+    rendered = render(parts, style, is_mixed=True)
+    found = places(rendered, "b", "y", "x", "c", "a")
+    assert found == sorted(found)
+    assert min(found) >= 0
+    one_by_one = [Part(render([part], style), None) for part in parts]
+    assert render(one_by_one, style, is_mixed=True) == rendered
+
+
+def test_an_edit_moves_no_entry_of_such_a_page() -> None:
+    """R20: by publication; atom:published stays what it was when atom:updated moves."""
+    body = atom(an_item("edited", 9), an_item("later", 5))
+    title, published = b"<title>edited</title>", b"<published>2003-01-01T00:00:00Z</published>"
+    page = a_stored(body.replace(title, title + published))
+    rendered = render([Part(page, None)], compose(page).style, is_mixed=True)
+    found = places(rendered, "later", "edited")
+    assert found == sorted(found)

@@ -22,8 +22,20 @@ def a_copy(
     ordinal: int = 0,
     document_updated_at: float | None = None,
     fetched_at: float = NOW,
+    generated_at: float | None = None,
+    is_collected: bool = False,
 ) -> Copy:
-    return Copy(key, updated_at, role, position, ordinal, document_updated_at, fetched_at)
+    return Copy(
+        key,
+        updated_at,
+        role,
+        position,
+        ordinal,
+        document_updated_at,
+        fetched_at,
+        generated_at,
+        is_collected,
+    )
 
 
 def chosen(*copies: Copy, subscription_updated_at: float | None = None, settled: bool = False) -> int | None:
@@ -136,3 +148,40 @@ def test_an_entry_is_never_lost_unless_it_was_settled(drawn: list[Copy]) -> None
 def test_settled_entries_stay_while_a_document_holds_them(role: Role) -> None:
     """R8."""
     assert chosen(a_copy(1, role=role), settled=True) == 1
+
+
+def test_a_page_that_an_adapter_asked_for_is_dated_by_itself() -> None:
+    """R10: an old post that was edited stands on a page that is newer than the subscription document."""
+    before = a_copy(1, role=Role.PAGE, document_updated_at=3, generated_at=10, is_collected=True)
+    after = a_copy(2, role=Role.PAGE, document_updated_at=9, generated_at=20, is_collected=True, position=8)
+    assert chosen(before, after, subscription_updated_at=5) == 2
+
+
+def test_a_page_that_an_adapter_asked_for_is_no_newer_than_its_receipt() -> None:
+    """R10: a publisher that dates its pages in the future gains nothing by it."""
+    ahead = a_copy(1, role=Role.PAGE, document_updated_at=NOW + 9, generated_at=NOW, is_collected=True)
+    later = a_copy(
+        2,
+        role=Role.PAGE,
+        document_updated_at=NOW + 5,
+        fetched_at=NOW + 5,
+        generated_at=NOW + 5,
+        is_collected=True,
+        position=8,
+    )
+    assert chosen(ahead, later) == 2
+
+
+@pytest.mark.parametrize("document_updated_at", [None, 7.0])
+def test_of_pages_of_one_date_the_one_made_later_stays(document_updated_at: float | None) -> None:
+    """R10: an edited RSS item bears no date of its own; whatever stands nearer, the later answer has it."""
+    first = a_copy(1, role=Role.SUBSCRIPTION, document_updated_at=document_updated_at, generated_at=NOW)
+    later = a_copy(
+        2,
+        role=Role.PAGE,
+        document_updated_at=document_updated_at,
+        generated_at=NOW + 60,
+        is_collected=True,
+        fetched_at=NOW + 60,
+    )
+    assert chosen(first, later, subscription_updated_at=document_updated_at) == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
 from tests.makers import FEED
-from wholefeed.core.notes import DocumentUnavailable, NewerNotOlder, PageGone
+from wholefeed.core.notes import DocumentUnavailable, JumpedHole, NewerNotOlder, PageGone
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Failure
 from wholefeed.core.terms import Family, Role, State
@@ -244,7 +244,8 @@ def test_a_gap_is_published_as_missing_and_tried_again_in_its_time() -> None:
     world = World(Publisher(a_chain(3), {archive(2): Failure(slug="timeout")}))
     told = world.refresh(random.Random(0))
     assert told.publication.state is State.PARTIAL
-    assert told.publication.notes == (DocumentUnavailable(archive(2), "timeout"),)
+    jump = JumpedHole(archive(2), archive(1))
+    assert told.publication.notes == (DocumentUnavailable(archive(2), "timeout"), jump)
     assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 1)]
 
     world.now += 30.0

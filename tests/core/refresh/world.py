@@ -59,6 +59,7 @@ class Page:
     is_marked: bool = True
     is_uncacheable: bool = False
     is_complete: bool = False
+    site_id: str = "urn:feed"
 
     def fresh(self, url: str) -> FreshDocument:
         evidence = Evidence(
@@ -71,6 +72,7 @@ class Page:
             arrival=an_arrival(
                 url,
                 family=self.family,
+                site_id=self.site_id,
                 links=self.links,
                 digest=repr(self).encode(),
                 keys=[(entry_id(name), None) for name in self.entries],
@@ -291,7 +293,7 @@ class _Driver:
             case intents.BeginWalk():  # it waits for a turn
                 self.foresee()
                 self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
-            case intents.Rest() | intents.EndWalk():
+            case intents.Rest() | intents.EndWalk() | intents.PauseHost():
                 pass
             case intents.Publish():
                 self.publish(intent)

@@ -20,11 +20,12 @@ from wholefeed.core.notes import (
 )
 from wholefeed.core.terms import Family
 from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import Want
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.endings import End, Ending
 from wholefeed.core.walk.limits import NO_PROGRESS_DOCUMENTS, WalkLimits
 from wholefeed.core.walk.trails import Trail
-from wholefeed.core.walk.walk import Walk, Want
+from wholefeed.core.walk.walk import Walk
 from wholefeed.fetch.sites import site_of
 
 O = "http://o.test"  # noqa: E741
@@ -80,6 +81,8 @@ def tell(walk: Walk, url: str, publisher: Callable[[str], Arrival | Note]) -> No
         walk.failed(url, answer)
     else:
         walk.arrived(url, answer)
+    while walk.candidate is not None:
+        walk.judge(is_new=walk.candidate.news)
 
 
 def a_publisher(*documents: Arrival) -> Callable[[str], Arrival | Note]:
@@ -315,6 +318,8 @@ def test_a_guess_that_failed_is_not_asked_for_again() -> None:
     note = DocumentUnavailable(archive(1), "publisher-status")
     walk.failed(archive(1), note)
     walk.arrived(archive(2), an_arrival(archive(2), archive(1)))
+    assert wanted_urls(walk) == [archive(0)]  # what may stand behind it (R34)
+    walk.failed(archive(0), DocumentUnavailable(archive(0), "publisher-status"))
     assert walk.ending == Ending(None, (note,))
 
 

@@ -24,17 +24,18 @@ class WaitingSource:
 
 
 @pytest.mark.parametrize(
-    ("paths", "foreseen"),
+    ("paths", "enough", "foreseen"),
     [
-        (["9", "8", "7"], []),
-        (["9", "8", "7", "6"], ["8", "7", "6"]),
-        (["9", "8", "beech", "oak"], []),
-        (["2003/02", "2003/01", "2002/12", "2002/11"], ["2003/01", "2002/12", "2002/11"]),
+        (["9", "8", "7"], 4, []),
+        (["9", "8", "7"], 3, ["8", "7"]),
+        (["9", "8", "7", "6"], 4, ["8", "7", "6"]),
+        (["9", "8", "beech", "oak"], 4, []),
+        (["2003/02", "2003/01", "2002/12", "2002/11"], 4, ["2003/01", "2002/12", "2002/11"]),
     ],
-    ids=["few", "numbered", "named", "dated"],
+    ids=["few", "as many as are asked for at once", "numbered", "named", "dated"],
 )
 async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
-    paths: list[str], foreseen: list[str]
+    paths: list[str], enough: int, foreseen: list[str]
 ) -> None:
     """R0: the link in a head that still arrives is a prediction; where several documents are under way and
     their URLs count on, look-ahead has it already. The document that the walk has come to is read early in
@@ -47,6 +48,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         predicted=lambda _url, _older: [],
         style=lambda: None,
         identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
+        enough=enough,
     )
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))

@@ -35,6 +35,8 @@ class Placed(NamedTuple):
     is_settled: bool
     """Whether it is final: only such documents share a segment."""
     live_bytes: int
+    is_mixed: bool = False
+    """Whether it is a page that an adapter asked for: such share a segment, their entries sorted (R20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Build:
     """The live entries of these documents, in output order, become one new segment."""
 
     documents: tuple[int, ...]
+    is_mixed: bool = False
+    """Whether their entries are sorted across them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class _Group:
     """The segment to keep; None: it is to be built."""
     is_settled: bool
     live_bytes: int
+    is_mixed: bool
 
 
 def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
@@ -75,7 +80,7 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> li
             joined = _join(groups.pop(), joined)
         groups.append(joined)
     return [
-        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1])
+        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1], group.is_mixed)
         for group in reversed(groups)
     ]
 
@@ -107,12 +112,15 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
     return _Group(
         documents=tuple(placed.document for placed in run),
         segment=segment,
-        is_settled=all(placed.is_settled for placed in run),
+        is_settled=all(placed.is_settled or placed.is_mixed for placed in run),
+        is_mixed=run[0].is_mixed,
         live_bytes=sum(placed.live_bytes for placed in run),
     )
 
 
 def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
+    if older.is_mixed is not newer.is_mixed:
+        return False
     if not (older.is_settled and newer.is_settled) or older.live_bytes + newer.live_bytes > target_bytes:
         return False
     match older.segment is None, newer.segment is None:
@@ -136,4 +144,5 @@ def _join(older: _Group, newer: _Group) -> _Group:
         segment=None,
         is_settled=True,
         live_bytes=older.live_bytes + newer.live_bytes,
+        is_mixed=newer.is_mixed,
     )

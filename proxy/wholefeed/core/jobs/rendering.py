@@ -7,9 +7,10 @@ rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
@@ -19,6 +20,7 @@ from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
+from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
@@ -82,6 +84,18 @@ class Rendered:
     """Of the text, as `wholefeed.core.compose.outline` packs it."""
 
 
+_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]+:)?published\b[^>]*>\s*([^<\s]+)")
+
+
+def published_at(fragment: bytes, family: Family) -> float | None:
+    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
+
+    The formats of RSS have no other instant to sort by.
+    """
+    found = _PUBLISHED.search(fragment) if family is Family.ATOM else None
+    return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
+
+
 class Part(NamedTuple):
     """One document's share of a segment."""
 
@@ -106,12 +120,12 @@ class _Text:
         """Append what was rendered before."""
         sealed = rendered.sealed
         text = inflate(sealed.block, sealed.length, sealed.crc32)
-        if text:
-            self.fragments.append(text.removesuffix(segment_end(family)))
         joints = len(SEPARATOR[family]), len(segment_end(family))
         slices = unpack(rendered.outline)
         for place, (start, end, order_at) in enumerate(slices, 1):
-            self.entries.append((end - start - joints[place == len(slices)], order_at))
+            fragment = text[start : end - joints[place == len(slices)]]
+            self.fragments.append(fragment)
+            self.entries.append((len(fragment), order_at))
         self.prefixes |= rendered.prefixes
         self.needs_context = self.needs_context or rendered.context is not None
 
@@ -127,6 +141,16 @@ class _Text:
             self.entries.append((len(fragment), order_at[place]))
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
+
+    def sort(self, family: Family) -> None:
+        """Put the entries in the order of their publication, newest first, whatever document they are of."""
+        published = [
+            published_at(fragment, family) or order_at
+            for fragment, (_, order_at) in zip(self.fragments, self.entries, strict=True)
+        ]
+        places = newest_first(published)
+        self.fragments = [self.fragments[place] for place in places]
+        self.entries = [self.entries[place] for place in places]
 
     def sealed(self, style: Style) -> Rendered:
         """Return the segment."""
@@ -151,8 +175,13 @@ class _Text:
             start = end
 
 
-def render(parts: Sequence[Part], style: Style) -> Rendered:
+def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:
     """Return the live entries of documents, one document after the other, as one segment.
+
+    Args:
+        parts: The documents, in output order.
+        style: What they are rendered for.
+        is_mixed: Whether to sort the entries by publication across the documents (R20).
 
     Raises:
         ParseError: Only when another parser has stored one of them.
@@ -166,6 +195,8 @@ def render(parts: Sequence[Part], style: Style) -> Rendered:
                 text.add(document, live, style)
             case Stored():
                 text.add(document.parse(), live, style)
+    if is_mixed:
+        text.sort(style.family)
     return text.sealed(style)
 
 

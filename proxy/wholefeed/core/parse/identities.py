@@ -119,7 +119,7 @@ class Identified(NamedTuple):
 
 
 def told_apart(
-    url: str, entries: Sequence[Entry], keys: Sequence[EntryKeys], own_links: Sequence[str]
+    url: str, entries: Sequence[Entry], keys: Sequence[EntryKeys], own_links: Sequence[str], text: bytes
 ) -> Identified:
     """Return the entries of a document, those without an id identified.
 
@@ -130,31 +130,44 @@ def told_apart(
         entries: From the top.
         keys: Of all entries, those with an id too; none where that was not collected.
         own_links: What the feed links to as itself, absolute.
+        text: Of the document.
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
     ambiguous = ambiguous_keys(own_links, keys, taken)
-    unlike = unlike_entries(entries, keys)
+    identified = tuple(entry.identified(ambiguous) for entry in entries)
+    unlike = unlike_entries(identified, keys, text)
     notes = (IdentityRepeated(url, unlike),) if unlike else ()
-    return Identified(tuple(entry.identified(ambiguous) for entry in entries), ambiguous, notes)
+    return Identified(identified, ambiguous, notes)
 
 
-def unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys]) -> int:
-    """Return how many entries bear the id of an earlier one that says something else.
+def unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys], text: bytes) -> int:
+    """Return how many entries share the identity of an earlier one and say something else.
 
-    Copies of different update instants are versions of one entry (RFC 4287, 4.1.1).
+    Copies of different update instants are versions of one entry (RFC 4287, 4.1.1). Entries without an id are
+    alike in all that identifies them: of those the rest decides too, such as their categories.
 
     Args:
-        entries: Of a document.
+        entries: Of a document, identified.
         keys: Theirs; none where that was not collected.
+        text: Of the document.
     """
-    first: dict[EntryId, tuple[EntryKeys, float | None]] = {}
+    if len({entry.identity for entry in entries}) == len(entries):
+        return 0
+    times = Counter(entry.identity for entry in entries)
+    first: dict[EntryId, tuple[bytes, float | None]] = {}
     unlike = 0
     for entry, own in zip(entries, keys, strict=False):
-        if entry.keys is not None:
+        if times[entry.identity] == 1:
             continue
-        held, updated_at = first.setdefault(entry.identity, (own, entry.updated_at))
-        unlike += held.content != own.content and updated_at == entry.updated_at
+        said = own.content if entry.keys is None else _written(entry, text)
+        held, updated_at = first.setdefault(entry.identity, (said, entry.updated_at))
+        unlike += held != said and updated_at == entry.updated_at
     return unlike
+
+
+def _written(entry: Entry, text: bytes) -> bytes:
+    """Digest an entry as it is written, however it is broken into lines."""
+    return hashlib.sha256(b" ".join(text[entry.start : entry.end].split())).digest()

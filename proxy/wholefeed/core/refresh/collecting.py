@@ -27,6 +27,7 @@ from wholefeed.core.refresh.events import EntriesRead
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import (
     NoteCollection,
+    PauseHost,
     ReadEntries,
     StartTimer,
     Steps,
@@ -111,10 +112,14 @@ class Collecting:
     @property
     def _is_resting(self) -> bool:
         """Whether nothing is to be asked yet; further ahead than a week comes from a clock that was wrong."""
-        retry_at, request = self._known.retry_at, self._given.request
+        now, request = self._given.clock.now, self._given.request
+        paused_until = self._given.settings.collect_paused_until(self._subscription.final_url)
+        if paused_until is not None and now < paused_until:
+            return True
+        retry_at = self._known.retry_at
         if retry_at is None or request.is_full or request.is_forced:
             return False
-        return 0 < retry_at - self._given.clock.now <= _WEEK_SECONDS
+        return 0 < retry_at - now <= _WEEK_SECONDS
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
@@ -127,6 +132,8 @@ class Collecting:
         yield from carry_out(StartTimer(self._given.settings.walk_seconds))
         found = yield from (self._all() if self.wants_all else self._news())
         yield from carry_out(StopFetching())
+        if self._asking.is_host_paused and self._asking.retry_at is not None:
+            yield from carry_out(PauseHost(self._subscription.final_url, self._asking.retry_at))
         return (yield from self._concluded(found))
 
     # What is asked for

@@ -189,12 +189,20 @@ class Decision:
             yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
         walked, state = yield from collecting.steps()
         if self.is_walking:
-            yield from carry_out(self._ended(walked))
+            yield from self._end_walk(walked)
         return walked, state
 
-    def _ended(self, walked: Walked) -> EndWalk:
+    def _end_walk(self, walked: Walked) -> Steps[None]:
         reason = next((note.slug for note in walked.notes if note.partial), "end")
-        return EndWalk(ending=reason, documents=1 + len(walked.path))
+        yield from carry_out(EndWalk(ending=reason, documents=1 + len(walked.path)))
+
+    def _instead_of_pages(self, current: Current) -> Steps[tuple[Walked, State] | None]:
+        """R26: what `next` led to failed at once; the publisher may have its pages elsewhere."""
+        self._collecting = Collecting.of(self._given, self._documents, current, self.progress)
+        if self._collecting is None:
+            return None
+        walked, state = yield from self._collecting.steps()
+        return (walked, state) if state is State.COLLECTED else None
 
     def _leave_alone(self) -> Steps[None]:
         """R1, R5: the subscription document is the whole feed."""
@@ -206,5 +214,8 @@ class Decision:
     def _walk(self, current: Current) -> Steps[tuple[Walked, State]]:
         self._following = Following(self._given, self._documents, current, self.progress)
         walked, state = yield from self._following.steps()
-        yield from carry_out(self._ended(walked))
+        if current.kind is Kind.PAGED and not walked.path:
+            instead = yield from self._instead_of_pages(current)
+            walked, state = instead or (walked, state)
+        yield from self._end_walk(walked)
         return walked, state

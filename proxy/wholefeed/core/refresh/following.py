@@ -49,6 +49,10 @@ def is_archive_due(given: Given, documents: Sequence[StoredDocument], current: C
     return False
 
 
+def _place(row: StoredDocument) -> int:
+    return row.rank or 0
+
+
 class Following:
     """The part of a decision that goes through the other documents of a feed.
 
@@ -177,6 +181,7 @@ class Following:
             known=lambda url: document_key(url) in stored,
             max_window=0 if trail.is_closing else settings.window,
             passed=passed,
+            attached=[row.url for row in sorted(stored.values(), key=_place) if row.rank is not None],
         )
         return self._walk
 

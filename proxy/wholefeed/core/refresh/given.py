@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wholefeed.core.notes import FormatMismatch, Note
 from wholefeed.core.reading_notes import DocumentTruncated
-from wholefeed.core.refresh.events import Failure
+from wholefeed.core.refresh.events import Failure, FreshDocument
 from wholefeed.core.refresh.stored import Attempt, StoredFeed
 from wholefeed.core.schedule.backoff import next_attempt_at
 from wholefeed.core.terms import Family, Kind
@@ -31,6 +31,8 @@ class Settings:
     walk_seconds: float = 3600.0
     may_collect: Callable[[str], bool] = lambda _url: True
     """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
+    collect_paused_until: Callable[[str], float | None] = lambda _url: None
+    """Until when a URL's host has asked to be left in peace with that (R32), epoch seconds."""
     limits: WalkLimits
 
 
@@ -97,6 +99,12 @@ class Given:
         """Whether it did not come in the feed's family when it was had last, whatever is stored (R23)."""
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
+
+    def remarks(self, url: str, fresh: FreshDocument | None) -> list[Note]:
+        """Return what is wrong with a document that has joined; of one that is stored, that it broke off."""
+        if fresh is not None:
+            return [replace(note, url=url) for note in fresh.reading_notes]
+        return [DocumentTruncated(url)] if self.is_truncated(url) else []
 
     def waits(self, url: str) -> bool:
         """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""

@@ -209,6 +209,15 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseHost:
+    """Let no adapter ask the host of a URL for a while (R32)."""
+
+    url: str
+    until: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopFetching:
     """Let go of the fetches under way."""
 
@@ -265,7 +274,8 @@ Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
 Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
 End = Done | GiveUp
 
-Task = AskSubscription | Change | Remark | Look | BeginWalk | Rest | Fetching | EndWalk | Publish
+Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
+Task = AskSubscription | Change | Remark | Look | Fetching | Deed
 Intent = Task | End
 
 T = TypeVar("T")

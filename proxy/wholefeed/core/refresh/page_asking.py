@@ -93,6 +93,8 @@ class PageAsking:
         self.stop: str | None = None
         """Why nothing more is asked, once that is so."""
         self.retry_at: float | None = None
+        self.is_host_paused = False
+        """Whether that holds for all feeds of the host."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -195,8 +197,8 @@ class PageAsking:
         if status == _FORBIDDEN and not ask.is_head:
             self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
-            self.stop, self.retry_at = "the publisher asked not to be asked so often (429)", now + pause
+            self.retry_at = now + max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            self.stop, self.is_host_paused = "the publisher asked not to be asked so often (429)", True
         is_gone = status in GONE
         self._in_a_row = 0 if is_gone else self._in_a_row + 1
         self.has_failed |= not is_gone

@@ -101,7 +101,7 @@ class PageTrailSteps(TrailSteps):
         """Return whether the page could not be had the last time: its stored copy may be outdated."""
         return url in self._given.missing and not self._given.is_truncated(url)
 
-    def _may_replace(self, _url: str, _fresh: FreshDocument) -> bool:
+    def _may_replace(self, _row: StoredDocument, _fresh: FreshDocument) -> bool:
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
@@ -159,6 +159,7 @@ class PageTrailSteps(TrailSteps):
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         self._is_past_gap |= self._is_gap(row.url)
+        self._news[row.url] = row.rank is None  # while it was no part of the feed, nobody saw what changed
         return replace(row.as_arrival(), news=not self._trail.is_closing)
 
     def _touch(self, row: StoredDocument) -> Touch:
@@ -172,7 +173,7 @@ class PageTrailSteps(TrailSteps):
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        self._tell(arrival.url, fresh)
+        self._walked.notes += self._given.remarks(arrival.url, fresh)
         if fresh is not None:
             self._is_past_gap |= row is None or self._is_gap(arrival.url)
             if arrival.url not in self._news:

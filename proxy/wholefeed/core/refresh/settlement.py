@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wholefeed.core.links.classify import says_incremental
-from wholefeed.core.notes import FormatMismatch, Note
+from wholefeed.core.notes import DocumentUnavailable, FormatMismatch, Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import DocumentsRead
 from wholefeed.core.refresh.given import Given
@@ -89,7 +89,7 @@ def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
     return attempted(
         earlier,
         url,
-        reason=failure.slug,
+        reason=note.reason if isinstance(note, DocumentUnavailable) else failure.slug,
         status=failure.publisher_status,
         next_at=given.next_attempt_at(failure, earlier),
         now=now,

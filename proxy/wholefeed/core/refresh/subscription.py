@@ -136,8 +136,10 @@ class Subscription:
         return True, brings_news, (*notes, *full)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
-        """What turned out to be a paged feed stays one, though its link looks like a chain's (R4)."""
-        was_paged = self._feed.kind is Kind.PAGED and not self._given.request.is_full
+        """What turned out to be a paged feed stays one while its link looks like a chain's (R4)."""
+        stored = self._stored
+        is_alike = stored is not None and recall(stored.links, is_archive=stored.is_marked).is_tentative
+        was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._given.request.is_full
         return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
 
     def _storing(self, came: SubscriptionCame, kind: Kind, *, remembers: bool) -> StoreSubscription:

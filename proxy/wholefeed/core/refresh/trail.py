@@ -5,7 +5,8 @@ ahead waits until the trail links to it. `wholefeed.core.walk.walk` says which d
 stop; here is decided how it is had, and what becomes of it.
 
     NEXT    the next document is stored and need not be asked for -> it joins -> NEXT
-            it failed before and its time has not come            -> the walk ends
+            it failed before and its time has not come            -> what is stored behind (R34), or the end
+            what stands behind a missing one has come             -> it joins, or is dropped -> NEXT
             else begin to fetch what the walk wants, store what has joined -> WAIT
     WAIT    a document arrived, was confirmed or failed: the walk is told -> NEXT
             time is over: the walk ends
@@ -19,7 +20,6 @@ from dataclasses import replace
 from typing import Final
 
 from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, FormatMismatch, LimitReached, Note
-from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import (
     Arrived,
     Confirmed,
@@ -31,6 +31,7 @@ from wholefeed.core.refresh.events import (
     TimeOver,
 )
 from wholefeed.core.refresh.given import Given
+from wholefeed.core.refresh.holes import is_left_alone, judge_steps
 from wholefeed.core.refresh.intents import (
     Attach,
     BeginWalk,
@@ -85,6 +86,10 @@ class TrailSteps:
             if taken % _STEPS_WITHOUT_REST == 0:
                 yield from carry_out(Rest())
             yield from self._catch_up()
+            if self._walk.candidate is not None:
+                yield from self._keep_joined()
+                yield from judge_steps(self._walk, self._start, self._answers)
+                continue
             if (yield from self._answer_again()) or self._answer_from_store():
                 continue
             yield from self._begin_fetching()
@@ -131,6 +136,9 @@ class TrailSteps:
             return False
         url = wanted[0]
         row = self._start.stored_as(url)
+        if is_left_alone(self._given, self._walk.hole_url, row):
+            self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
+            return True
         if row is not None and (url in self._revalidated or not self._is_gap(url)):
             if url in self._revalidated or not self._is_asked_again(url, row):
                 self._walk.arrived(url, row.as_arrival())
@@ -143,8 +151,7 @@ class TrailSteps:
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         """Return whether a stored document is to be revalidated."""
-        is_unfit = row.family is not self._walk.path[0].family  # the publisher may have changed over (R23)
-        if is_unfit or self._given.is_truncated(url):
+        if self._is_unfit(row, url) or self._given.is_truncated(url):
             return not self._given.waits(url)
         return self._given.request.is_full or self._is_due(url, row)
 
@@ -198,7 +205,7 @@ class TrailSteps:
             self._walk.arrived(event.url, self._walk.met(event.met_url, by=event.url))
             return
         if isinstance(event, Arrived):
-            if row is None or self._may_replace(event.url, event.fresh):
+            if row is None or self._may_replace(row, event.fresh):
                 self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
                 return
             yield from self._drop(event.url)
@@ -210,9 +217,9 @@ class TrailSteps:
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
         failure = event.failure
-        if row is not None and self._is_outdated(row, event.url):  # an error at the retry changes nothing
-            failure = replace(failure, slug=FormatMismatch.slug)
         self._walked.failures[event.url] = failure
+        if row is not None and self._is_unfit(row, event.url):  # an error at the retry changes nothing (R23)
+            failure = replace(failure, slug=FormatMismatch.slug)
         self._walk.failed(event.url, self._objection(event.url, failure))
 
     def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
@@ -221,12 +228,12 @@ class TrailSteps:
 
     def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
         """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
-        return isinstance(event, Confirmed) or not self._is_outdated(row, event.url)
+        return not isinstance(event, Failed) or not self._is_unfit(row, event.url)
 
-    def _is_outdated(self, row: StoredDocument, url: str) -> bool:
-        """Whether another format came last: what is stored in the feed's does not stand for it (R23)."""
+    def _is_unfit(self, row: StoredDocument, url: str) -> bool:
+        """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
         family = self._walk.path[0].family
-        return row.family is family and self._given.is_of_other_format(url, family)
+        return row.family is not family or self._given.is_of_other_format(url, family)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
@@ -234,9 +241,10 @@ class TrailSteps:
     def _objection(self, url: str, failure: Failure) -> Note:
         return DocumentUnavailable(url, failure.slug)
 
-    def _may_replace(self, url: str, fresh: FreshDocument) -> bool:
-        """Whether a stored document gives way to what came now: a whole one not to one that broke off."""
-        return not fresh.is_truncated or self._given.is_truncated(url)
+    def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
+        """Whether a stored document gives way: a whole one in the feed's format to none that broke off."""
+        is_alike = row.family is fresh.arrival.family is self._walk.path[0].family
+        return not (fresh.is_truncated and is_alike) or self._given.is_truncated(fresh.arrival.url)
 
     def _touch(self, row: StoredDocument) -> Touch:
         """An archive document has not changed; behind the newest one it is final now (R13)."""
@@ -261,7 +269,7 @@ class TrailSteps:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
         rank = self._start.rank(row, place)
-        self._tell(arrival.url, fresh)
+        self._walked.notes += self._given.remarks(arrival.url, fresh)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
             yield from self._reattach(row, rank)
@@ -289,10 +297,3 @@ class TrailSteps:
     def _reattach(self, row: StoredDocument, rank: int) -> Steps[None]:
         if row.rank is None:
             yield from carry_out(Attach(row.id, rank))
-
-    def _tell(self, url: str, fresh: FreshDocument | None) -> None:
-        """Note what is wrong with a document that has joined; that a stored one broke off is remembered."""
-        if fresh is not None:
-            self._walked.notes += [replace(note, url=url) for note in fresh.reading_notes]
-        elif self._given.is_truncated(url):
-            self._walked.notes.append(DocumentTruncated(url))

@@ -182,8 +182,10 @@ class Chain:
     def _is_of_this_feed(self, arrival: Arrival) -> bool:
         """R24; RFC 5005, section 6: another site's document must say that it belongs here."""
         sites = {self._site_of(url) for url in (arrival.url, *arrival.hops, arrival.final_url)}
-        if sites <= self._sites:
-            return True
+        return sites <= self._sites or self.is_named_by(arrival)
+
+    def is_named_by(self, arrival: Arrival) -> bool:
+        """Return whether a document says itself which feed it belongs to, and that it is this one (R24)."""
         subscription = self.path[0]
         if arrival.site_id and arrival.site_id == subscription.site_id:
             return True

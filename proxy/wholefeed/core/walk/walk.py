@@ -6,9 +6,20 @@ The walk is told what arrived and says what to fetch. It does no I/O and knows n
     while walk.ending is None:
         start fetching every want of walk.wanted that is not being fetched; wait for one to be answered
         walk.arrived(url, arrival)    or    walk.failed(url, note)
+        if walk.candidate is not None:
+            walk.judge(whether it holds an entry that is not known)
 
-States: WALKING (`ending` is None, the first of `wanted` is the path's next document) -> ENDED (`ending` is
-set, nothing is wanted). There is no way back. Transitions to ENDED:
+States: WALKING (the first of `wanted` is the path's next document), AT_HOLE (`hole_url` is set, the
+only one of `wanted` may stand behind it), JUDGING (`candidate` is set, nothing is wanted), ENDED (`ending` is
+set, nothing is wanted), from which there is no way back. Transitions:
+
+    WALKING -> AT_HOLE   a document of a chain is missing, its URL is numbered or dated (R34)
+    AT_HOLE -> AT_HOLE   nothing is there, and another guess is left
+    AT_HOLE -> JUDGING   a document is there
+    JUDGING -> WALKING   it belongs here and brings something new: the walk goes on at it
+    JUDGING -> AT_HOLE   it does not, and another guess is left
+
+Transitions to ENDED:
 
     the oldest document has no older link                           true end
     its older link names itself, also through a redirect (R17)      true end
@@ -18,7 +29,7 @@ set, nothing is wanted). There is no way back. Transitions to ENDED:
     a limit is reached and the chain goes on (R18)                  LimitReached
     the document is of another family (R23)                         FormatMismatch
     the document is another site's and does not belong here (R24)   CrossOriginUnconfirmed
-    the document could not be had                                   the note that `failed` was given
+    the document could not be had, nor any guess behind it          the note that `failed` was given
     `stop`                                                          the note that it was given
 
 Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that is
@@ -32,29 +43,21 @@ in how the walk ends: path and ending are the same with look-ahead and without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from wholefeed.core.notes import ChainLoop, DocumentUnavailable, LimitReached, Note, PageGone
-from wholefeed.core.terms import Relation
 from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import Ahead, Want
 from wholefeed.core.walk.chain import Arrival, Chain, SameDocument
 from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.walk.holes import Holes
 from wholefeed.core.walk.limits import WalkLimits, exhaustion
-from wholefeed.core.walk.lookahead import Guesses, is_counted
 from wholefeed.core.walk.trails import Trail
 
 MAX_WINDOW: Final = 8
 """Documents ahead of the path at most, unless the driver says otherwise."""
-
-
-class Want(NamedTuple):
-    """A document to fetch."""
-
-    url: str
-    is_guess: bool
-    """Not on the path yet; no loss if it is never fetched."""
 
 
 class Walk:
@@ -70,6 +73,7 @@ class Walk:
         max_window: Documents wanted ahead of the path at most.
         passed: Documents that another trail from the subscription document has collected: they are on the
             path from the start, behind it.
+        attached: URLs of the archive documents of the feed that are stored, newest first.
     """
 
     def __init__(
@@ -83,23 +87,21 @@ class Walk:
         known: Callable[[str], bool] = lambda _url: False,
         max_window: int = MAX_WINDOW,
         passed: Iterable[Arrival] = (),
+        attached: Sequence[str] = (),
     ) -> None:
         self._trail = trail
         self._limits = limits
-        self._known = known
-        self._max_window = max_window
         self._chain = Chain(subscription, trail=trail, site_of=site_of, passed=passed)
-        self._guesses = Guesses(max_window=max_window if look_ahead else 0)
+        self._ahead = Ahead(
+            self._chain, limits=limits, known=known, max_window=max_window, look_ahead=look_ahead
+        )
+        self._holes = Holes(self._chain, limits=limits, attached=attached)
+        self._candidate: Arrival | None = None
         self._steps: list[str] = []
         self._next: str | None = None
         self._wanted: tuple[Want, ...] = ()
         self._ending: Ending | None = None
-        self._asked: dict[str, str] = {}
-        self._early: dict[str, str] = {}
-        self._answers: dict[str, Arrival | Note] = {}
-        self._answered: set[str] = set()
         self._joined: dict[str, bool] = {}
-        self._arrived_bytes = subscription.body_bytes
         self._aim()
         self._go_on()
 
@@ -126,6 +128,38 @@ class Walk:
     def ending(self) -> Ending | None:
         """How the walk ended; None while it goes on."""
         return self._ending
+
+    @property
+    def hole_url(self) -> str | None:
+        """The missing document behind which the walk looks for others (R34); None where it does not."""
+        return self._holes.note.url if self._holes.note is not None else None
+
+    @property
+    def candidate(self) -> Arrival | None:
+        """What stands behind a missing document; `judge` decides whether it joins."""
+        return self._candidate
+
+    def judge(self, *, is_new: bool) -> bool:
+        """Let the candidate join, or not; return whether it did.
+
+        One that did not may be wanted again, should the chain link to it: the driver need not keep it.
+
+        Args:
+            is_new: Whether it is part of the feed already, or holds an entry that no document of it does.
+        """
+        candidate, self._candidate = self._candidate, None
+        assert candidate is not None, "nothing waits to be judged"
+        joins = is_new and self._holes.admits(candidate)
+        if joins:
+            self._steps += self._holes.looked_at
+            self._holes.jump(candidate.url)
+            self._join(candidate)
+        else:
+            self._ahead.refuse(candidate.url)
+            self._holes.refuse(candidate)
+            self._guess()
+        self._go_on()
+        return joins
 
     def news(self, url: str) -> bool:
         """Return whether the document that joined by this URL brought an entry or an update not yet met."""
@@ -154,53 +188,71 @@ class Walk:
 
     def predicted(self, url: str, older_url: str) -> None:
         """Take the older link that stands in the head of a document that is still arriving (rule R0)."""
-        if self._ending is None and document_key(url) not in self._answered:
-            self._early[document_key(url)] = older_url
+        is_open = self._ending is None and self._candidate is None
+        if is_open and not self._ahead.is_answered(url):
+            self._ahead.foretell(url, older_url)
             self._choose_wanted()
 
     def stop(self, note: LimitReached) -> None:
         """End the walk where it is: the time is over (rule R18)."""
-        if self._ending is None:
-            self._end(note)
+        if self._ending is None:  # what is guessed behind a hole is not missing
+            self._end(self._holes.note or note)
 
     def _answer(self, url: str, answer: Arrival | Note) -> None:
-        key = document_key(url)
-        assert key in self._asked, f"{url} was not wanted"
-        if self._ending is not None or key in self._answered:
-            return
-        self._answered.add(key)
-        self._early.pop(key, None)
-        self._answers[key] = answer
-        if isinstance(answer, Arrival):
-            self._arrived_bytes += answer.body_bytes
-        else:
-            self._guesses.end()
-        self._go_on()
+        if self._ending is None:
+            self._ahead.answer(url, answer)
+            self._go_on()
 
     def _go_on(self) -> None:
         """Let join what has arrived, as far as the path reaches; then decide what is wanted."""
-        while self._next is not None:
-            answer = self._answers.pop(document_key(self._next), None)
+        while self._next is not None and self._candidate is None:
+            answer = self._ahead.answer_to(self._next)
             if answer is None:
                 self._choose_wanted()
                 return
-            if isinstance(answer, PageGone) and self._is_needed(answer.url):
+            if self._holes.note is not None:
+                self._look(answer)
+            elif isinstance(answer, PageGone) and self._is_needed(answer.url):
                 self._end(DocumentUnavailable(answer.url, answer.reason))
             elif isinstance(answer, Note):
-                self._end(answer)
+                self._miss(answer)
             else:
                 self._take(answer)
+
+    def _look(self, answer: Arrival | Note) -> None:
+        """Take what has come of a guess behind a hole."""
+        if isinstance(answer, Arrival):
+            self._candidate, self._wanted = answer, ()
+        else:
+            self._holes.lacks(answer.url)
+            self._guess()
+
+    def _miss(self, note: Note) -> None:
+        """R34: look behind a document of a chain that is missing; end the walk where there is no way."""
+        self._holes.open(note, self._steps)
+        self._guess()
+
+    def _guess(self) -> None:
+        """Set what is looked at next behind a hole; end the walk when nothing is left."""
+        self._next = self._holes.next_guess()
+        if self._next is None and self._holes.note is not None:
+            self._end(self._holes.note)
 
     def _take(self, arrival: Arrival) -> None:
         objection = self._chain.objection(arrival)
         if objection is None:
-            self._joined[document_key(arrival.url)] = self._chain.join(arrival)
-            if self._trail.is_closing and not arrival.news:
-                self._end(End.COLLECTED)
-            else:
-                self._aim()
+            self._join(arrival)
         else:
+            if isinstance(objection, Note):
+                self._ahead.spoil(arrival.url, objection)
             self._end_at(objection)
+
+    def _join(self, arrival: Arrival) -> None:
+        self._joined[document_key(arrival.url)] = self._chain.join(arrival)
+        if self._trail.is_closing and not arrival.news:
+            self._end(End.COLLECTED)
+        else:
+            self._aim()
 
     def _end_at(self, objection: SameDocument | Note) -> None:
         if isinstance(objection, SameDocument):
@@ -208,7 +260,7 @@ class Walk:
         elif isinstance(objection, ChainLoop) and self._trail.is_paged:
             self._end(End.CIRCLE)
         else:
-            self._end(objection)
+            self._miss(objection)
 
     def _is_needed(self, url: str) -> bool:
         """Return whether something lies behind a page that is not there, by what the page before it says."""
@@ -221,7 +273,7 @@ class Walk:
         if target is None:
             self._end(self._chain.dead_end or End.OLDEST)
             return
-        verdict = self._chain.repetition(target)
+        verdict = self._chain.repetition(target) or self._holes.return_to(target)
         if verdict is not None:
             self._end_at(verdict)
             return
@@ -229,58 +281,18 @@ class Walk:
         if note is not None:
             self._end(note)
             return
-        self._guesses.check(tip.url, target)
+        self._ahead.check(tip.url, target)
         self._steps.append(target)
         self._next = target
 
     def _end(self, why: End | Note) -> None:
-        self._ending = Ending(why) if isinstance(why, End) else Ending(None, (why,))
-        self._next = None
+        jumps = tuple(self._holes.jumps)
+        self._ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
+        self._next, self._holes.note = None, None
         self._wanted = ()
-        self._answers.clear()
-        self._early.clear()
+        self._ahead.clear()
 
     def _choose_wanted(self) -> None:
         assert self._next is not None, "the walk goes on"
-        wants = [Want(self._as_asked(self._next), is_guess=False)]
-        listed = {document_key(self._next)}
-        for url in self._ahead():
-            key = document_key(url)
-            if key in listed or key in self._answered or self._known(url):
-                continue
-            listed.add(key)
-            wants.append(Want(self._as_asked(url), is_guess=True))
-        self._wanted = tuple(wants)
-
-    def _ahead(self) -> list[str]:
-        """Return what probably follows the path's next document, the nearest first."""
-        assert self._next is not None, "the walk goes on"
-        room = min(self._max_window, self._limits.documents - len(self._chain.path) - 1)
-        if self._arrived_bytes >= self._limits.bytes:
-            return []
-        line = [self._next]
-        while len(line) <= room and (older := self._likely_older(line[-1])) is not None:
-            if self._chain.repetition(older) or older in line:
-                return line[1:]
-            line.append(older)
-        is_stored = self._known(line[-1])  # then the older link costs no wait
-        for guess in () if is_stored else self._guesses.after([*self._steps[-3:-1], *line]):
-            if len(line) > room or self._chain.repetition(guess) or not self._allows(line[-1]):
-                break
-            line.append(guess)
-        return line[1:]
-
-    def _allows(self, url: str) -> bool:
-        """Return whether counting may go on behind a page: towards `last`, and no further."""
-        last = self._chain.tip.links.get(Relation.LAST)
-        return not self._trail.is_paged or (last is not None and is_counted(url, last))
-
-    def _likely_older(self, url: str) -> str | None:
-        """Return the older link of a document that was fetched ahead or is still arriving."""
-        key = document_key(url)
-        answer = self._answers.get(key)
-        return self._trail.target(answer.links) if isinstance(answer, Arrival) else self._early.get(key)
-
-    def _as_asked(self, url: str) -> str:
-        """Return the spelling by which a document was first wanted, so that it is not fetched by two."""
-        return self._asked.setdefault(document_key(url), url)
+        is_at_hole = self._holes.note is not None  # one guess is looked at after the other
+        self._wanted = self._ahead.wanted(self._next, steps=self._steps, is_alone=is_at_hole)

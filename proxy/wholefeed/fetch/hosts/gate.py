@@ -133,9 +133,7 @@ class HostGate:
         self._running = 0
         self._waiting = 0
         self._hosts: dict[str, Host] = {}  # the one that was asked least recently first
-        self._queued: dict[
-            Host, None
-        ] = {}  # those with a queue; the one that was served least recently first
+        self._queued: dict[Host, None] = {}  # those with a queue, the least recently served first
         self._timer: Timer | None = None
 
     def __len__(self) -> int:

@@ -121,6 +121,7 @@ def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: 
         final_url=url,
         role=Role.MEMORY,
         rank=-written.number if is_attached else None,
+        detached_at=like.detached_at,  # a page that is of the other family has left with its own
         family=like.family,
         version=written.facts.version,
         site_id=like.site_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from wholefeed.config.tables import Config
@@ -12,6 +12,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
 from wholefeed.service.documents.source import Source
+from wholefeed.service.walk.pauses import HostPauses
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.store import Store
 
@@ -28,6 +29,8 @@ class RefreshContext:
     """Epoch seconds."""
     walks: WalkTurns
     """Of walks that use the network."""
+    pauses: HostPauses = field(default_factory=HostPauses)
+    """Of hosts that adapters leave in peace."""
 
     @property
     def longest_seconds(self) -> float:
@@ -56,6 +59,7 @@ class RefreshContext:
             window=config.fetch.concurrency_per_host,
             walk_seconds=config.limits.walk_seconds,
             may_collect=self._may_collect,
+            collect_paused_until=self.pauses.until,
             limits=WalkLimits(
                 documents=config.limits.documents_per_feed,
                 bytes=config.limits.feed_bytes,

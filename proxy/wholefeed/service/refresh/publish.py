@@ -64,9 +64,9 @@ async def assemble(
         match step:
             case Keep(segment):
                 segments.append(published[segment])
-            case Build(members):
+            case Build(members, is_mixed):
                 parts = [rows[member] for member in members]
-                segments.append(await rendering.segment(parts, style, stored.held))
+                segments.append(await rendering.segment(parts, style, stored.held, is_mixed=is_mixed))
     shown = stored.missing if missing is None else missing
     via_url = storage.fetch_url or feed.fetch_url
     publication = Publication(

@@ -77,6 +77,7 @@ class Refresh:
             predicted=self._predicted,
             style=lambda: self._style(),  # noqa: PLW0108 - it is another one later
             identified=self._storage.identified,
+            enough=context.config.fetch.concurrency_per_host,
         )
         self._style: Callable[[], Style | None] = lambda: None
         """What the feed's segments are rendered for, where a subscription document has come."""
@@ -147,37 +148,26 @@ class Refresh:
         return Decision(given, rows)
 
     async def _carry_out(self, intent: intents.Task) -> Event:
+        if isinstance(intent, intents.Change):
+            async with self._writing:
+                return await self._storage.change(intent, self._fetches.take)
+        if isinstance(intent, intents.Remark):
+            return self._storage.remark(intent)
+        if isinstance(intent, intents.Look):
+            return await self._storage.look(intent, self._fetches.obtained)
+        if isinstance(intent, intents.Fetching):
+            await self._storage.flush()  # others see what the publisher said while this one waits
+            return await self._fetches.carry_out(intent)
+        if isinstance(intent, intents.AskSubscription):
+            return await self._ask(intent)
+        await self._do(intent)
+        return CarriedOut()
+
+    async def _do(self, intent: intents.Deed) -> None:
+        """Do something of which nothing is told but that it is done."""
         match intent:
-            case intents.AskSubscription():
-                return await self._ask(intent)
-            case (
-                intents.StoreSubscription()
-                | intents.Put()
-                | intents.Attach()
-                | intents.Detach()
-                | intents.Reorder()
-                | intents.SetKind()
-            ):
-                async with self._writing:
-                    return await self._storage.change(intent, self._fetches.take)
-            case intents.NoteReply() | intents.NoteFailure() | intents.Touch() | intents.NoteCollection():
-                return self._storage.remark(intent)
-            case (
-                intents.ReadBodiesAgain()
-                | intents.ReadDocuments()
-                | intents.ReadKnown()
-                | intents.ReadEntries()
-            ):
-                return await self._storage.look(intent, self._fetches.obtained)
-            case (
-                intents.StartTimer()
-                | intents.Fetch()
-                | intents.Wait()
-                | intents.Drop()
-                | intents.StopFetching()
-            ):
-                await self._storage.flush()  # others see what the publisher said while this one waits
-                return await self._fetches.carry_out(intent)
+            case intents.PauseHost(url, until):
+                self._context.pauses.pause(url, until)
             case intents.BeginWalk():
                 await self._begin_walk()
             case intents.EndWalk():
@@ -188,7 +178,6 @@ class Refresh:
                 await self._publish(intent)
             case _:
                 assert_never(intent)
-        return CarriedOut()
 
     async def _ask(self, intent: intents.AskSubscription) -> Event:
         found, self._found = self._found, None

@@ -63,7 +63,7 @@ class Rendering:
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def segment(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held], *, is_mixed: bool = False
     ) -> NewSegment:
         """Return the live entries of documents as one segment.
 
@@ -71,10 +71,11 @@ class Rendering:
             rows: The documents, in output order.
             style: What it is rendered for.
             held: What was read of them before; the rest is read now.
+            is_mixed: As for `render`.
         """
         async with self._work.turn(sum(row.body_bytes for row in rows)):
             parts = await self._parts(rows, style, held)
-            rendered = await self._rendered(parts, style)
+            rendered = await self._rendered(parts, style, is_mixed=is_mixed)
         return NewSegment(
             documents=tuple(row.id for row in rows),
             sealed=rendered.sealed,
@@ -115,16 +116,16 @@ class Rendering:
             return rendered
         return None if held.body is None else stored_as(row, held.body)
 
-    async def _rendered(self, parts: Sequence[Part], style: Style) -> Rendered:
-        if len(parts) == 1 and isinstance(parts[0].document, Rendered):
+    async def _rendered(self, parts: Sequence[Part], style: Style, *, is_mixed: bool) -> Rendered:
+        if len(parts) == 1 and isinstance(parts[0].document, Rendered) and not is_mixed:
             return parts[0].document
         unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
         unparsed_bytes = sum(map(work_bytes, unparsed))
         if unparsed_bytes:
-            return await self._work.run(unparsed_bytes, render, parts, style)
+            return await self._work.run(unparsed_bytes, render, parts, style, is_mixed=is_mixed)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
-            return render(parts, style)
-        return await asyncio.to_thread(render, parts, style)
+            return render(parts, style, is_mixed=is_mixed)
+        return await asyncio.to_thread(render, parts, style, is_mixed=is_mixed)
 
 
 def _size_bytes(part: Part) -> int:

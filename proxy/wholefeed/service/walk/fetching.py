@@ -35,9 +35,6 @@ Outcome = Obtained | Fetched | DocumentError
 COLLECTED_AT_ONCE: Final = 2
 """Requests to a host of which an adapter asks pages (R32)."""
 
-_ENOUGH: Final = 4
-"""Documents under way: a publisher is asked for as many at once."""
-
 
 class WalkFetches:
     """The fetches of one refresh; ends with `stop`.
@@ -51,6 +48,7 @@ class WalkFetches:
         style: Gives what the feed's segments are rendered for, where that is known.
         identified: Identifies the entries of a document that has come by what is known of the feed, and by
             the documents that have come before and wait to be kept.
+        enough: How many documents a publisher is asked for at once; behind as many no more is sought.
     """
 
     def __init__(
@@ -62,6 +60,7 @@ class WalkFetches:
         predicted: Callable[[str, str], Iterable[intents.Fetch]],
         style: Callable[[], Style | None],
         identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
+        enough: int,
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
@@ -69,6 +68,7 @@ class WalkFetches:
         self._predicted = predicted
         self._style = style
         self._identified = identified
+        self._enough = enough
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._collected: set[str] = set()
@@ -151,7 +151,7 @@ class WalkFetches:
 
         Where that is wrong, the document that the walk has come to tells it: its head is read in any case.
         """
-        if len(self._pending) < _ENOUGH or not self._is_ahead(url):
+        if len(self._pending) < self._enough or not self._is_ahead(url):
             return False
         return bool(next_urls(list(self._pending)[-3:], 1))
 

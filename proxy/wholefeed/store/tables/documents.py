@@ -251,7 +251,7 @@ def _take_out(
 def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
     return {name: getattr(document, name) for name in PUT_COLUMNS} | {
         "feed": feed,
-        "detached_at": now if document.rank is None else None,
+        "detached_at": (document.detached_at or now) if document.rank is None else None,
         "links": json.dumps(dict(document.links)),
         "notes": json.dumps([dict(note) for note in document.notes]),
         "body_bytes": len(document.body),

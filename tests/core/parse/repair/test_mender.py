@@ -199,7 +199,7 @@ def test_other_prefixes_get_one_that_is_always_the_same() -> None:
 
 def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
     """Row 45: a declaration counts within its element; the same prefix elsewhere is declared anew."""
-    inside = '<item><a:b xmlns:a="urn:a"/></item><item><a:c/></item>'
+    inside = '<item><guid>1</guid><a:b xmlns:a="urn:a"/></item><item><a:c/></item>'
     document = repaired(rss(inside), "prefixes")
 
     found = fromstring(document.text)

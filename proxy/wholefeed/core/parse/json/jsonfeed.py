@@ -72,12 +72,13 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         for item, start, end in zip(items, places, places, strict=False)
     ]
     keys = [item.value.keys for item in items]
-    told = told_apart(url, entries, keys, [absolute(url, _string(members, "home_page_url"))])
+    own_link, encoded = absolute(url, _string(members, "home_page_url")), text.encode()
+    told = told_apart(url, entries, keys, [own_link], encoded)
     return FeedDocument(
         url,
         Family.JSON,
         version[1],
-        text.encode(),
+        encoded,
         _head(text, members, url),
         collapsed(url, told.entries),
         told.notes,

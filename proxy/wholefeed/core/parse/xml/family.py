@@ -269,7 +269,7 @@ class FamilyParser(Waiting, ABC):
         own_links += [
             absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
         ]
-        told = told_apart(self.url, self.entries, self._keys, own_links)
+        told = told_apart(self.url, self.entries, self._keys, own_links, text)
         entries, notes, further = (
             collapsed(self.url, told.entries),
             (*notes, *told.notes),
