@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from wholefeed.core.adapters.asking import Adapter, Sight
+from wholefeed.core.adapters.blogger import Blogger
 from wholefeed.core.adapters.discourse import Discourse
 from wholefeed.core.adapters.github import GitHub
+from wholefeed.core.adapters.mastodon import Mastodon
 from wholefeed.core.adapters.wordpress import WordPress
 
 ADAPTERS: Final[tuple[Adapter, ...]] = (
     WordPress(),
     GitHub(),
     Discourse(),
+    Mastodon(),
+    Blogger(),
 )
 
 
