@@ -325,3 +325,15 @@ def test_a_whole_chain_has_no_holes() -> None:
     walk, asked, ending = walked(a_chain(5), 5)
     assert (ending, asked) == (TRUE_END, [*map(archive, (5, 4, 3, 2, 1))])
     assert walk.hole_url is None
+
+
+def test_a_chain_that_turns_round_behind_a_hole_asks_for_nothing_twice() -> None:
+    """R17, R34: what is on the path, or was missing before, is no guess that costs a request."""
+    other = an_arrival(archive(3), family=Family.RSS)
+    back = an_arrival(archive(1), archive(2))
+    walk, asked, ending = walked(
+        {archive(4): an_arrival(archive(4), archive(3)), other.url: other, back.url: back}, 4
+    )
+    assert urls_of(walk) == [FEED, archive(4), archive(1)]
+    assert asked == [*map(archive, (4, 3, 2, 1, 5))]  # 3 and 4 lie between, as it counts upwards now
+    assert ending.notes[0] == gone(archive(2))
