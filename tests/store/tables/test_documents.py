@@ -14,8 +14,8 @@ from wholefeed.store.rows import DocumentRow, NewDocument
 
 DAY = 86400.0
 
-NO_COLUMNS = {"body", "coded", "entries", "tombstones", "keys", "ambiguous"}
-"""What a document brings that goes into other tables."""
+NO_COLUMNS = {"body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at"}
+"""What a document brings that goes into other tables, or follows from its rank where it is not given."""
 
 
 async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
@@ -55,6 +55,17 @@ async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
     assert again == replace(document, links=again.links, notes=again.notes)
     await store.put_documents(feed, [again], now=NOW)
     assert await store.documents(feed) == [row]
+
+
+async def test_a_document_that_is_put_detached_may_have_left_before(store: NamedStore) -> None:
+    """R25: else it leaves as it is put."""
+    feed = (await a_feed(store)).id
+    left = [a_document(url=f"/{at}", rank=None, detached_at=at) for at in (None, NOW - 9.0)]
+    await store.put_documents(feed, left, now=NOW)
+    assert {row.url: row.detached_at for row in await store.documents(feed)} == {
+        "/None": NOW,
+        f"/{NOW - 9.0}": NOW - 9.0,
+    }
 
 
 def test_every_column_that_a_document_brings_is_one_that_comes_back() -> None:
