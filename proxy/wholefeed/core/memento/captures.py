@@ -78,6 +78,12 @@ def instant_of(timestamp: str) -> float:
     return datetime.strptime(timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
 
 
+def timestamp_of(instant: float) -> str:
+    """Return the 14 digits of an epoch second."""
+    at = datetime.fromtimestamp(int(instant), UTC)
+    return f"{at.year:04}{at:%m%d%H%M%S}"
+
+
 def parse_index(body: bytes) -> IndexPage:
     """Read one page of an index.
 
