@@ -152,6 +152,8 @@ class Decision:
             return True
         if feed.state is State.REMEMBERED and given.is_followed(feed.kind):  # it was switched on
             return True
+        if feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and self._collecting is None:  # off
+            return True
         now = given.clock.now
         return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
 
