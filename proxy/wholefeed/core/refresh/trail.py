@@ -136,7 +136,7 @@ class TrailSteps:
             return False
         url = wanted[0]
         row = self._start.stored_as(url)
-        if is_left_alone(self._given, self._walk.hole_url, row):
+        if is_left_alone(self._given, self._walk, self._start, url):
             self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
