@@ -22,5 +22,6 @@ class MementoServed(Note):
     copies: int = 1
 
     def __str__(self) -> str:
-        what = "copy" if self.copies == 1 else f"{self.copies} copies"
-        return f"from a web archive, {what} of {self.captured}: {self.copy_url}"
+        what = "a web archive's copy" if self.copies == 1 else f"{self.copies} copies of a web archive"
+        verb = "stands" if self.copies == 1 else "stand"
+        return f"{what} of {self.captured} {verb} in for {self.url}: {self.copy_url}"
