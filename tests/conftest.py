@@ -14,6 +14,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 from tests.origin import Origin
+from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections
 from wholefeed.store.sqlite import connection
@@ -67,6 +68,48 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
     """The whole proxy, with a store of its own."""
     async with running(a_config(tmp_path)) as proxy:
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def installed_wordpress(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealWordPress]:
+    """One site for all tests of a process."""
+    if lack := what_lacks():
+        pytest.skip(lack)
+    with running_wordpress(tmp_path_factory.mktemp("wordpress")) as site:
+        yield site
+
+
+@pytest.fixture
+def real_wordpress(
+    installed_wordpress: RealWordPress, request: pytest.FixtureRequest
+) -> Iterator[RealWordPress]:
+    """A real WordPress with the 300 posts of the simulator, where one is installed.
+
+    What a test changes is put back.
+    """
+    request.node.user_properties.append(("wordpress", "real"))
+    yield installed_wordpress
+    installed_wordpress.restore()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests asked a real WordPress, and how many could not."""
+    asked = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
+        if report.when == "call" and ("wordpress", "real") in map(tuple, report.user_properties)
+    ]
+    skipped = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+        if isinstance(report.longrepr, tuple) and NONE_HERE in report.longrepr[2]
+    ]
+    if asked or skipped:
+        why = f": {skipped[0]}" if skipped else ""
+        terminalreporter.write_line(
+            f"a real WordPress: {len(asked)} tests asked it, {len(skipped)} skipped{why}"
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

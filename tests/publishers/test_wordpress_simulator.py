@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,59 +11,32 @@ import aiohttp
 import pytest
 
 from tests.origin import Origin
+from tests.publishers.visitor import Visitor
 from tests.publishers.wordpress import WordPress
-from tests.publishers.wordpress_facts import facts_of
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data/wordpress/recorded_6.6.json").read_text("utf-8")
 )
 
 
-class Visitor:
-    """Asks a site, and follows nothing."""
-
-    def __init__(self, session: aiohttp.ClientSession, wordpress: WordPress) -> None:
-        self.session = session
-        self.site = wordpress
-
-    async def facts(
-        self, target: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Return the facts of an answer, its validators among them."""
-        url = self.site.url + target
-        sent = {"Accept-Encoding": "identity", **(headers or {})}
-        async with self.session.request(method, url, headers=sent, allow_redirects=False) as reply:
-            fields = reply.headers
-            facts = facts_of(
-                target,
-                reply.status,
-                [(name.decode(), value.decode()) for name, value in reply.raw_headers],
-                await reply.text(),
-                site=self.site.url,
-                name=self.site.blog.title,
-            )
-        names = ("ETag", "Last-Modified", "Retry-After", "X-WP-Total", "X-WP-TotalPages")
-        return facts | {name: fields[name] for name in names if name in fields}
-
-    async def posts(self, target: str) -> list[int]:
-        """Return the numbers in the titles of the posts of a feed, in order."""
-        found: list[int] = (await self.facts(target))["posts"]
-        return found
+@pytest.fixture
+def wordpress(origin: Origin) -> WordPress:
+    """A site of 300 posts that answers as it does on loopback: where its URL bears a port."""
+    wordpress = WordPress(origin)
+    wordpress.canonical = False
+    return wordpress
 
 
 @pytest.fixture
-async def visitor(origin: Origin) -> AsyncIterator[Visitor]:
-    """A visitor of a site of 300 posts, which answers as it does on loopback: where its URL bears a port."""
-    wordpress = WordPress(origin)
-    wordpress.canonical = False
+async def visitor(wordpress: WordPress) -> AsyncIterator[Visitor]:
+    """A visitor of that site."""
     async with aiohttp.ClientSession() as session:
-        yield Visitor(session, wordpress)
+        yield Visitor(session, wordpress.url, wordpress.blog.title)
 
 
 @pytest.mark.parametrize("name", RECORDED)
-async def test_it_answers_as_recorded(name: str, visitor: Visitor) -> None:
+async def test_it_answers_as_recorded(name: str, wordpress: WordPress, visitor: Visitor) -> None:
     """Status, header fields, elements and posts are those of a real WordPress with the same posts."""
-    wordpress = visitor.site
     for number in range(54):
         wordpress.add(f"Burst {number}")
     wordpress.back_date("Back")
@@ -79,9 +52,8 @@ async def test_it_answers_as_recorded(name: str, visitor: Visitor) -> None:
     assert {key: answered[key] for key in recorded} == recorded
 
 
-async def test_a_deletion_and_an_old_date_move_no_validator(visitor: Visitor) -> None:
+async def test_a_deletion_and_an_old_date_move_no_validator(wordpress: WordPress, visitor: Visitor) -> None:
     """One pair of validators for all feeds, which tells of what is newest and of nothing else."""
-    wordpress = visitor.site
     before = {
         target: await visitor.facts(target) for target in ("/feed/", "/feed/atom/", "/category/news/feed/")
     }
@@ -97,7 +69,7 @@ async def test_a_deletion_and_an_old_date_move_no_validator(visitor: Visitor) ->
     assert (await visitor.facts("/feed/rdf/"))["ETag"] != after["ETag"]
 
 
-async def test_a_conditional_request_says_nothing_of_the_page(visitor: Visitor) -> None:
+async def test_a_conditional_request_says_nothing_of_the_page(wordpress: WordPress, visitor: Visitor) -> None:
     """304 beyond the last page and for an empty month; plainly asked 404, and 200 with nothing."""
     etag = (await visitor.facts("/feed/"))["ETag"]
     statuses = [
@@ -109,17 +81,17 @@ async def test_a_conditional_request_says_nothing_of_the_page(visitor: Visitor) 
 
 
 @pytest.mark.parametrize("name", ["rss2", "atom", "rdf"])
-async def test_pages_by_id_hold_every_post_once(name: str, visitor: Visitor) -> None:
+async def test_pages_by_id_hold_every_post_once(name: str, wordpress: WordPress, visitor: Visitor) -> None:
     """31 requests: thirty full pages, then 404."""
-    targets = [visitor.site.feed_url(name, orderby="ID", order="ASC", paged=page) for page in range(1, 32)]
-    pages = [await visitor.facts(target.removeprefix(visitor.site.url)) for target in targets]
+    targets = [wordpress.feed_url(name, orderby="ID", order="ASC", paged=page) for page in range(1, 32)]
+    pages = [await visitor.facts(target.removeprefix(wordpress.url)) for target in targets]
     assert [page["status"] for page in pages] == [200] * 30 + [404]
     assert [post for page in pages for post in page["posts"]] == list(range(1, 301))
 
 
-async def test_equal_dates_hide_posts(visitor: Visitor) -> None:
+async def test_equal_dates_hide_posts(wordpress: WordPress, visitor: Visitor) -> None:
     """By date of change, 200 posts of one instant do not all stand on some page; by ID they do."""
-    visitor.site.bulk_edit()
+    wordpress.bulk_edit()
     seen = {key: set[int]() for key in ("modified", "ID")}
     for key, found in seen.items():
         for page in range(1, 31):
@@ -128,7 +100,7 @@ async def test_equal_dates_hide_posts(visitor: Visitor) -> None:
     assert 150 < len(seen["modified"]) < 290
 
 
-async def test_archives_hold_their_own(visitor: Visitor) -> None:
+async def test_archives_hold_their_own(wordpress: WordPress, visitor: Visitor) -> None:
     """Categories, authors, tags, words and dates each have a feed, with pages of its own."""
     assert await visitor.posts("/category/news/feed/?paged=10&order=ASC") == list(range(273, 301, 3))
     assert await visitor.posts("/author/guest/feed/?order=ASC") == list(range(5, 55, 5))
@@ -142,7 +114,7 @@ async def test_archives_hold_their_own(visitor: Visitor) -> None:
     assert await visitor.posts("/?feed=rss2&year=2019&monthnum=5&day=13") == [33]
 
 
-async def test_numbers_are_read_as_php_reads_them(visitor: Visitor) -> None:
+async def test_numbers_are_read_as_php_reads_them(wordpress: WordPress, visitor: Visitor) -> None:
     """0, words and numbers of twenty digits are page 1; numbers beyond the end and below 2^63 are 404."""
     first = await visitor.posts("/feed/")
     for number in ("0", "x", "1", "99999999999999999999"):
@@ -177,20 +149,20 @@ async def test_numbers_are_read_as_php_reads_them(visitor: Visitor) -> None:
     ],
 )
 async def test_a_site_without_a_port_leads_to_the_usual_address(
-    target: str, location: str | None, visitor: Visitor
+    target: str, location: str | None, wordpress: WordPress, visitor: Visitor
 ) -> None:
     """As WordPress 6.1.9 did under a host name without a port, page 1 among them."""
-    visitor.site.canonical = True
+    wordpress.canonical = True
     facts = await visitor.facts(target)
     assert facts.get("location") == (location and "{site}" + location)
     assert (facts["status"] == 301) == (location is not None)
 
 
-async def test_rest_counts_its_own_pages(origin: Origin, visitor: Visitor) -> None:
+async def test_rest_counts_its_own_pages(origin: Origin, wordpress: WordPress, visitor: Visitor) -> None:
     """Its pages are as large as asked for, whatever the feed's are."""
     wordpress = WordPress(origin, posts=42, prefix="/blog", per_feed=15)
     wordpress.canonical = False
-    visitor.site = wordpress
+    visitor.url = wordpress.url
     head = await visitor.facts("/wp-json/wp/v2/posts?per_page=10", method="HEAD")
     assert (head["X-WP-Total"], head["X-WP-TotalPages"]) == ("42", "5")
     assert [len(await visitor.posts(f"/feed/?paged={page}")) for page in (1, 2, 3, 4)] == [15, 15, 12, 0]
@@ -198,9 +170,8 @@ async def test_rest_counts_its_own_pages(origin: Origin, visitor: Visitor) -> No
     assert (await visitor.facts("/wp-json/wp/v2/posts?per_page=10", method="HEAD"))["status"] == 401
 
 
-async def test_a_scheduled_post_goes_live_with_a_low_id(visitor: Visitor) -> None:
+async def test_a_scheduled_post_goes_live_with_a_low_id(wordpress: WordPress, visitor: Visitor) -> None:
     """It is nowhere before, then the newest by date and the oldest by ID, and moves the validators."""
-    wordpress = visitor.site
     post = wordpress.schedule("Post 999")
     before = await visitor.facts("/feed/")
     assert 999 not in before["posts"]
@@ -211,9 +182,11 @@ async def test_a_scheduled_post_goes_live_with_a_low_id(visitor: Visitor) -> Non
     assert (await visitor.posts("/feed/?orderby=ID&order=ASC"))[0] == 999
 
 
-async def test_the_ways_in_which_a_site_ignores_what_it_is_asked(visitor: Visitor) -> None:
+async def test_the_ways_in_which_a_site_ignores_what_it_is_asked(
+    wordpress: WordPress, visitor: Visitor
+) -> None:
     """A cache in front ignores or removes the query string; a plugin ignores the page or the order."""
-    wordpress, target = visitor.site, "/feed/?orderby=ID&order=ASC&paged=2"
+    target = "/feed/?orderby=ID&order=ASC&paged=2"
     newest = await visitor.posts("/feed/")
     wordpress.paged_ignored = True
     assert await visitor.posts(target) == list(range(1, 11))
@@ -226,9 +199,10 @@ async def test_the_ways_in_which_a_site_ignores_what_it_is_asked(visitor: Visito
     assert (await visitor.facts(target))["location"] == "{site}/feed/"
 
 
-async def test_it_refuses_and_changes_in_the_middle(origin: Origin, visitor: Visitor) -> None:
+async def test_it_refuses_and_changes_in_the_middle(
+    origin: Origin, wordpress: WordPress, visitor: Visitor
+) -> None:
     """The hook sees each request before its answer; what was asked is on record."""
-    wordpress = visitor.site
 
     def change(number: int, request: object) -> None:
         if number == 2:
@@ -246,16 +220,19 @@ async def test_it_refuses_and_changes_in_the_middle(origin: Origin, visitor: Vis
     ]  # fmt: skip
 
 
-async def test_a_plain_site_and_one_of_wordpress_com(origin: Origin, visitor: Visitor) -> None:
+async def test_a_plain_site_and_one_of_wordpress_com(
+    origin: Origin, wordpress: WordPress, visitor: Visitor
+) -> None:
     """A site without permalinks names its interface otherwise; one of WordPress.com names none."""
-    visitor.site = WordPress(origin, posts=12, prefix="/plain", pretty=False)
-    plain = await visitor.facts(visitor.site.feed_url("atom", paged=2).removeprefix(visitor.site.url))
+    site = WordPress(origin, posts=12, prefix="/plain", pretty=False)
+    visitor.url = site.url
+    plain = await visitor.facts(site.feed_url("atom", paged=2).removeprefix(site.url))
     assert (plain["posts"], plain["link"]) == (
         [2, 1],
         '<{site}/index.php?rest_route=/>; rel="https://api.w.org/"',
     )
     assert (await visitor.facts("/?rest_route=/wp/v2/posts", method="HEAD"))["X-WP-Total"] == "12"
-    visitor.site = WordPress(origin, posts=12, prefix="/com", wordpress_com=True)
+    visitor.url = WordPress(origin, posts=12, prefix="/com", wordpress_com=True).url
     hosted = await visitor.facts("/feed/")
     assert "link" not in hosted
     assert hosted["head"].count("atom:link") == 3

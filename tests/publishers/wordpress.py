@@ -23,7 +23,7 @@ from tests.origin import Origin
 from tests.publishers import wordpress_feeds, wordpress_rest
 from tests.publishers.blog import Blog, Post
 from tests.publishers.front import Front
-from tests.publishers.wordpress_canonical import canonical_target
+from tests.publishers.wordpress_canonical import canonical_target, date_target
 from tests.publishers.wordpress_feeds import CONTENT_TYPES, Channel, Site
 from tests.publishers.wordpress_query import Query, parse_target
 
@@ -115,8 +115,8 @@ class WordPress(Front):
                 pass  # no web server rewrites it
             case "rest":
                 if self.rest_status is not None:
-                    return wordpress_rest.refusal(self.rest_status)
-                return wordpress_rest.answer(query, self.blog, self.url)
+                    return wordpress_rest.refusal(self.rest_status, self._api)
+                return wordpress_rest.answer(query, self.blog, self._api, method=request.method)
             case "old feed":
                 return self._moved(self.feed_url(query.format), "application/octet-stream")
             case "home":
@@ -150,11 +150,7 @@ class WordPress(Front):
         before = NO_CACHE if beyond else ()
         if self._is_current(request):
             return Status(304, (*before, content_type, *self._validators))
-        if (
-            self.canonical
-            and not beyond
-            and (usual := canonical_target(query, target, pretty=self.pretty)) != target
-        ):
+        if not beyond and (usual := self._usual(query, target)) != target:
             return self._moved(self.url + usual, CONTENT_TYPES[query.format])
         channel = Channel(
             site=self._site,
@@ -167,8 +163,17 @@ class WordPress(Front):
             body = wordpress_feeds.comments(channel, range(newest, max(0, newest - self.per_feed), -1))
         else:
             body = wordpress_feeds.feed(query.format, channel, posts)
-        headers = (*before, *self._validators, *self._links(query), content_type)
+        links = self._links(Query(kind="feed") if beyond else query)
+        headers = (*before, *self._validators, *links, content_type)
+        if request.method == "HEAD":  # it ends before the feed, which says its type again
+            headers = (*before, content_type, *self._validators, *links)
         return Document(body=body.encode(), status=404 if beyond else 200, headers=headers)
+
+    def _usual(self, query: Query, target: str) -> str:
+        elsewhere = date_target(query)
+        if elsewhere is None and self.canonical:
+            elsewhere = canonical_target(query, target, pretty=self.pretty)
+        return elsewhere or target
 
     # ---- Parts of answers
 
@@ -196,7 +201,7 @@ class WordPress(Front):
     def _links(self, query: Query) -> tuple[tuple[str, str], ...]:
         if not self.api_link:
             return ()
-        api = f"{self.url}/wp-json/" if self.pretty else f"{self.url}/index.php?rest_route=/"
+        api = self._api
         links = [f'<{api}>; rel="https://api.w.org/"']
         links += [
             f'<{api}wp/v2/{route}/{number}>; rel="alternate"; type="application/json"'
@@ -204,6 +209,10 @@ class WordPress(Front):
             if (number := numbers.get(query.fields.get(name, "")))
         ]
         return tuple(("Link", link) for link in links)
+
+    @property
+    def _api(self) -> str:
+        return f"{self.url}/wp-json/" if self.pretty else f"{self.url}/index.php?rest_route=/"
 
     @property
     def _home(self) -> str:

@@ -12,13 +12,26 @@ Internet leads elsewhere where one on loopback answers.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote
 
-from tests.publishers.wordpress_query import ARCHIVE, FEED_PATH, Query
+from tests.publishers.wordpress_query import ARCHIVE, FEED_PATH, Query, absint
 
 _LOST: Final = ("feed", "paged", "m", "year", "monthnum", "day", "author", "author_name")
 _PATHS: Final = {"cat": "category", "category_name": "category", "tag": "tag"}
+
+
+def date_target(query: Query) -> str | None:
+    """Return where a month or a day that does not exist leads: to the page (no feed) of the year or month."""
+    year, month, day = (absint(part) for part in query.day)
+    if month > 12:
+        return f"/{year}/"
+    try:
+        date(year or 1, month or 1, day or 1)
+    except ValueError:
+        return f"/{year}/{month:02}/"
+    return None
 
 
 def canonical_target(query: Query, target: str, *, pretty: bool) -> str:

@@ -69,7 +69,7 @@ class Query:
         if self.kind == "comments" and not beyond:
             return "Comments on:" if "of" in self.fields else f"Comments for {site}"
         parts = ["Page not found"] if beyond else []
-        if found:
+        if not beyond and (found or "s" in self.fields):
             parts = [name for name in (self._archive_title(),) if name]
             parts += [f"Page {self.paged}"] if self.paged > 1 else []
         return " – ".join([*parts, site])  # noqa: RUF001 - as WordPress writes it
