@@ -15,6 +15,7 @@ from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitRe
 from wholefeed.core.refresh.events import (
     Answered,
     Arrived,
+    DocumentsRead,
     EntriesRead,
     Failed,
     Failure,
@@ -30,6 +31,7 @@ from wholefeed.core.refresh.intents import (
     Drop,
     Fetch,
     Put,
+    ReadDocuments,
     ReadEntries,
     ReadKnown,
     Steps,
@@ -49,6 +51,8 @@ AT_ONCE: Final = 2
 """Requests under way (R32)."""
 
 _FORBIDDEN, _TOO_MANY = 403, 429
+_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
+"""Of HEAD: the publisher answers, but not this."""
 _HOUR_SECONDS: Final = 3600.0
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""
@@ -83,6 +87,8 @@ class PageAsking:
         """Whether every page is asked for."""
         self._walk = 0
         self._has_begun = False
+        self._renewed: set[str] = set()
+        """Keys of pages that were put and are stored otherwise than `_stored` has them."""
         self._in_a_row = 0
         self.has_kept = self.has_pages
         """Whether a page of this pattern is part of the feed."""
@@ -165,6 +171,7 @@ class PageAsking:
             is_ascending=is_downward([at for _, at in read.entries]),
             oldest_at=min((at for _, at in read.entries if at is not None), default=None),
             marks=Marks.read(row.marks or "{}"),
+            had_at=row.checked_at,
         )
 
     def _limit(self, note: LimitReached) -> None:
@@ -186,11 +193,16 @@ class PageAsking:
             self._in_a_row = 0
             return There(event.headers)
         if isinstance(event, LedBack):
-            return Refused("redirected")
+            return self._objected(ask, Refused("redirected"))
         if isinstance(event, Failed):
             return self._failed(ask, event.failure)
         self._in_a_row = 0
         return (yield from self._arrived(ask, event.fresh))
+
+    def _objected(self, ask: Ask, refused: Refused) -> Refused:
+        if ask.is_needed:
+            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
+        return refused
 
     def _failed(self, ask: Ask, failure: Failure) -> Refused:
         now, status = self._given.clock.now, failure.publisher_status
@@ -200,12 +212,14 @@ class PageAsking:
             self.retry_at = now + max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
             self.stop, self.is_host_paused = "the publisher asked not to be asked so often (429)", True
         is_gone = status in GONE
-        self._in_a_row = 0 if is_gone else self._in_a_row + 1
-        self.has_failed |= not is_gone
+        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
+        self._in_a_row = 0 if is_answer else self._in_a_row + 1
+        self.has_failed |= not is_answer
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
             self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
             self.retry_at = now + self._given.settings.retry_missing_seconds
         if not ask.is_head and (ask.is_needed or not is_gone):
+            self._forget_failure(ask.url)
             self.notes.append(DocumentUnavailable(ask.url, failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
@@ -215,13 +229,19 @@ class PageAsking:
         objection = self._objection(ask, fresh)
         if objection is not None:
             yield from carry_out(Drop(url))
-            return objection
+            return self._objected(ask, objection)
         keys = list(arrival.keys or ())
         identities = tuple(identity for identity, _ in keys)
         read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
         news = sum(identity not in read.known for identity in identities)
-        row = self._stored.get(document_key(url))
-        if row is not None and row.rank is not None and row.digest == arrival.digest:
+        row = yield from self._row(url)
+        if ask.is_needed and not identities:
+            self.notes.append(DocumentUnavailable(url, "empty"))
+        else:
+            self._forget_failure(url)
+        if ask.is_probe:
+            yield from carry_out(Drop(url))
+        elif row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
         elif identities and (news or self._is_worth_keeping(identities) or self._improves(fresh, keys, read)):
@@ -238,7 +258,21 @@ class PageAsking:
             oldest_at=min((at for at in fresh.order if at is not None), default=None),
             marks=fresh.marks,
             news=news,
+            had_at=self._given.clock.now,
         )
+
+    def _forget_failure(self, url: str) -> None:
+        """It was asked for once more."""
+        self.failures.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+    def _row(self, url: str) -> Steps[StoredDocument | None]:
+        """Return a page as it is stored now: it may have been put a moment ago."""
+        if document_key(url) in self._renewed:
+            read = yield from outcome(ReadDocuments(), DocumentsRead)
+            self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
+            self._renewed.clear()
+        return self._stored.get(document_key(url))
 
     def _objection(self, ask: Ask, fresh: FreshDocument) -> Refused | None:
         """R27: another format, another site's, or what redirects made of the question."""
@@ -263,6 +297,7 @@ class PageAsking:
         )
         yield from outcome(put, Stored)
         self.has_kept = True
+        self._renewed.add(document_key(ask.url))
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
