@@ -20,7 +20,7 @@ from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import EntryId, entry_id
-from wholefeed.core.refresh.page_asking import is_downward
+from wholefeed.core.refresh.page_judging import is_downward
 from wholefeed.core.terms import Family
 
 ROOT = "https://blog.test"

@@ -35,7 +35,8 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.page_asking import PageAsking, is_downward
+from wholefeed.core.refresh.page_asking import PageAsking
+from wholefeed.core.refresh.page_judging import is_downward
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.adapters.asking import GONE, Answer, Ask, Page, Refused, There
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.adapters.urls import bears
-from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitReached, Note
 from wholefeed.core.refresh.events import (
@@ -40,12 +36,12 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
+from wholefeed.core.refresh.page_judging import improves, objection_to, page_come, page_stored
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.seen import Key
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
@@ -162,17 +158,7 @@ class PageAsking:
 
     def _stored_page(self, row: StoredDocument) -> Steps[Page]:
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        return Page(
-            url=row.final_url,
-            family=row.family,
-            identities=tuple(identity for identity, _ in read.entries),
-            updated_at=row.updated_at,
-            validators=(row.etag or "", row.last_modified or ""),
-            is_ascending=is_downward([at for _, at in read.entries]),
-            oldest_at=min((at for _, at in read.entries if at is not None), default=None),
-            marks=Marks.read(row.marks or "{}"),
-            had_at=row.checked_at,
-        )
+        return page_stored(row, read)
 
     def _limit(self, note: LimitReached) -> None:
         self.notes.append(note)
@@ -226,7 +212,7 @@ class PageAsking:
 
     def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
         arrival, url = fresh.arrival, ask.url
-        objection = self._objection(ask, fresh)
+        objection = objection_to(ask.url, fresh, self._subscription, self._given.site_of)
         if objection is not None:
             yield from carry_out(Drop(url))
             return self._objected(ask, objection)
@@ -244,22 +230,13 @@ class PageAsking:
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
-        elif identities and (news or self._is_worth_keeping(identities) or self._improves(fresh, keys, read)):
+        elif identities and (
+            news or self._is_worth_keeping(identities) or improves(fresh, keys, read, self._given.clock.now)
+        ):
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))
-        return Page(
-            url=arrival.final_url,
-            family=arrival.family,
-            identities=identities,
-            updated_at=fresh.updated_at,
-            validators=fresh.validators,
-            is_ascending=is_downward(fresh.order),
-            oldest_at=min((at for at in fresh.order if at is not None), default=None),
-            marks=fresh.marks,
-            news=news,
-            had_at=self._given.clock.now,
-        )
+        return page_come(fresh, identities, news=news, now=self._given.clock.now)
 
     def _forget_failure(self, url: str) -> None:
         """It was asked for once more."""
@@ -273,16 +250,6 @@ class PageAsking:
             self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
             self._renewed.clear()
         return self._stored.get(document_key(url))
-
-    def _objection(self, ask: Ask, fresh: FreshDocument) -> Refused | None:
-        """R27: another format, another site's, or what redirects made of the question."""
-        arrival, subscription, site_of = fresh.arrival, self._subscription, self._given.site_of
-        if arrival.family is not subscription.family:
-            return Refused("format")
-        is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
-        if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
-            return Refused("cross-origin-unconfirmed")
-        return None if bears(arrival.final_url, ask.url) else Refused("redirected")
 
     def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
         remembers = row if row is not None and row.rank is not None else None
@@ -307,32 +274,3 @@ class PageAsking:
     def _is_worth_keeping(self, identities: tuple[EntryId, ...]) -> bool:
         """Of all pages each, but a repetition of the subscription document: a walk may be cut off."""
         return self.is_all and identities != self.first
-
-    def _improves(self, fresh: FreshDocument, keys: Sequence[Key], read: KnownRead) -> bool:
-        """R6: whether it holds an entry that no other document but memory does, or a better copy."""
-        now = self._given.clock.now
-        for ordinal, (identity, updated_at) in enumerate(keys):
-            live = read.live.get(identity)
-            copy = Copy(
-                key=ordinal,
-                updated_at=updated_at,
-                role=Role.PAGE,
-                position=_BEHIND_ALL,
-                ordinal=ordinal,
-                document_updated_at=fresh.updated_at,
-                fetched_at=now,
-                generated_at=now,
-                is_collected=True,
-            )
-            latest = read.subscription_updated_at
-            if live is None or is_preferred(copy, live, subscription_updated_at=latest):
-                return True
-        return False
-
-
-def is_downward(order: Sequence[float | None]) -> bool | None:
-    """Return whether entries get newer downwards; None where their dates do not tell."""
-    dates = [at for at in order if at is not None]
-    ups = sum(one < two for one, two in pairwise(dates))
-    downs = sum(one > two for one, two in pairwise(dates))
-    return None if ups == downs else ups > downs
