@@ -224,7 +224,7 @@ class PageAsking:
         if row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
-        elif identities and (news or self._is_worth_keeping(identities) or self._improves(fresh, keys, read)):
+        elif self._says_more(identities) and (news or self.is_all or self._improves(fresh, keys, read)):
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))
@@ -269,9 +269,9 @@ class PageAsking:
         self._progress.documents += 1
         self._progress.entries += fresh.arrival.entries
 
-    def _is_worth_keeping(self, identities: tuple[EntryId, ...]) -> bool:
-        """Of all pages each, but a repetition of the subscription document: a walk may be cut off."""
-        return self.is_all and identities != self.first
+    def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
+        """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
+        return bool(identities) and identities != self.first
 
     def _improves(self, fresh: FreshDocument, keys: Sequence[Key], read: KnownRead) -> bool:
         """R6: whether it holds an entry that no other document but memory does, or a better copy."""
