@@ -9,6 +9,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
+ARCHIVE := $(VENV)/pywb/.installed
 PIP_LOG := $(VENV)/pip.log
 BORROWED := $(VENV)/.borrowed-pip
 PYTHON :=
@@ -25,7 +26,7 @@ UNMEASURED := $(addprefix tests/,core/parse/test_corpus.py core/parse/repair/tes
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 20
 
-setup: $(DEVELOPS)  ## make .venv and install all of it; every other target does so by itself, as far as it needs
+setup: $(DEVELOPS) $(ARCHIVE)  ## make .venv and install all of it; every other target does so by itself, as far as it needs
 
 serve: $(RUNS)  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
 	@exec $(VENV)/bin/wholefeed serve $(ARGS)
@@ -132,3 +133,13 @@ $(DEVELOPS): $(RUNS)
 	@pip="$(PY) -m pip"; \
 	$(call PIP_INSTALL,--group dev)
 	@touch $(DEVELOPS)
+
+# A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.
+# Without it those tests are skipped, so what goes wrong here is told and stops nothing.
+$(ARCHIVE): tests/pywb-constraints.txt | $(DEVELOPS)
+	@echo "installing pywb, a web archive that tests run against"
+	@rm -rf $(@D); \
+	{ $(PY) -m venv $(@D) \
+	    && $(@D)/bin/python -m pip --quiet --disable-pip-version-check --log $(PIP_LOG) \
+	        install -c tests/pywb-constraints.txt pywb warcio setuptools && touch $@; } >/dev/null 2>&1 \
+	|| { rm -rf $(@D); echo "pywb could not be installed, its tests are skipped; pip's log: $(PIP_LOG)" >&2; }

@@ -18,6 +18,7 @@ from aiohttp import web
 from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.memento import Archive, Turns
 from wholefeed.fetch.sites import site_of
 from wholefeed.loggers import get_logger
 from wholefeed.server.buckets import Buckets
@@ -58,6 +59,7 @@ def make_app(
     now: Callable[[], float] = time.time,
     open_fetcher: OpenFetcher = Fetcher.open,
     walks: WalkTurns | None = None,
+    archive_turns: Turns | None = None,
 ) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
@@ -66,6 +68,7 @@ def make_app(
         now: The time that freshness and attempts are counted by, in epoch seconds.
         open_fetcher: Opens what asks publishers.
         walks: How many walks use the network at once.
+        archive_turns: How often a web archive is asked.
     """
     hide_version()
     app = web.Application(middlewares=[attend])
@@ -78,13 +81,15 @@ def make_app(
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
         opening = partial(open_fetcher, own_addresses=app[LISTENERS].include)
-        async with open_service(config, now=now, open_fetcher=opening, walks=walks) as (store, service):
+        opened = open_service(config, now=now, open_fetcher=opening, walks=walks, archive_turns=archive_turns)
+        async with opened as (store, service):
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
             in_background = [
                 asyncio.create_task(_log_failure("house-keeping", service.keep_house())),
                 asyncio.create_task(_log_failure("polling", service.keep_polling())),
+                asyncio.create_task(_log_failure("archive", service.keep_searching())),
             ]
             yield
             for task in in_background:
@@ -117,6 +122,7 @@ async def open_service(
     now: Callable[[], float] = time.time,
     open_fetcher: OpenFetcher = Fetcher.open,
     walks: WalkTurns | None = None,
+    archive_turns: Turns | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
@@ -140,10 +146,16 @@ async def open_service(
                 site_of=site_of,
                 now=now,
                 walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE) if walks is None else walks,
+                archive=_archive(config, fetcher, archive_turns),
             )
         )
         stack.push_async_callback(service.close)
         yield store, service
+
+
+def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:
+    base = config.history.memento_url
+    return Archive(fetcher, base, turns=turns) if config.history.memento and base else None
 
 
 def _no_worker(reason: str) -> None:

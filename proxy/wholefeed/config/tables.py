@@ -211,6 +211,19 @@ class HistoryConfig:
     collect_deny_hosts: tuple[str, ...] = _key(
         (), listed(host_pattern_item, _HOSTS), "hosts that are never asked for such pages"
     )
+    memento: bool = _key(
+        False, flag(), "ask a web archive for what publishers do not give any more; it learns their URLs"
+    )
+    memento_url: str = _key(
+        "https://web.archive.org",
+        web_url("an http or https URL without a query; with a path it is a collection of pywb"),
+        "the web archive: one like the Wayback Machine, or a collection of pywb",
+    )
+    memento_query_hosts: tuple[str, ...] = _key(
+        (),
+        listed(host_pattern_item, _HOSTS),
+        "hosts whose URLs the archive may learn though they bear a query or are of a private network",
+    )
     remember: bool = _key(True, flag(), "keep entries that leave a feed document")
     warn_entry: bool = _key(True, flag(), "show one entry that says what is missing, while something is")
     look_ahead: bool = _key(True, flag(), "guess numbered and dated archive URLs and ask for several at once")

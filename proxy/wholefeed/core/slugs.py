@@ -73,6 +73,7 @@ SLUGS: Final = {
     "loop-detected": Slug(answers=(508,), words=_REFUSED, lasts=True),
     "malformed-json": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "malformed-xml": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "memento": Slug(words="only copies in a web archive are there of it", lasts=True),
     "method-not-allowed": Slug(answers=(405,)),
     "misdirected": Slug(answers=(421,)),
     "no-progress": Slug(words="the documents go on without anything new in them"),

@@ -15,6 +15,7 @@ KEPT_HEADERS: Final = (
     "etag",
     "expires",
     "last-modified",
+    "memento-datetime",
     "retry-after",
     "transfer-encoding",
     "vary",

@@ -218,6 +218,8 @@ class Fetcher:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
+            if transfer.manner.turn is not None:
+                await transfer.manner.turn()
             try:
                 place = self._gate.slot(
                     target.host,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.core.text.redact import safe_url
 from wholefeed.fetch.budget import Share
+
+Turn = Callable[[], Awaitable[None]]
+"""Waits until one more request may be made."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,8 @@ class Manner:
     """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
     at_most: int | None = None
     """Requests at once that the host may get from now on, where that is less than usual (R32)."""
+    turn: Turn | None = None
+    """Awaited before each request, redirects and further tries included; takes none of the time."""
 
 
 USUAL: Final = Manner()

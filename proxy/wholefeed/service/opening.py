@@ -13,6 +13,7 @@ from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import DocumentError, OverloadedError
 from wholefeed.service.documents.subscription import Subscription, find_subscription
+from wholefeed.service.mementos import Mementos
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.running import Running
@@ -32,10 +33,11 @@ Opened = tuple[FeedRow, asyncio.Task[None]]
 class Openings:
     """Belongs to one service; ends with `close`."""
 
-    def __init__(self, context: RefreshContext, running: Running) -> None:
+    def __init__(self, context: RefreshContext, running: Running, mementos: Mementos) -> None:
         self._context = context
         self._store = context.store
         self._running = running
+        self._mementos = mementos
         self._flights: Flights[str, Opened] = Flights()
         self._unopened = Unopened(context.now)
         self.made = 0
@@ -76,8 +78,11 @@ class Openings:
         try:
             found = await find_subscription(self._context.source, url)
         except DocumentError as exc:
-            self._unopened.remember(url, exc)
-            raise
+            stand_in = await self._mementos.stand_in(url, exc)
+            if stand_in is None:
+                self._unopened.remember(url, exc)
+                raise
+            found = stand_in
         key = canonical_url(found.url)
         feed = await self._create(url, key, found)
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)

@@ -23,6 +23,7 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
+from wholefeed.service.mementos import Mementos
 from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.polling import Polling
 from wholefeed.service.published import Held, Published, Usage
@@ -43,19 +44,20 @@ class FeedService:
 
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
+        self.now = context.now
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self._asked = AskedTimes(context.store, context.now)
         self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
+        self.make_room = self._house.make_room
         self._running = Running(context, on_end=self._house.note_growth)
-        self._openings = Openings(context, self._running)
+        self._mementos = Mementos(context, self._running)
+        self.keep_searching = self._mementos.run
+        self.search_archive = self._mementos.finish
+        self._openings = Openings(context, self._running, self._mementos)
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def now(self) -> float:
-        """Return the time that freshness is counted by, in epoch seconds."""
-        return self._context.now()
 
     @property
     def memory(self) -> Usage:
@@ -77,10 +79,6 @@ class FeedService:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._house.run())
             tasks.create_task(self._asked.run())
-
-    async def make_room(self) -> None:
-        """Evict at once what is more than `store.max_bytes`; `keep_house` does when the store has grown."""
-        await self._house.make_room()
 
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""

@@ -147,6 +147,7 @@ class NewDocument:
     etag: str | None = None
     last_modified: str | None = None
     updated_at: float | None = None
+    memento: str = ""
     tombstones: Sequence[Tombstone] = ()
     keys: PackedKeys = field(default_factory=PackedKeys)
     """Of entries without an id of their own; what identifies them is settled as they are put (R9)."""

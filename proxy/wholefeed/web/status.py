@@ -13,7 +13,7 @@ from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.web.keys import ASKED, SERVICE
 from wholefeed.web.named import named_url
 
@@ -81,7 +81,15 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
         "duplicates": told.duplicates if document is not None else None,
         "bytes": document.body_bytes if document is not None else None,
         "notes": list(document.notes) if document is not None else [],
+        "memento": _memento(document) if document is not None else None,
     }
+
+
+def _memento(document: DocumentRow) -> dict[str, Any] | None:
+    """Return which copy of a web archive a document is (R33); None: it came from its publisher."""
+    if not document.memento:
+        return None
+    return {"url": document.memento, "captured": _time(document.fetched_at)}
 
 
 def summary_object(feed: FeedRow) -> dict[str, Any]:

@@ -178,7 +178,7 @@ class World:
         detached = [each for each in self.documents.values() if each.rank is None]
         return (*self.attached, *detached)
 
-    def put(self, url: str, page: Page, role: Role, rank: int, **changes: Any) -> int:
+    def put(self, url: str, page: Page, role: Role, rank: int | None, **changes: Any) -> int:
         same = (each.id for each in self.documents.values() if (each.url, each.role) == (url, role))
         number = next(same, max(self.documents, default=0) + 1)
         arrival = page.fresh(url).arrival

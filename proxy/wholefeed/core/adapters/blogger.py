@@ -5,8 +5,8 @@
 Facts, by Google's guide to the protocol ("Blogger Data API, Reference Guide", version 2: `start-index` counts
 from 1, beside `max-results`) and by bloggers who watched it ("The incredible shrinking feeds", 2019: 25 posts
 without the parameters; at most 500 at first, 150 from 2016 on, 100 since): the newest first, and all posts
-of the blog can be had so. Comments have a path of their own. Atom feeds link `next`, and are paged feeds
-then; this is for those without the link, such as `alt=rss`.
+of the blog can be had so. Comments have a path of their own. Atom feeds link `next`, paged feeds then;
+this is for those without the link, such as `alt=rss`.
 
 A number of entries is no firm ground: what is deleted moves all that is older. So a page begins with the last
 entry of the one before it; where it does not have any of that one, it is asked for from further up.

@@ -17,12 +17,17 @@ from wholefeed.core.model import FeedDocument
 _MAX_CHARACTERS: Final = 300
 _MAX_FRAGMENT_BYTES: Final = 2000
 """Of a generator element; more than a name and an address is none."""
+_LOOKED_AT_BYTES: Final = 16_384
+"""Of an entry, at each end: where identities stand."""
 
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
-_ID: Final = re.compile(rb"<(?:\w+:)?(?:guid|id)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)")
-_ABOUT: Final = re.compile(rb"""^<[^>]*\babout\s*=\s*["']([^"']*)["']""")
+# Bounded, since an entry may be as long as a document, and hold anything.
+_ID: Final = re.compile(
+    rb"<(?:\w{1,40}:)?(?:guid|id)\b[^>]{0,200}>\s{0,200}(?:<!\[CDATA\[)?\s{0,200}([^<\]]{1,1000})"
+)
+_ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"']{0,1000})["']""")
 _COMMENT: Final = "#comment-"
 
 
@@ -85,7 +90,8 @@ def _generator(document: FeedDocument) -> str:
 
 def _identity(fragment: bytes) -> str:
     """Return the identity of an entry as written; empty where it has none of the usual form."""
-    found = _ABOUT.search(fragment) or _ID.search(fragment)
+    ends = fragment[:_LOOKED_AT_BYTES], fragment[_LOOKED_AT_BYTES:][-_LOOKED_AT_BYTES:]
+    found = _ABOUT.search(fragment) or _ID.search(ends[0]) or _ID.search(ends[1])
     if found is None:
         return ""
     return found.group(1).decode("utf-8", "replace").strip()[:_MAX_CHARACTERS]

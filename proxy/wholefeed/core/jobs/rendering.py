@@ -84,7 +84,7 @@ class Rendered:
     """Of the text, as `wholefeed.core.compose.outline` packs it."""
 
 
-_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]+:)?published\b[^>]*>\s*([^<\s]+)")
+_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
 
 
 def published_at(fragment: bytes, family: Family) -> float | None:

@@ -48,6 +48,7 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
+from wholefeed.core.refresh.mementos import copy_steps
 from wholefeed.core.refresh.pages import known_ascent
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.settlement import settle_steps
@@ -123,19 +124,21 @@ class Decision:
         return Publish(state=State.LOADING, notes=self._notes, is_walking=True)
 
     def _run(self) -> Steps[None]:
-        current = yield from Subscription(self._given, self._documents).steps()
+        subscription = Subscription(self._given, self._documents)
+        current = yield from subscription.steps()
         if current is None:
             yield GiveUp()
             return
-        self.is_confirmed = True
+        self.is_confirmed = subscription.is_heard
         self._notes = current.notes
         again = yield from outcome(ReadBodiesAgain(), ReadAgain)
-        if current.has_changed or again.has_changed:
+        has_copies = yield from copy_steps(self._given, self._documents, current)
+        if current.has_changed or again.has_changed or has_copies:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
-        is_new = current.has_changed or current.has_moved or again.has_changed
+        is_new = current.has_changed or current.has_moved or again.has_changed or has_copies
         self._collecting = self._collector(current)
         is_due = is_archive_due(self._given, self._documents, current) or self._is_collecting_due
-        if is_new or is_due or self._is_unfinished():
+        if is_new or (not self._given.copies and (is_due or self._is_unfinished())):
             yield from self._reconstruct(current)
         yield Done()
 
@@ -148,6 +151,8 @@ class Decision:
         if known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
         if feed.state is State.REMEMBERED and given.is_followed(feed.kind):  # it was switched on
+            return True
+        if feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and self._collecting is None:  # off
             return True
         now = given.clock.now
         return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
@@ -175,8 +180,8 @@ class Decision:
         self.is_walking = False
 
     def _collector(self, current: Current) -> Collecting | None:
-        """R26: only where nothing is linked."""
-        if current.kind is not Kind.PLAIN:
+        """R26: only where nothing is linked, and of a publisher that is there."""
+        if current.kind is not Kind.PLAIN or not self.is_confirmed:
             return None
         return Collecting.of(self._given, self._documents, current, self.progress)
 

@@ -11,7 +11,7 @@ from wholefeed.core.model import EntryId
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.stored import StoredDocument
-from wholefeed.core.terms import Kind
+from wholefeed.core.terms import Family, Kind
 from wholefeed.core.walk.chain import Arrival
 
 
@@ -67,6 +67,32 @@ class FreshDocument:
         """Whether it broke off (docs/faults.md row 49)."""
         return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
 
+    def may_replace(self, row: StoredDocument, family: Family) -> bool:
+        """Whether a stored document gives way to this in a feed of a family.
+
+        A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
+        than the feed's (R23, R33).
+        """
+        if row.memento:
+            return self.arrival.family is family
+        return not (self.is_truncated and row.family is self.arrival.family is family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedCopy:
+    """A web archive's copy of a document that its publisher does not give (R33)."""
+
+    url: str
+    """Of the document."""
+    copy_url: str
+    """Where the copy stands; intents name it by this."""
+    captured_at: float
+    """When it was made, which is its time of fetch (R10)."""
+    fresh: FreshDocument
+    """As it was archived; its flags are left out."""
+    is_subscription: bool
+    """Whether it is of the subscription document, at whatever time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionCame:
@@ -92,6 +118,8 @@ class SubscriptionFailed:
     """The subscription document could not be had."""
 
     failure: Failure
+    copy: ArchivedCopy | None = None
+    """What an archive has of it, where it was asked because nothing is stored."""
 
 
 @dataclass(frozen=True, slots=True)

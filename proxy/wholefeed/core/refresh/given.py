@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from wholefeed.core.notes import FormatMismatch, Note
 from wholefeed.core.reading_notes import DocumentTruncated
-from wholefeed.core.refresh.events import Failure, FreshDocument
-from wholefeed.core.refresh.stored import Attempt, StoredFeed
+from wholefeed.core.refresh.events import ArchivedCopy, Failure, FreshDocument
+from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.schedule.backoff import next_attempt_at
 from wholefeed.core.terms import Family, Kind
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -80,6 +80,8 @@ class Given:
     request: RefreshRequest
     site_of: Callable[[str], str]
     clock: Clock
+    copies: tuple[ArchivedCopy, ...] = ()
+    """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
 
     def is_followed(self, kind: Kind) -> bool:
         """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
@@ -100,10 +102,15 @@ class Given:
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
 
-    def remarks(self, url: str, fresh: FreshDocument | None) -> list[Note]:
-        """Return what is wrong with a document that has joined; of one that is stored, that it broke off."""
+    def remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
+        """Return what is wrong with a document that has joined; of one that is stored, that it broke off.
+
+        Or that it is no more than a web archive's copy (R33).
+        """
         if fresh is not None:
             return [replace(note, url=url) for note in fresh.reading_notes]
+        if row is not None and row.memento:
+            return [row.as_memento()]
         return [DocumentTruncated(url)] if self.is_truncated(url) else []
 
     def waits(self, url: str) -> bool:

@@ -110,7 +110,8 @@ class Put:
     stored_url: str
     """It is put under this one."""
     role: Role
-    rank: int
+    rank: int | None
+    """None: it is kept, but no part of the feed yet."""
     is_settled: bool = False
     brought_news: bool = True
     remembers: StoredDocument | None = None

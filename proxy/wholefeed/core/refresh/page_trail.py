@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone
 from wholefeed.core.refresh.events import (
     Arrived,
@@ -30,6 +29,7 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import Put, ReadKnown, Steps, Touch, carry_out, outcome
+from wholefeed.core.refresh.mementos import adds_to
 from wholefeed.core.refresh.progress import Answers, Progress
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail import TrailSteps
@@ -42,8 +42,6 @@ from wholefeed.core.walk.trails import Trail
 from wholefeed.core.walk.walk import Walk
 
 _GONE: Final = frozenset({404, 410})
-_BEHIND_ALL: Final = 1 << 62
-"""The place of a page that is compared with what is stored: between equals it adds nothing."""
 
 
 class PageTrailSteps(TrailSteps):
@@ -83,6 +81,8 @@ class PageTrailSteps(TrailSteps):
         self._is_past_gap = False
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
+        if row.memento:
+            return super()._is_asked_again(url, row)
         brought_news = self._news.get(self._walk.tip.url, False)
         is_open = self._trail.is_closing or self._is_past_gap or brought_news
         return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
@@ -105,8 +105,8 @@ class PageTrailSteps(TrailSteps):
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
-    def _serves(self, _row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
-        return isinstance(event, Confirmed)
+    def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
+        return isinstance(event, Confirmed) or bool(row.memento)
 
     def _arrival(self, url: str, fresh: FreshDocument) -> Steps[Arrival]:
         if self._trail.is_closing:  # then one page is asked for at a time
@@ -134,23 +134,7 @@ class PageTrailSteps(TrailSteps):
         read = yield from outcome(
             ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=url), KnownRead
         )
-        return any(
-            identity not in read.live
-            or is_preferred(
-                Copy(
-                    key=ordinal,
-                    updated_at=updated_at,
-                    role=Role.PAGE,
-                    position=_BEHIND_ALL,
-                    ordinal=ordinal,
-                    document_updated_at=fresh.updated_at,
-                    fetched_at=self._given.clock.now,
-                ),
-                read.live[identity],
-                subscription_updated_at=read.subscription_updated_at,
-            )
-            for ordinal, (identity, updated_at) in enumerate(keys)
-        )
+        return adds_to(read, fresh, self._given.clock.now)
 
     def _catch_up(self) -> Steps[None]:
         """Whether a stored page is asked for again depends on what the pages before it brought."""
@@ -173,7 +157,7 @@ class PageTrailSteps(TrailSteps):
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        self._walked.notes += self._given.remarks(arrival.url, fresh)
+        self._walked.notes += self._given.remarks(arrival.url, fresh, row)
         if fresh is not None:
             self._is_past_gap |= row is None or self._is_gap(arrival.url)
             if arrival.url not in self._news:
@@ -182,7 +166,7 @@ class PageTrailSteps(TrailSteps):
             yield from self._drop(arrival.url)
             return None
         rank = self._start.rank(row, place)
-        if row is not None and (fresh is None or _is_same(row, fresh)):
+        if row is not None and (fresh is None or (_is_same(row, fresh) and not row.memento)):
             if fresh is not None:
                 yield from self._drop(arrival.url)
                 yield from carry_out(self._touch(row))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.notes import Note
 from wholefeed.core.refresh.events import Failure, FreshDocument
 from wholefeed.core.text.urls import document_key
@@ -47,6 +48,11 @@ class Walked:
     failures: dict[str, Failure] = field(default_factory=dict)
     """Why the documents that the notes name could not be had, by URL."""
     ending: Ending = OLDEST
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
+        return any(isinstance(note, MementoServed) for note in self.notes)
 
     @property
     def is_true_end(self) -> bool:

@@ -11,10 +11,11 @@ from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.core.refresh.events import DocumentsRead
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import Detach, Publish, ReadDocuments, Reorder, Steps, carry_out, outcome
+from wholefeed.core.refresh.mementos import standing
 from wholefeed.core.refresh.progress import Walked
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, attempted
 from wholefeed.core.refresh.subscription import Current
-from wholefeed.core.terms import Role, State
+from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.walk.drift import settle_path
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
@@ -34,6 +35,8 @@ def settle_steps(
         state: What the feed is where nothing is missing.
     """
     notes = (*current.notes, *walked.notes)
+    if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
+        notes = (*notes, *standing(given, documents))
     yield from _drift_steps(given, documents, current, walked, state)
     if not walked.is_true_end or any(note.partial for note in notes):
         state = State.PARTIAL
@@ -51,9 +54,9 @@ def _drift_steps(
     if not walked.path:
         return
     role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
-    chain = [row.id for row in documents if row.role is role and row.rank is not None]
+    chain = [row.id for row in documents if row.role is role and row.rank is not None and not row.is_capture]
     stays = role is Role.PAGE or says_incremental(current.arrival.links)
-    is_true_end = walked.is_true_end and not stays
+    is_true_end = walked.is_true_end and not stays and not walked.has_copies
     drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
     if drift.detached:
         yield from carry_out(Detach(drift.detached))

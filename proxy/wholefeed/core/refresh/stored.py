@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.schedule.revalidation import is_due, is_final
 from wholefeed.core.terms import Family, Kind, Role, State
-from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.chain import Arrival
 
 SUBSCRIPTION_ATTEMPT: Final = ""
@@ -92,17 +93,27 @@ class StoredDocument:
     """The adapter that asked for it (R26); empty where a link leads to it."""
     found_in: int
     """Of its walks through all pages: the number of the last one that had it."""
+    memento: str = ""
+    """Where a web archive's copy stands, which this is (R33); empty: the publisher's own document."""
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether it is a copy of an earlier subscription document: it goes by the copy's own URL."""
+        return bool(self.memento) and self.url == self.memento
 
     @property
     def is_final(self) -> bool:
         """Whether it is an archive document that is never asked for again (R13)."""
-        return is_final(
+        return not self.memento and is_final(
             is_settled=self.is_settled, is_marked=self.is_marked, is_uncacheable=self.is_uncacheable
         )
 
     def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
-        """Return whether an archive document is to be revalidated (R13)."""
-        return is_due(
+        """Return whether an archive document is to be revalidated (R13).
+
+        For an archive's copy there is an attempt, whose time counts (R33).
+        """
+        return not self.memento and is_due(
             is_settled=self.is_settled,
             is_newest=is_newest,
             is_marked=self.is_marked,
@@ -111,6 +122,10 @@ class StoredDocument:
             checked_at=self.checked_at,
             now=now,
         )
+
+    def as_memento(self) -> MementoServed:
+        """Tell that a web archive's copy stands in for the document, and of when it is."""
+        return MementoServed(self.url, self.memento, format_rfc3339(self.fetched_at))
 
     def as_arrival(self) -> Arrival:
         """Describe it to a walk."""

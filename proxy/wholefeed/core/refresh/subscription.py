@@ -15,6 +15,7 @@ from wholefeed.core.links.classify import recall
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.events import (
+    ArchivedCopy,
     FreshDocument,
     KnownRead,
     Reply,
@@ -74,10 +75,15 @@ class Subscription:
         attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
         self._stored = next(attached, None)
         self._has_moved = False
+        self.is_heard = False
+        """Whether its publisher has answered."""
 
     def steps(self) -> Steps[Current | None]:
         """Come to the subscription document, None when it could not be had."""
+        if self._given.copies and self._stored is not None:
+            return self._remembered()  # its publisher is asked when its time comes
         came = yield self._question()
+        self.is_heard = not isinstance(came, SubscriptionFailed)
         match came:
             case SubscriptionCame():
                 has_changed, has_news, notes = yield from self._take(came)
@@ -89,7 +95,7 @@ class Subscription:
                 return self._remembered()
             case SubscriptionFailed():
                 yield from carry_out(self._failed(came))
-                return None
+                return (yield from self._stand_in(came.copy))
             case _:
                 raise AssertionError(f"asked for the subscription document, was told {came}")
 
@@ -116,6 +122,7 @@ class Subscription:
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
             stored is None
+            or bool(stored.memento)  # the publisher's own, be it the same (R33)
             or stored.digest != fresh.arrival.digest
             or stored.url != came.reply.url
             or stored.links != fresh.arrival.links
@@ -229,6 +236,25 @@ class Subscription:
             now=now,
         )
         return NoteFailure(failure=attempt, fresh_until=next_at)
+
+    def _stand_in(self, copy: ArchivedCopy | None) -> Steps[Current | None]:
+        """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
+        stored, feed = self._stored, self._feed
+        if stored is not None:
+            is_published = bool(feed.digest) and feed.revision == feed.published_revision
+            return self._remembered() if stored.memento and not is_published else None
+        if copy is None:
+            return None
+        fresh = copy.fresh
+        storing = StoreSubscription(
+            kind=fresh.kind,
+            family=fresh.arrival.family,
+            remembers=None,
+            brings_back_memory=False,
+            detached=(),
+        )
+        yield from carry_out(storing)
+        return self._current(fresh, True, True, (*fresh.reading_notes, *fresh.link_notes))
 
     # What it is for the rest
 

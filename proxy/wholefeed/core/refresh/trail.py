@@ -139,7 +139,7 @@ class TrailSteps:
         if is_left_alone(self._given, self._walk.hole_url, row):
             self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
             return True
-        if row is not None and (url in self._revalidated or not self._is_gap(url)):
+        if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
             if url in self._revalidated or not self._is_asked_again(url, row):
                 self._walk.arrived(url, row.as_arrival())
                 return True
@@ -151,7 +151,7 @@ class TrailSteps:
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         """Return whether a stored document is to be revalidated."""
-        if self._is_unfit(row, url) or self._given.is_truncated(url):
+        if row.memento or self._is_unfit(row, url) or self._given.is_truncated(url):
             return not self._given.waits(url)
         return self._given.request.is_full or self._is_due(url, row)
 
@@ -201,6 +201,8 @@ class TrailSteps:
 
     def _take(self, event: _Answer) -> Steps[None]:
         row = self._start.stored_as(event.url)
+        if isinstance(event, Failed):
+            self._walked.failures[event.url] = event.failure
         if isinstance(event, LedBack):
             self._walk.arrived(event.url, self._walk.met(event.met_url, by=event.url))
             return
@@ -217,7 +219,6 @@ class TrailSteps:
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
         failure = event.failure
-        self._walked.failures[event.url] = failure
         if row is not None and self._is_unfit(row, event.url):  # an error at the retry changes nothing (R23)
             failure = replace(failure, slug=FormatMismatch.slug)
         self._walk.failed(event.url, self._objection(event.url, failure))
@@ -228,7 +229,7 @@ class TrailSteps:
 
     def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
         """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
-        return not isinstance(event, Failed) or not self._is_unfit(row, event.url)
+        return not isinstance(event, Failed) or bool(row.memento) or not self._is_unfit(row, event.url)
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
         """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
@@ -242,9 +243,8 @@ class TrailSteps:
         return DocumentUnavailable(url, failure.slug)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
-        """Whether a stored document gives way: a whole one in the feed's format to none that broke off."""
-        is_alike = row.family is fresh.arrival.family is self._walk.path[0].family
-        return not (fresh.is_truncated and is_alike) or self._given.is_truncated(fresh.arrival.url)
+        family = self._walk.path[0].family
+        return fresh.may_replace(row, family) or self._given.is_truncated(fresh.arrival.url)
 
     def _touch(self, row: StoredDocument) -> Touch:
         """An archive document has not changed; behind the newest one it is final now (R13)."""
@@ -269,12 +269,12 @@ class TrailSteps:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
         rank = self._start.rank(row, place)
-        self._walked.notes += self._given.remarks(arrival.url, fresh)
+        self._walked.notes += self._given.remarks(arrival.url, fresh, row)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
             yield from self._reattach(row, rank)
             return row.id
-        if row is not None and row.digest != fresh.arrival.digest:
+        if row is not None and not row.memento and row.digest != fresh.arrival.digest:
             self._walked.notes.append(ArchiveChanged(arrival.url))
         stored = yield from outcome(
             Put(

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from wholefeed.core.refresh.events import Failure, FreshDocument, Reply
+from typing import NamedTuple
+
+from wholefeed.core.refresh.events import ArchivedCopy, Failure, FreshDocument, Reply
 from wholefeed.core.schedule.freshness import is_uncacheable
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.service.documents.shapes import arrival_of
 from wholefeed.service.documents.source import Obtained
+
+
+class OfferedCopy(NamedTuple):
+    """What a web archive has of a document that its publisher does not give."""
+
+    url: str
+    """Of the document."""
+    obtained: Obtained
+    is_subscription: bool
+    """Whether it is of the subscription document."""
 
 
 def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
@@ -32,6 +44,17 @@ def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) 
 def validators_of(fetched: Fetched) -> tuple[str, str]:
     """Return ETag and Last-Modified, empty where there is none."""
     return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
+
+
+def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
+    """Describe what a web archive has of a document."""
+    return ArchivedCopy(
+        url=url,
+        copy_url=obtained.memento,
+        captured_at=obtained.fetched.fetched_at,
+        fresh=fresh_document(url, obtained),
+        is_subscription=is_subscription,
+    )
 
 
 def reply_of(fetched: Fetched) -> Reply:

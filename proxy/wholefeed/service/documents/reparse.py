@@ -61,7 +61,7 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
         site_id=facts.site_id,
         updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
-        tombstones=facts.tombstones,
+        tombstones=() if row.memento else facts.tombstones,  # R33
         keys=facts.keys,
         ambiguous=facts.ambiguous,
         notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _link_notes(row),

@@ -95,6 +95,7 @@ def new_document(
         last_modified=fetched.headers.get("last-modified"),
         fetched_at=fetched.fetched_at,
         updated_at=facts.updated_at,
+        memento=obtained.memento,
         parser_version=PARSER_VERSION,
         entries=facts.entries,
         tombstones=facts.tombstones,

@@ -8,12 +8,14 @@ begin (docs/design.md#the-walk).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from wholefeed.core.jobs.reading import ReadDocument, Sender, describe, read_document
 from wholefeed.core.jobs.rendering import Style, compose_parsed
-from wholefeed.core.links.classify import Navigation, classify, older_target
+from wholefeed.core.links.classify import Navigation, classify, older_target, recall
+from wholefeed.core.links.dialects import FH_INCREMENTAL
+from wholefeed.core.memento.captures import Capture
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.discovery import is_html
 from wholefeed.core.parse.documents import parse
@@ -23,6 +25,7 @@ from wholefeed.core.reading_notes import DocumentTruncated
 from wholefeed.errors import DocumentError, PublisherError, UnreadableError, WorkError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.memento import Archive
 from wholefeed.fetch.transfer import USUAL, Manner
 from wholefeed.service.documents.work import Work, work_bytes
 from wholefeed.workers.pool import INLINE_BYTES
@@ -38,6 +41,8 @@ class Obtained:
     """As parsed; of a large one there is no more than what was read of it."""
     style: Style | None = None
     """What a large one was rendered for."""
+    memento: str = ""
+    """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
 
     @property
     def navigation(self) -> Navigation:
@@ -128,6 +133,15 @@ class Source:
             obtained = None if is_unread else await self._read(fetched, style)
         return obtained or fetched
 
+    async def obtain_copy(self, archive: Archive, capture: Capture, url: str) -> Obtained:
+        """Fetch and parse what a web archive has of a URL; what it says of its feed is left out (R33).
+
+        Raises:
+            DocumentError: The archive does not give it, or it is not readable as a feed.
+        """
+        async with archive.fetching(capture, url) as (fetched, copy_url):
+            return _as_copy(await self._read(fetched, None), copy_url)
+
     async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
         size_bytes = work_bytes(fetched.body)
         sender = Sender(
@@ -169,6 +183,23 @@ def _whole(obtained: Obtained) -> Obtained:
             "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
         )
     return obtained
+
+
+def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
+    """Return an archived document without its flags and tombstones: they were of its time."""
+    read, navigation = obtained.read, obtained.navigation
+    links = {name: target for name, target in navigation.links.items() if name != FH_INCREMENTAL}
+    finding = recall(links, is_archive=False)
+    plain = replace(
+        navigation,
+        kind=finding.kind,
+        links=links,
+        is_archive=False,
+        older_relation=finding.relation,
+        is_tentative=finding.is_tentative,
+    )
+    facts = replace(read.facts, tombstones=())
+    return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
 def _early_reader(

@@ -22,6 +22,8 @@ class Subscription:
     """What it is looked for by from now on."""
     obtained: Obtained
     notes: tuple[Note, ...] = ()
+    failure: DocumentError | None = None
+    """How its publisher failed, where a web archive's copy stands in for it (R33)."""
 
     @property
     def document_url(self) -> str:

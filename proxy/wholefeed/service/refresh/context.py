@@ -11,6 +11,7 @@ from wholefeed.core.refresh.given import Settings
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
+from wholefeed.fetch.memento import Archive
 from wholefeed.service.documents.source import Source
 from wholefeed.service.walk.pauses import HostPauses
 from wholefeed.service.walk.turns import WalkTurns
@@ -31,6 +32,8 @@ class RefreshContext:
     """Of walks that use the network."""
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
+    archive: Archive | None = None
+    """The web archive that is asked for what publishers do not give (R33); None: none is."""
 
     @property
     def longest_seconds(self) -> float:

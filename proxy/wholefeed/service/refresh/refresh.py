@@ -11,30 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final, assert_never
 
-from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.reading_notes import ReadingNote
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.events import (
+    ArchivedCopy,
     CarriedOut,
     Event,
-    SubscriptionCame,
-    SubscriptionFailed,
-    SubscriptionUnchanged,
 )
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
-from wholefeed.errors import DocumentError, OverloadedError, StoreError, WorkError
-from wholefeed.fetch.fetched import Fetched, Validators
+from wholefeed.errors import OverloadedError, StoreError, WorkError
 from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
-from wholefeed.service.documents.facts import failure_of, fresh_document, reply_of
-from wholefeed.service.documents.subscription import Subscription, settle_subscription
+from wholefeed.service.documents.facts import OfferedCopy, archived_copy
+from wholefeed.service.documents.subscription import Subscription
+from wholefeed.service.refresh.asking import Asking
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.publish import assemble
 from wholefeed.service.refresh.storing import FeedStorage
@@ -43,6 +40,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
 log = get_logger()
+
 
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
@@ -56,6 +54,7 @@ class Refresh:
         feed: As it is stored.
         request: What is asked for beside the usual.
         found: The subscription document, when it has just been fetched.
+        copies: Of documents that are missing, in a web archive.
     """
 
     def __init__(
@@ -64,25 +63,25 @@ class Refresh:
         feed: FeedRow,
         request: RefreshRequest,
         found: Subscription | None = None,
+        copies: Sequence[OfferedCopy] = (),
     ) -> None:
         self._context = context
         self._feed = feed
         self._request = request
-        self._found = found
+        self._is_found = found is not None
+        self._copies = copies
         self._storage = FeedStorage(context.store, context.source.work, feed.id, now=context.now)
+        self._asking = Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(
             context.source,
             is_ahead=lambda url: self._decision is None or self._decision.is_ahead(url),
             is_met=lambda url: self._decision is not None and self._decision.is_met(url),
             predicted=self._predicted,
-            style=lambda: self._style(),  # noqa: PLW0108 - it is another one later
+            style=lambda: self._asking.style(),  # noqa: PLW0108 - it is another one later
             identified=self._storage.identified,
             enough=context.config.fetch.concurrency_per_host,
         )
-        self._style: Callable[[], Style | None] = lambda: None
-        """What the feed's segments are rendered for, where a subscription document has come."""
         self._decision: Decision | None = None
-        self._error: DocumentError | None = None
         self._writing = asyncio.Lock()
         """Held while documents change, and by whoever must not see them change."""
         self._walk = AsyncExitStack()  # the turn to use the network, and the publications meanwhile
@@ -119,8 +118,8 @@ class Refresh:
                 if isinstance(intent, intents.Done):
                     return
                 if isinstance(intent, intents.GiveUp):
-                    assert self._error is not None, "something failed"
-                    raise self._error
+                    assert self._asking.error is not None, "something failed"
+                    raise self._asking.error
                 decision.advance(await self._carry_out(intent), now=self._context.now())
         except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
             with suppress(StoreError, OverloadedError):
@@ -134,7 +133,7 @@ class Refresh:
 
     async def _begin(self) -> Decision:
         context = self._context
-        is_new = self._found is not None and self._feed.is_untouched  # as its opening has made it
+        is_new = self._is_found and self._feed.is_untouched  # as its opening has made it
         rows, (missing, failure) = await self._storage.begin(is_new=is_new)
         given = Given(
             feed=self._feed,
@@ -144,8 +143,14 @@ class Refresh:
             request=self._request,
             site_of=context.site_of,
             clock=Clock(context.now()),
+            copies=tuple([await self._offered(copy) for copy in self._copies]),
         )
         return Decision(given, rows)
+
+    async def _offered(self, copy: OfferedCopy) -> ArchivedCopy:
+        obtained = await self._storage.identified(copy.obtained)
+        self._fetches.offer(obtained.memento, obtained)
+        return archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
 
     async def _carry_out(self, intent: intents.Task) -> Event:
         if isinstance(intent, intents.Change):
@@ -159,7 +164,7 @@ class Refresh:
             await self._storage.flush()  # others see what the publisher said while this one waits
             return await self._fetches.carry_out(intent)
         if isinstance(intent, intents.AskSubscription):
-            return await self._ask(intent)
+            return await self._asking.ask(intent)
         await self._do(intent)
         return CarriedOut()
 
@@ -178,33 +183,6 @@ class Refresh:
                 await self._publish(intent)
             case _:
                 assert_never(intent)
-
-    async def _ask(self, intent: intents.AskSubscription) -> Event:
-        found, self._found = self._found, None
-        try:
-            came = found or await self._fetched(intent)
-        except DocumentError as exc:
-            self._error = exc
-            return SubscriptionFailed(failure=failure_of(exc))
-        if isinstance(came, Fetched):
-            return SubscriptionUnchanged(reply=reply_of(came))
-        came = await self._storage.receive(came)
-        self._style = came.obtained.style_of()
-        fresh = fresh_document(came.document_url, came.obtained)
-        return SubscriptionCame(
-            url=came.url, reply=reply_of(came.obtained.fetched), fresh=fresh, notes=came.notes
-        )
-
-    async def _fetched(self, intent: intents.AskSubscription) -> Subscription | Fetched:
-        validators = None
-        if (row := intent.stored) is not None:
-            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
-        obtained = await self._context.source.obtain(intent.url, validators=validators)
-        if isinstance(obtained, Fetched):
-            return obtained
-        if intent.searches:
-            return await settle_subscription(self._context.source, intent.url, obtained)
-        return Subscription(intent.url, obtained)
 
     def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
         assert self._decision is not None, "nothing is fetched before"

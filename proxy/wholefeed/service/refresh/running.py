@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -19,6 +19,7 @@ from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.terms import State
 from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.loggers import get_logger
+from wholefeed.service.documents.facts import OfferedCopy
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
@@ -37,7 +38,8 @@ class Running:
 
     def __init__(self, context: RefreshContext, *, on_end: Callable[[], None]) -> None:
         self._context = context
-        self._on_end = on_end
+        self.on_end = [on_end]
+        """Called at the end of each refresh."""
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
         self._may_walk: dict[int, bool] = {}
@@ -45,6 +47,7 @@ class Running:
         """What is to be done right after the refresh under way."""
         self._found: dict[int, Subscription] = {}
         """For the next refresh of a feed; no frame holds its body, which may be large."""
+        self._copies: dict[int, Sequence[OfferedCopy]] = {}
         self._resting_until: dict[int, float] = {}
 
     def __len__(self) -> int:
@@ -64,7 +67,11 @@ class Running:
         await self._flights.close()
 
     def join(
-        self, feed: FeedRow, request: RefreshRequest, found: Subscription | None = None
+        self,
+        feed: FeedRow,
+        request: RefreshRequest,
+        found: Subscription | None = None,
+        copies: Sequence[OfferedCopy] = (),
     ) -> asyncio.Task[None]:
         """Return the refresh under way, else a new one.
 
@@ -75,6 +82,7 @@ class Running:
             feed: The feed.
             request: What is asked for beside the usual.
             found: The subscription document, when it has just been fetched.
+            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
         """
         is_new = self._flights.running(feed.id) is None
         if is_new:
@@ -87,9 +95,12 @@ class Running:
         if found is not None:
             self._found[feed.id] = found
             del found
+        if copies:
+            assert is_new, "who has copies waits for the end of the one under way"
+            self._copies[feed.id] = copies
         flight = self._flights.join(feed.id, lambda: self._run(feed, request))
         if is_new:
-            flight.add_done_callback(lambda _: self._on_end())
+            flight.add_done_callback(lambda _: [each() for each in self.on_end])
         return flight
 
     def running(self, feed_id: int) -> asyncio.Task[None] | None:
@@ -154,9 +165,12 @@ class Running:
         finally:  # what still waits is not for a refresh of hours later
             self._next.pop(feed.id, None)
             self._found.pop(feed.id, None)
+            self._copies.pop(feed.id, None)
 
     async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
-        refresh = Refresh(self._context, feed, request, self._found.pop(feed.id, None))
+        found, copies = self._found.pop(feed.id, None), self._copies.pop(feed.id, ())
+        refresh = Refresh(self._context, feed, request, found, copies)
+        del found, copies
         self._running[feed.id] = refresh
         try:
             await refresh.run()

@@ -100,6 +100,10 @@ class WalkFetches:
         """Hand over a document that has come: it is to be stored."""
         return self._obtained.pop(url)
 
+    def offer(self, url: str, obtained: Obtained) -> None:
+        """Take in what was fetched elsewhere: it waits to be kept."""
+        self._obtained[url] = obtained
+
     async def stop(self) -> None:
         """Cancel what was fetched ahead and is not needed."""
         tasks = list(self._pending.values())

@@ -69,11 +69,12 @@ _PUT_ENTRY: Final = """
     ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 # Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
+# Rule R33: a copy of a web archive settles nothing.
 _SETTLE: Final = """
     INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
     SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures
     FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
-    WHERE e.document = :document
+    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = ''
     ON CONFLICT DO NOTHING
 """
 _UNSETTLE: Final = """
@@ -224,7 +225,7 @@ def _put_one(
     change.concern(number)
     if document.rank is not None:
         change.mark(number)
-    if place is not None and document.role is Role.ARCHIVE:
+    if place is not None and document.role is Role.ARCHIVE and not document.memento:
         run(db, _UNSETTLE, {"feed": feed, "document": number})
     return number
 

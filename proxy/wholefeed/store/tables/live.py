@@ -100,7 +100,7 @@ _CONTEST: Final = """
             EXISTS (SELECT 1 FROM settled AS s WHERE s.feed = :feed AND s.identity = c.identity)
             OR EXISTS (
                 SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
-                WHERE e.feed = :feed AND e.identity = c.identity AND d.role = 'archive'
+                WHERE e.feed = :feed AND e.identity = c.identity AND d.role = 'archive' AND d.memento = ''
             )
         )
     FROM concerned AS c

@@ -1,0 +1,184 @@
+"""A web archive: its index, and its copies as they were archived (R33; RFC 7089).
+
+    archive = Archive(fetcher, "https://web.archive.org")
+    page = await archive.newest("http://example.org/feed")
+    async with archive.fetching(page.captures[-1], "http://example.org/feed") as (fetched, copy_url):
+        fetched.body, fetched.fetched_at            # the time of the capture
+
+It is asked through the fetcher, so that the guard, the limits and the politeness are those of any request,
+and besides at most `REQUESTS_PER_MINUTE` times a minute, whoever asks: redirects and further tries count.
+Whoever waits for a turn holds nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from wholefeed.core.memento.captures import (
+    BadIndexError,
+    Capture,
+    IndexPage,
+    parse_index,
+    timestamp_of,
+)
+from wholefeed.core.memento.choice import is_same_resource
+from wholefeed.core.memento.layout import Layout, position_behind
+from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.errors import PublisherError, UnreadableError
+from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.transfer import Manner
+
+REQUESTS_PER_MINUTE: Final = 5
+"""A reader of feeds is nobody's crawler; the Wayback Machine itself bears about 24 searches a minute."""
+
+NEWEST: Final = 20
+"""Copies of a missing document that are looked at, the last ones."""
+
+PAGE_ROWS: Final = 50
+"""Of an index that is read from its beginning: ten minutes' copies."""
+
+_MINUTE_SECONDS: Final = 60.0
+
+
+class Turns:
+    """So many requests in any minute, first come first served.
+
+    Args:
+        per_minute: How many.
+        clock: Monotonic, in seconds.
+        sleep: Waits for seconds.
+    """
+
+    def __init__(
+        self,
+        per_minute: int = REQUESTS_PER_MINUTE,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = asyncio.Lock()
+        self._taken: deque[float] = deque(maxlen=per_minute)
+        self.waiting = 0
+        """How many wait for a turn."""
+
+    async def take(self) -> None:
+        """Wait until one more request may be made."""
+        self.waiting += 1
+        try:
+            async with self._lock:
+                while len(self._taken) == self._taken.maxlen:
+                    left_seconds = self._taken[0] + _MINUTE_SECONDS - self._clock()
+                    if left_seconds <= 0:
+                        break
+                    await self._sleep(left_seconds)
+                self._taken.append(self._clock())
+        finally:
+            self.waiting -= 1
+
+
+class Archive:
+    """One web archive; belongs to one event loop.
+
+    Args:
+        fetcher: Asks it.
+        base: `history.memento_url`.
+        turns: How often; the default is `REQUESTS_PER_MINUTE`.
+    """
+
+    def __init__(self, fetcher: Fetcher, base: str, *, turns: Turns | None = None) -> None:
+        self._fetcher = fetcher
+        self._layout = Layout(base)
+        self._turns = turns or Turns()
+        self._manner = Manner(turn=self._turns.take)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their turn."""
+        return self._turns.waiting
+
+    async def newest(self, url: str) -> IndexPage:
+        """Return what the archive has of a URL, the last `NEWEST` copies.
+
+        Raises:
+            DocumentError: The archive does not say.
+        """
+        return await self._index(self._layout.newest(url, limit=NEWEST))
+
+    async def oldest(self, url: str, position: str) -> tuple[IndexPage, str]:
+        """Return a page of what the archive has of a URL, the oldest copies first, and where the next begins.
+
+        Args:
+            url: Of the document.
+            position: Where the page begins; empty: the first one.
+
+        Raises:
+            DocumentError: The archive does not say.
+        """
+        page = await self._index(self._layout.oldest(url, limit=PAGE_ROWS, position=position))
+        return page, position_behind(page, limit=PAGE_ROWS, position=position)
+
+    @asynccontextmanager
+    async def fetching(self, capture: Capture, url: str) -> AsyncIterator[tuple[Fetched, str]]:
+        """Give a copy as if it came from its publisher when it was made, and where it stands.
+
+        What the archive says beside the body is its own, and left out. The rest as in `Fetcher.fetching`.
+
+        Args:
+            capture: Which copy; the archive may give one made a little earlier or later.
+            url: Of the document.
+
+        Raises:
+            DocumentError: The archive does not give it.
+        """
+        asked = self._layout.copy(capture)
+        async with self._fetcher.fetching(asked, manner=self._manner) as fetched:
+            given = self._given(fetched)
+            if given is None or not is_same_resource(given.url, url):
+                message = "expected a copy of the document, was led elsewhere"
+                raise PublisherError(message, url=fetched.final_url, slug="bad-redirect")
+            copy = replace(
+                fetched,
+                url=url,
+                final_url=canonical_url(given.url),
+                hops=(),
+                permanent_url=None,
+                headers={name: value for name, value in fetched.headers.items() if name in _OF_TRANSFER},
+                links=(),
+                fetched_at=given.captured_at,
+            )
+            yield copy, self._layout.copy(given)
+
+    def _given(self, fetched: Fetched) -> Capture | None:
+        """Return which copy came: it may be of another time though nothing led there (RFC 7089, 2.1.1)."""
+        given = self._layout.capture_at(fetched.final_url)
+        said_at = parse_rfc822(fetched.headers.get("memento-datetime", ""))
+        if given is not None and said_at is not None:
+            given = replace(given, timestamp=timestamp_of(said_at))
+        is_to_come = given is not None and given.captured_at > fetched.fetched_at + DAY_SECONDS
+        return None if is_to_come else given
+
+    async def _index(self, url: str) -> IndexPage:
+        try:
+            async with self._fetcher.fetching(url, manner=self._manner) as fetched:
+                try:
+                    return parse_index(fetched.body)
+                except BadIndexError as exc:
+                    raise UnreadableError(str(exc), url=fetched.final_url, slug="malformed-json") from exc
+        except PublisherError as exc:
+            if exc.slug != "empty":
+                raise
+            return IndexPage()  # of one that writes a line for each copy
+
+
+_OF_TRANSFER: Final = frozenset({"content-length", "transfer-encoding"})
+"""They tell whether a body is whole (docs/faults.md row 32)."""

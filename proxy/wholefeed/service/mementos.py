@@ -1,0 +1,235 @@
+"""What publishers do not give any more, looked for in a web archive (R33; RFC 7089).
+
+    mementos = Mementos(context, running)
+    found = await mementos.stand_in(url, error)     # of a feed that is gone when it is first asked for
+    await mementos.run()                            # what is missing of known feeds; until it is cancelled
+
+Nobody waits for the second: what is known is published as partial, and the archive is asked beside, one
+request after the other, at its own slow rate. Each copy that belongs is handed to a refresh of its feed,
+which keeps it and walks on. How far a search has come stands in the store: a restart asks nothing again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from wholefeed.core.memento.choice import UNHEARD_ATTEMPTS, is_gone, may_be_sent
+from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.core.terms import Kind, Role
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
+from wholefeed.loggers import get_logger
+from wholefeed.service.archived import ArchivedCopies, ArchiveError
+from wholefeed.service.documents.facts import OfferedCopy
+from wholefeed.service.documents.subscription import Subscription
+from wholefeed.service.refresh.context import RefreshContext
+from wholefeed.service.refresh.running import REST_SECONDS, Running
+from wholefeed.store.rows import DocumentRow
+from wholefeed.store.tables import documents, feeds, searches
+from wholefeed.store.tables.searches import Search
+
+log = get_logger()
+
+SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
+"""Until an archive that had nothing, or nothing more, is asked again."""
+
+MAX_WAITING: Final = 8
+"""Requests to the archive; beyond that none is begun for a feed that nothing is stored of."""
+
+_PAUSE_SECONDS: Final = 3600.0
+"""Of a search in the middle of which the archive failed."""
+
+_MAX_VAIN: Final = 4096
+_LONGEST_IDLE_SECONDS: Final = 600.0
+_LONGEST_REST_SECONDS: Final = 6 * 3600.0
+
+
+class Mementos:
+    """Belongs to one service; does nothing where no archive is configured."""
+
+    def __init__(self, context: RefreshContext, running: Running) -> None:
+        self._context = context
+        self._store = context.store
+        self._running = running
+        self._copies: ArchivedCopies | None = None
+        if context.archive is not None:
+            self._copies = ArchivedCopies(context.source, context.archive, context.now)
+        self._hosts = context.config.history.memento_query_hosts
+        self._news = asyncio.Event()
+        self._failures = 0
+        self._vain: dict[str, float] = {}
+        """URLs that the archive had nothing of, and until when it is not asked again."""
+        running.on_end.append(self._news.set)
+
+    async def stand_in(self, url: str, error: DocumentError) -> Subscription | None:
+        """Return what the archive has of a feed that nothing is stored of; None where that is nothing.
+
+        Args:
+            url: Canonical.
+            error: How its publisher failed.
+        """
+        copies, now = self._copies, self._context.now()
+        is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
+        if copies is None or not is_lost or not may_be_sent(url, self._hosts):
+            return None
+        if copies.waiting >= MAX_WAITING or 0 < self._vain.get(url, 0.0) - now <= DAY_SECONDS:
+            return None
+        try:
+            obtained = await copies.newest(url, None)
+        except ArchiveError as exc:
+            log.warning("archive.failed", slug=exc.slug)
+            return None
+        if obtained is None:
+            self._vain.pop(url, None)
+            if len(self._vain) >= _MAX_VAIN:
+                del self._vain[next(iter(self._vain))]
+            self._vain[url] = now + DAY_SECONDS
+            return None
+        return Subscription(url, obtained, failure=error)
+
+    async def run(self) -> None:
+        """Look for what is missing, for as long as nobody cancels it."""
+        while self._copies is not None:
+            self._news.clear()
+            try:
+                is_idle = not await self._step(self._copies)
+                self._failures = 0
+                seconds = await self._idle_seconds() if is_idle else 0.0
+            except ArchiveError as exc:
+                await asyncio.sleep(self._rest_seconds(exc))
+                continue
+            except (StoreError, OverloadedError) as exc:
+                log.warning("archive.paused", slug=exc.slug)
+                await asyncio.sleep(REST_SECONDS)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+
+    async def finish(self, url: str) -> None:
+        """Look for all that is missing of one feed, for a command that does nothing else."""
+        feed = await self._store.read(partial(feeds.find_by_url, url=url))
+        try:
+            while feed is not None and self._copies is not None and await self._step(self._copies, feed.id):
+                pass
+        except ArchiveError as exc:
+            log.warning("archive.failed", slug=exc.slug)
+
+    async def _step(self, copies: ArchivedCopies, feed: int | None = None) -> bool:
+        """Go on with one search, of one feed or of any; return whether there was one."""
+        now = self._context.now()
+        horizon = now + SEARCH_AGAIN_SECONDS
+        found = await self._store.read(partial(searches.list_open, now=now, horizon=horizon, feed=feed))
+        search = next(filter(self._is_sought, found), None)
+        if search is None:
+            return False
+        try:
+            await self._go_on(copies, search)
+        except ArchiveError:  # whatever it was about this one, others have their turn first
+            next_at = now + _PAUSE_SECONDS
+            await self._store.write(partial(searches.postpone, search=search, next_at=next_at))
+            raise
+        return True
+
+    async def _go_on(self, copies: ArchivedCopies, search: Search) -> None:
+        rows = await self._store.read(partial(documents.list_all, feed=search.feed))
+        stored = next(
+            (each for each in rows if each.role is Role.SUBSCRIPTION and each.rank is not None), None
+        )
+        if stored is None:
+            await self._begin(copies, search)
+        elif search.is_subscription:
+            await self._search_gone(copies, search, rows, stored)
+        else:
+            await self._search_missing(copies, search, stored)
+
+    def _is_sought(self, search: Search) -> bool:
+        is_part = not search.is_subscription
+        if is_part and search.kind is Kind.PLAIN:
+            return False  # a page that no link leads to (R26)
+        attempts = UNHEARD_ATTEMPTS if search.is_begun else search.attempts
+        is_lost = is_gone(search.reason, search.status, attempts=attempts, is_part=is_part)
+        return is_lost and may_be_sent(search.target, self._hosts)
+
+    async def _begin(self, copies: ArchivedCopies, search: Search) -> None:
+        """Begin a feed of which nothing is stored: the program ended before it was."""
+        obtained = await copies.newest(search.target, None)
+        if obtained is not None:
+            error = PublisherError(
+                "expected the document, its publisher does not give it",
+                url=search.target,
+                slug=search.reason,
+                publisher_status=search.status,
+            )
+            await self._hand_over(search.feed, (), Subscription(search.target, obtained, failure=error))
+        await self._note(search, SEARCH_AGAIN_SECONDS if obtained is None else 0.0)
+
+    async def _search_missing(self, copies: ArchivedCopies, search: Search, stored: DocumentRow) -> None:
+        obtained = await copies.newest(search.target, stored)
+        if obtained is not None:
+            await self._hand_over(search.feed, [OfferedCopy(search.url, obtained, is_subscription=False)])
+        await self._note(search, SEARCH_AGAIN_SECONDS)
+
+    async def _search_gone(
+        self, copies: ArchivedCopies, search: Search, rows: Sequence[DocumentRow], stored: DocumentRow
+    ) -> None:
+        """Take one page of the copies of a subscription document; other searches have their turn then."""
+        attached = sum(each.rank is not None for each in rows)
+        room = self._context.config.limits.documents_per_feed - attached
+        behind, position = search.taken_at, search.position
+        taken, following = await copies.oldest(search.target, position, behind=behind, like=stored)
+        async for captured_at, obtained in taken:
+            if room <= 0:  # R18
+                following = ""
+                break
+            if obtained is not None:
+                offered = OfferedCopy(search.target, obtained, is_subscription=True)
+                if not await self._hand_over(search.feed, [offered]):
+                    await self._note(search, DAY_SECONDS)
+                    return
+                room -= 1
+            search = replace(search, taken_at=captured_at)
+            await self._note(search, 0.0)
+        await self._note(replace(search, position=following), 0.0 if following else SEARCH_AGAIN_SECONDS)
+
+    async def _hand_over(
+        self, feed_id: int, copies: Sequence[OfferedCopy], found: Subscription | None = None
+    ) -> bool:
+        """Let a refresh of the feed keep what came; return whether it did."""
+        while True:
+            if (under_way := self._running.running(feed_id)) is not None:
+                await asyncio.wait({under_way})
+            feed = await self._store.read(partial(feeds.find, feed=feed_id))
+            if feed is None:
+                return False
+            if self._running.running(feed_id) is None:
+                break
+        flight = self._running.join(feed, RefreshRequest(is_polled=True), found, copies)
+        await asyncio.wait({flight})
+        error = None if flight.cancelled() else flight.exception()
+        if isinstance(error, StoreError | OverloadedError):
+            raise error
+        return error is None and not flight.cancelled()
+
+    async def _note(self, search: Search, pause_seconds: float) -> None:
+        """Keep how far a search has come, and for how long it rests."""
+        next_at = self._context.now() + pause_seconds
+        await self._store.write(partial(searches.note, search=search, next_at=next_at))
+
+    async def _idle_seconds(self) -> float:
+        now = self._context.now()
+        at = await self._store.read(partial(searches.next_at, now=now))
+        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
+
+    def _rest_seconds(self, error: ArchiveError) -> float:
+        """Return for how long nothing is asked of the archive: longer each time in a row."""
+        self._failures += 1
+        own_seconds = min(REST_SECONDS * 2.0 ** min(self._failures - 1, 16), _LONGEST_REST_SECONDS)
+        seconds = max(own_seconds, error.rest_seconds)
+        log.warning("archive.failed", slug=error.slug, seconds=seconds)
+        return seconds

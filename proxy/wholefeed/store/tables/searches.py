@@ -1,0 +1,108 @@
+"""What a web archive is asked for: what could not be had, and how far each search has come (R33)."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from wholefeed.core.memento.notes import MementoServed
+from wholefeed.core.terms import Kind
+from wholefeed.store.sqlite.statements import fetch_all, fetch_one, run
+
+_OPEN: Final = """
+    SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
+        coalesce(s.position, '') AS position, s.taken_at, EXISTS (
+            SELECT 1 FROM document AS d
+            WHERE d.feed = a.feed AND d.role = 'subscription' AND d.rank IS NOT NULL AND d.memento <> ''
+        ) AS is_begun
+    FROM attempt AS a
+    CROSS JOIN feed AS f ON f.id = a.feed
+    LEFT JOIN memento_search AS s ON s.feed = a.feed AND s.url = a.url
+    WHERE (s.next_at IS NULL OR s.next_at <= :now OR s.next_at > :horizon)
+        AND (:feed IS NULL OR a.feed = :feed)
+        AND a.reason <> :served
+        AND (a.url = '' OR NOT EXISTS (
+            SELECT 1 FROM document AS d WHERE d.feed = a.feed AND d.url = a.url AND d.memento <> ''
+        ))
+    ORDER BY coalesce(s.next_at, 0), a.feed, a.url
+"""
+_PUT: Final = """
+    INSERT INTO memento_search (feed, url, position, taken_at, next_at)
+    SELECT :feed, :url, :position, :taken_at, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    ON CONFLICT (feed, url) DO UPDATE SET
+        position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
+"""
+_POSTPONE: Final = """
+    INSERT INTO memento_search (feed, url, next_at)
+    SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    ON CONFLICT (feed, url) DO UPDATE SET next_at = excluded.next_at
+"""
+_NEXT_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE next_at > :now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A document that is missing, and what an archive has been asked of it."""
+
+    feed: int
+    url: str
+    """As in `Attempt`: empty for the subscription document."""
+    reason: str
+    status: int | None
+    attempts: int
+    fetch_url: str
+    """Of the feed."""
+    kind: Kind
+    """The same."""
+    is_begun: bool = False
+    """Whether an archive's copy stands in for the subscription document already."""
+    position: str = ""
+    """Where the next page of the index begins."""
+    taken_at: float | None = None
+    """When the newest copy that was taken was made."""
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is for the subscription document."""
+        return not self.url
+
+    @property
+    def target(self) -> str:
+        """The URL that is looked for."""
+        return self.url or self.fetch_url
+
+
+def list_open(db: sqlite3.Connection, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
+    """Return the searches whose time has come, longest due first; of one feed, or of all.
+
+    Args:
+        db: The connection.
+        now: Epoch seconds.
+        horizon: An instant behind this comes from a clock that was wrong.
+        feed: The feed.
+    """
+    values = {"now": now, "horizon": horizon, "feed": feed, "served": MementoServed.slug}
+    return [_search(row) for row in fetch_all(db, _OPEN, values)]
+
+
+def _search(row: sqlite3.Row) -> Search:
+    changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
+    return Search(**{**dict(row), **changed})
+
+
+def note(db: sqlite3.Connection, search: Search, *, next_at: float) -> None:
+    """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
+    values = {"feed": search.feed, "url": search.url, "position": search.position}
+    run(db, _PUT, {**values, "taken_at": search.taken_at, "next_at": next_at})
+
+
+def postpone(db: sqlite3.Connection, search: Search, *, next_at: float) -> None:
+    """Let a search go on later from where it is."""
+    run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
+
+
+def next_at(db: sqlite3.Connection, now: float) -> float | None:
+    """Return when the next search goes on; None when none waits."""
+    row = fetch_one(db, _NEXT_AT, {"now": now})
+    return None if row is None else row["at"]
