@@ -233,7 +233,7 @@ async def test_all_pages_again_are_the_same_ones(tmp_path: Path, origin: Origin,
         pages = {request.target for request in origin.requests if "?" in request.target}
         everything = expected(publisher)
         publisher.add()
-        publisher.delete(publisher.blog.posts[0])
+        publisher.delete(publisher.blog.posts[3])
         origin.forget_requests()
         clock.advance(2 * HOUR)
         reply = await proxy.refreshed(publisher.feed_url(), full=True)
