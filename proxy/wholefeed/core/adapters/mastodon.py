@@ -1,10 +1,11 @@
-"""Mastodon: the statuses of an account or under a hashtag, two hundred at most.
+"""Mastodon: the statuses of an account, two hundred at most.
 
     @somebody.rss?limit=200    the newest two hundred; without it twenty
 
 Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By its
 source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes further back.
-A feed names its generator, `Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
+Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names its generator,
+`Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
 
 So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the feed
 stays partial then, and what comes later is added to it.
@@ -29,7 +30,7 @@ _CUT: Final = f"the publisher gives its newest {MOST} entries, and may have more
 
 
 class Mastodon:
-    """An account, or a hashtag."""
+    """What an account says, or many under a hashtag."""
 
     name: Final = "mastodon"
 
