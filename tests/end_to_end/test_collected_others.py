@@ -82,6 +82,20 @@ async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Or
     assert len(origin.requests) == 2
 
 
+@pytest.mark.parametrize(("new", "state"), [(150, "collected"), (250, "partial")])
+async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, state: str) -> None:
+    """R31: what was read to its end stays so while each look reaches what was known."""
+    mastodon, clock = Mastodon(origin, statuses=120), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(mastodon.feed_url())
+        for _ in range(new):
+            mastodon.add()
+        clock.advance(2 * HOUR)
+        reply = await proxy.refreshed(mastodon.feed_url())
+        assert reply.state == state
+        assert (set(own_ids(reply.body)) == expected(mastodon)) is (state == "collected")
+
+
 @pytest.mark.parametrize("name", MAKERS)
 async def test_a_refresh_without_news_costs_one_request(tmp_path: Path, origin: Origin, name: str) -> None:
     """R30: within a day of the last look; after it one more."""

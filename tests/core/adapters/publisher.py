@@ -87,6 +87,7 @@ class Entries(ABC):
         """Begin with the subscription document as it is now."""
         page = self.document(self.url, self.names[: self.page])
         self.given.update(page.identities)
+        self.stored.update(page.identities)
         known = Collection() if known is None else known
         return Job(asked_url=self.url, url=self.url, page=page, now=NOW, known=known, **more)
 
