@@ -29,6 +29,7 @@ _WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a
 _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
 
 CONSTANTS: Final = {
+    "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.waiting",)),

@@ -88,6 +88,7 @@ class Entries(ABC):
         """Begin with the subscription document as it is now."""
         page = self.document(self.url, self.names[: self.page])
         self.given.update(page.identities)
+        self.stored.update(page.identities)
         known = Collection() if known is None else known
         more.setdefault("is_daily", known.looked_at is None or NOW - known.looked_at >= DAY_SECONDS)
         return Job(asked_url=self.url, url=self.url, page=page, now=NOW, known=known, **more)

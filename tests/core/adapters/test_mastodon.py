@@ -177,6 +177,31 @@ def test_what_was_cut_stays_told() -> None:
     assert (outcome.is_honoured, outcome.is_whole, publisher.asked) == (True, False, [])
 
 
+@pytest.mark.parametrize(("new", "is_whole"), [(90, True), (199, True), (200, False), (300, False)])
+def test_what_was_had_once_grows_beyond_a_page(new: int, is_whole: bool) -> None:
+    """R31: nothing is missing as long as a page reaches what was known."""
+    publisher = Statuses(120)
+    known = looked(publisher.collect())
+    publisher.stored = set(publisher.given)
+    publisher.names[:0] = [f"new-{number}" for number in range(new)]
+    outcome = publisher.look(known)
+    assert outcome.is_whole is is_whole
+    assert not is_whole or publisher.given == publisher.identities()
+    again = publisher.look(looked(outcome))
+    assert (again.is_whole, publisher.asked) == (is_whole, [])
+
+
+@pytest.mark.parametrize("new", [90, 300])
+def test_all_again_knows_what_was_had(new: int) -> None:
+    """R31: a walk by `full` promises no more than the looks do."""
+    publisher = Statuses(120)
+    known = looked(publisher.collect())
+    publisher.stored = set(publisher.given)
+    publisher.names[:0] = [f"new-{number}" for number in range(new)]
+    outcome = publisher.play(Mastodon().collect(publisher.job(known)))
+    assert outcome.is_whole is (new == 90)
+
+
 def test_a_look_that_fails_is_made_up_for() -> None:
     """What the feed does not reach stays unknown until a look has had it."""
     publisher = Statuses()

@@ -1,13 +1,14 @@
-"""Mastodon: the statuses of an account or under a hashtag, two hundred at most.
+"""Mastodon: the statuses of an account, two hundred at most.
 
     @somebody.rss?limit=200    the newest two hundred; without it twenty
 
 Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By its
 source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes further back.
-A feed names its generator, `Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
+Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names its generator,
+`Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
 
 So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the feed
-stays partial then, and what comes later is added to it.
+stays partial then, and what comes later is added to it. Where all was had once it grows beyond two hundred.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CUT: Final = f"the publisher gives its newest {MOST} entries, and may have more
 
 
 class Mastodon:
-    """An account, or a hashtag."""
+    """What an account says, or many under a hashtag."""
 
     name: Final = "mastodon"
 
@@ -81,8 +82,20 @@ def _is_counted(job: Job) -> Asking[bool]:
 
 
 def _outcome(job: Job, page: Page, known: Collection) -> Outcome:
+    is_cut = _is_cut(job, page)
     entries = len(page.identities)
-    known = replace(known, way=_PARAMETER, page_entries=entries, top=job.top)
-    known = replace(known, collected=max(known.collected, len({*page.identities, *job.page.identities})))
-    is_cut = entries >= MOST
+    known = replace(
+        known,
+        way=_PARAMETER,
+        page_entries=max(entries, MOST) if is_cut else min(entries, MOST - 1),
+        collected=max(known.collected, len({*page.identities, *job.page.identities})),
+        top=job.top,
+    )
     return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_CUT if is_cut else "")
+
+
+def _is_cut(job: Job, page: Page) -> bool:
+    """Whether there may be what nobody has seen: not where a page reaches what once was all there was."""
+    was_all = job.known.is_ended and job.known.page_entries < MOST
+    is_joined = page.news < len(set(page.identities) - set(job.page.identities))
+    return len(page.identities) >= MOST and not (was_all and is_joined)

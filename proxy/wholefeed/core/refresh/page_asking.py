@@ -216,7 +216,7 @@ class PageAsking:
         if objection is not None:
             yield from carry_out(Drop(url))
             return self._objected(ask, objection)
-        keys = list(arrival.keys or ())
+        keys, now = list(arrival.keys or ()), self._given.clock.now
         identities = tuple(identity for identity, _ in keys)
         read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
         news = sum(identity not in read.known for identity in identities)
@@ -230,13 +230,11 @@ class PageAsking:
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
-        elif identities and (
-            news or self._is_worth_keeping(identities) or improves(fresh, keys, read, self._given.clock.now)
-        ):
+        elif self._says_more(identities) and (news or self.is_all or improves(fresh, keys, read, now)):
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))
-        return page_come(fresh, identities, news=news, now=self._given.clock.now)
+        return page_come(fresh, identities, news=news, now=now)
 
     def _forget_failure(self, url: str) -> None:
         """It was asked for once more."""
@@ -271,6 +269,6 @@ class PageAsking:
         self._progress.documents += 1
         self._progress.entries += fresh.arrival.entries
 
-    def _is_worth_keeping(self, identities: tuple[EntryId, ...]) -> bool:
-        """Of all pages each, but a repetition of the subscription document: a walk may be cut off."""
-        return self.is_all and identities != self.first
+    def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
+        """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
+        return bool(identities) and identities != self.first

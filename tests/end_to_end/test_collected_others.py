@@ -1,0 +1,313 @@
+"""Histories of GitHub, Discourse, Mastodon and Blogger through the whole proxy (rules R26 to R32)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers import Status
+from tests.feeds import an_item, own_ids, rss
+from tests.origin import Origin
+from tests.patching import set_constant
+from tests.publishers.blogger import Blogger
+from tests.publishers.discourse import Discourse
+from tests.publishers.github import GitHub
+from tests.publishers.mastodon import Mastodon
+from tests.running import Clock, Proxy, a_config, running
+from wholefeed.core.adapters.github import GitHub as GitHubAdapter
+from wholefeed.core.adapters.table import ADAPTERS
+
+DAY = 86_400.0
+HOUR = 3600.0
+
+Publisher = GitHub | Discourse | Mastodon | Blogger
+MAKERS: dict[str, Callable[[Origin, int], Any]] = {
+    "github": GitHub,
+    "discourse": Discourse,
+    "mastodon": Mastodon,
+}
+
+
+@pytest.fixture(autouse=True)
+def github_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GitHub is known by its host: here it is this one."""
+    others = tuple(each for each in ADAPTERS if not isinstance(each, GitHubAdapter))
+    set_constant(monkeypatch, "ADAPTERS", (*others, GitHubAdapter(host="127.0.0.1")))
+
+
+def expected(publisher: Publisher) -> set[str]:
+    return {publisher.identity(post) for post in publisher.blog.posts}
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "requests"),
+    [
+        ("github", 95, 12),
+        ("github", 10, 2),
+        ("discourse", 320, 8),
+        ("discourse", 30, 2),
+        ("mastodon", 150, 2),
+        ("mastodon", 12, 3),
+    ],
+)
+async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries: int, requests: int) -> None:
+    """R28: every entry of a publisher that links to no history, in few requests."""
+    publisher = MAKERS[name](origin, entries)
+    reply = await proxy.whole(publisher.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(publisher)
+    assert len(origin.requests) <= requests
+    status = await proxy.status(publisher.feed_url())
+    assert status["collection"]["adapter"] == name
+
+
+async def test_tags_are_collected(proxy: Proxy, origin: Origin) -> None:
+    """R28: as releases are."""
+    github = GitHub(origin, 42)
+    reply = await proxy.whole(github.feed_url("tags"))
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(github)
+
+
+async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Origin) -> None:
+    """R31: two hundred come; that there may be more is told."""
+    mastodon = Mastodon(origin, statuses=500)
+    reply = await proxy.whole(mastodon.feed_url())
+    assert reply.state == "partial"
+    assert set(own_ids(reply.body)) >= {mastodon.identity(post) for post in mastodon.statuses[:200]}
+    assert len(origin.requests) == 2
+
+
+@pytest.mark.parametrize(("new", "state"), [(150, "collected"), (250, "partial")])
+async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, state: str) -> None:
+    """R31: what was read to its end stays so while each look reaches what was known."""
+    mastodon, clock = Mastodon(origin, statuses=120), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(mastodon.feed_url())
+        for _ in range(new):
+            mastodon.add()
+        clock.advance(2 * HOUR)
+        reply = await proxy.refreshed(mastodon.feed_url())
+        assert reply.state == state
+        assert (set(own_ids(reply.body)) == expected(mastodon)) is (state == "collected")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_a_refresh_without_news_costs_one_request(tmp_path: Path, origin: Origin, name: str) -> None:
+    """R30: within a day of the last look; after it one more."""
+    publisher, clock = MAKERS[name](origin, 150), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(publisher.feed_url())
+        origin.forget_requests()
+        clock.advance(2 * HOUR)
+        assert (await proxy.refreshed(publisher.feed_url())).state == "collected"
+        assert len(origin.requests) == 1
+        origin.forget_requests()
+        clock.advance(DAY)
+        assert (await proxy.refreshed(publisher.feed_url())).state == "collected"
+        assert len(origin.requests) == 2
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("new", [1, 45])
+async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new: int) -> None:
+    """R30: few, and more than the subscription document holds."""
+    publisher, clock = MAKERS[name](origin, 120), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(publisher.feed_url())
+        for _ in range(new):
+            publisher.add()
+        origin.forget_requests()
+        clock.advance(2 * HOUR)
+        reply = await proxy.refreshed(publisher.feed_url())
+        assert reply.state == "collected"
+        assert set(own_ids(reply.body)) == expected(publisher)
+        assert len(origin.requests) <= 1 + 6
+
+
+@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("change", ["add", "delete"])
+async def test_what_changes_in_the_middle_loses_nothing(
+    proxy: Proxy, origin: Origin, name: str, change: str
+) -> None:
+    """R28: a page begins behind an entry, whatever is added or deleted."""
+    publisher = MAKERS[name](origin, 320)
+
+    def on_request(number: int, _request: object) -> None:
+        if number == 4:
+            if change == "add":
+                publisher.add()
+            else:
+                publisher.delete(publisher.blog.posts[-3])
+
+    publisher.on_request = on_request
+    reply = await proxy.whole(publisher.feed_url())
+    assert reply.state == "collected"
+    added = set() if change == "delete" else {publisher.identity(publisher.blog.posts[-1])}
+    assert set(own_ids(reply.body)) >= expected(publisher) - added
+
+
+async def test_a_tag_that_is_deleted_while_it_is_asked_behind(proxy: Proxy, origin: Origin) -> None:
+    """The page before it says which tag stands there now."""
+    github = GitHub(origin, 95)
+    github.on_request = lambda number, _: github.delete(github.releases[29]) if number == 4 else None
+    reply = await proxy.whole(github.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) >= expected(github)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_parameters_that_are_ignored_leave_a_remembered_feed(
+    proxy: Proxy, origin: Origin, name: str
+) -> None:
+    """R27: a cache in front that strips queries; noticed after one or two requests."""
+    publisher = MAKERS[name](origin, 120)
+    publisher.queries = "ignored"
+    reply = await proxy.whole(publisher.feed_url())
+    assert reply.state == "remembered"
+    assert len(origin.requests) <= 3
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_parameters_that_are_redirected_away_leave_a_remembered_feed(
+    proxy: Proxy, origin: Origin, name: str
+) -> None:
+    """R27: what was asked for was not answered."""
+    publisher = MAKERS[name](origin, 120)
+    publisher.queries = "redirected"
+    reply = await proxy.whole(publisher.feed_url())
+    assert reply.state == "remembered"
+    assert len(origin.requests) <= 4
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("status", "pause"), [(404, 7 * DAY), (429, HOUR), (403, DAY)])
+async def test_a_refusal_is_heeded(
+    tmp_path: Path, origin: Origin, name: str, status: int, pause: float
+) -> None:
+    """R27 and R32: nothing but the subscription document is asked for until the time is over."""
+    publisher, clock = MAKERS[name](origin, 120), Clock()
+
+    def on_request(number: int, _request: object) -> None:
+        publisher.refusal = status if number > 1 else None
+
+    publisher.on_request = on_request
+    async with running(a_config(tmp_path), clock) as proxy:
+        reply = await proxy.whole(publisher.feed_url())
+        assert reply.state == "remembered"
+        assert len(origin.requests) == 2
+        publisher.on_request, publisher.refusal = None, None
+        origin.forget_requests()
+        clock.advance(pause - 60)
+        await proxy.get(publisher.feed_url())
+        await proxy.settled()
+        assert all("?" not in request.target for request in origin.requests)
+        clock.advance(HOUR)
+        assert (await proxy.refreshed(publisher.feed_url())).state in ("collected", "remembered")
+        assert (await proxy.whole(publisher.feed_url())).state == "collected"
+
+
+@pytest.mark.parametrize("name", ["github", "discourse"])
+async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
+    """R28: also where entries came meanwhile; no page that is there is asked for twice."""
+    publisher = MAKERS[name](origin, 320)
+    stopped = asyncio.Event()
+
+    async def on_request(number: int, _request: object) -> None:
+        if number == 5:
+            stopped.set()
+            await asyncio.sleep(30)
+
+    publisher.on_request = on_request
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.get(publisher.feed_url(), wait="0.1")
+        await stopped.wait()
+    publisher.on_request = None
+    for _ in range(3):
+        publisher.add()
+    had = {request.target for request in origin.requests[1:4]}
+    origin.forget_requests()
+    async with running(a_config(tmp_path)) as proxy:
+        reply = await proxy.refreshed(publisher.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(publisher)
+    assert had.isdisjoint(request.target for request in origin.requests)
+
+
+@pytest.mark.parametrize("name", ["github", "discourse"])
+async def test_all_pages_again_are_the_same_ones(tmp_path: Path, origin: Origin, name: str) -> None:
+    """R29: `full` asks for all of them, under the URLs that they had; what was deleted stays."""
+    publisher, clock = MAKERS[name](origin, 120), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(publisher.feed_url())
+        pages = {request.target for request in origin.requests if "?" in request.target}
+        everything = expected(publisher)
+        publisher.add()
+        publisher.delete(publisher.blog.posts[3])
+        origin.forget_requests()
+        clock.advance(2 * HOUR)
+        reply = await proxy.refreshed(publisher.feed_url(), full=True)
+        assert reply.state == "collected"
+        assert set(own_ids(reply.body)) == expected(publisher) | everything
+        assert pages <= {request.target for request in origin.requests}
+        documents = (await proxy.status(publisher.feed_url()))["chain"]
+        assert len(documents) <= len(pages) + 4
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_another_s_feed_is_asked_for_nothing(proxy: Proxy, origin: Origin, name: str) -> None:
+    """R26: the same path, without the publisher's marks."""
+    publisher = MAKERS[name](origin, 120)
+    path = publisher.feed_url().removeprefix(origin.url("")).removeprefix(origin.url())
+    path = "/" + path.lstrip("/")
+    origin.publish(path, rss(an_item("a"), an_item("b")), content_type="application/rss+xml")
+    reply = await proxy.whole(origin.url(path))
+    assert reply.state == "remembered"
+    assert [request.target for request in origin.requests] == [path]
+
+
+async def test_an_empty_repository_is_asked_for_nothing(proxy: Proxy, origin: Origin) -> None:
+    """There is no entry to ask behind."""
+    github = GitHub(origin, 0)
+    assert (await proxy.whole(github.feed_url())).state == "remembered"
+    assert len(origin.requests) == 1
+
+
+async def test_a_look_that_is_refused_is_made_up_for(tmp_path: Path, origin: Origin) -> None:
+    """R30: what the subscription document did not reach comes with a later look."""
+    github, clock = GitHub(origin, 95), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(github.feed_url())
+        for _ in range(35):
+            github.add()
+        tag = github.tag(github.releases[9])
+        origin.fault(f"/owner/name/releases.atom?after={tag}", Status(503), times=1)
+        clock.advance(2 * HOUR)
+        assert (await proxy.refreshed(github.feed_url())).state == "partial"
+        clock.advance(2 * DAY)
+        reply = await proxy.refreshed(github.feed_url())
+        assert reply.state == "collected"
+        assert set(own_ids(reply.body)) == expected(github)
+
+
+async def test_a_blog_that_links_its_pages_is_a_paged_feed(proxy: Proxy, origin: Origin) -> None:
+    """R26: where something is linked no adapter asks."""
+    blogger = Blogger(origin, posts=120)
+    reply = await proxy.whole(blogger.feed_url())
+    assert reply.state == "paged"
+    assert set(own_ids(reply.body)) == expected(blogger)
+    assert all("max-results=100" not in request.target for request in origin.requests)
+
+
+async def test_a_blog_whose_links_fail_is_collected(proxy: Proxy, origin: Origin) -> None:
+    """R26: where the first link leads nowhere the blog's own parameters do."""
+    blogger = Blogger(origin, posts=320)
+    origin.answer("/feeds/987654321/posts/default", Status(404))
+    reply = await proxy.whole(blogger.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(blogger)
+    assert len(origin.requests) <= 2 + 5
