@@ -22,6 +22,5 @@ class MementoServed(Note):
     copies: int = 1
 
     def __str__(self) -> str:
-        what = "a web archive's copy" if self.copies == 1 else f"{self.copies} copies of a web archive"
-        verb = "stands" if self.copies == 1 else "stand"
-        return f"{what} of {self.captured} {verb} in for {self.url}: {self.copy_url}"
+        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
+        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"
