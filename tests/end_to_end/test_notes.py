@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.answers import Request
 from tests.feeds import an_item, atom, publish_chain, rss
 from tests.note_classes import NOTE_CLASSES
 from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
 from wholefeed.core import notes, reading_notes
 from wholefeed.core.memento.notes import MementoServed
@@ -135,6 +137,28 @@ def memento_served(origin: Origin) -> None:
     origin.publish(f"{COLLECTION}/20190501120000id_/{origin.url('/feed')}", atom(an_item("a")))
 
 
+def history_not_offered(origin: Origin) -> None:
+    generator = "<generator>https://wordpress.org/?v=6.6</generator>"
+    origin.publish("/feed", rss(an_item("a", 2), an_item("b", 1), extra=generator))
+
+
+def history_unfinished(origin: Origin) -> None:
+    site = WordPress(origin, posts=25)
+    site.queries = "ignored"
+    for post in site.posts:  # more of one day than a feed holds
+        post.published = site.posts[0].published + post.id
+
+
+def history_short(origin: Origin) -> None:
+    site = WordPress(origin, posts=25)
+
+    def shrink(_number: int, request: Request) -> None:
+        if request.method == "GET" and len(site.posts) > 22 and "paged" in request.target:
+            site.delete(*site.posts[:3])
+
+    site.on_request = shrink
+
+
 RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.DocumentUnavailable: (unavailable,),
     notes.NoSubscriptionDocument: (no_subscription_document,),
@@ -157,6 +181,9 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.PagesRepeat: (pages_repeat,),
     notes.PageGone: (page_gone,),
     notes.JumpedHole: (jumped_hole,),
+    notes.HistoryNotOffered: (history_not_offered,),
+    notes.HistoryUnfinished: (history_unfinished,),
+    notes.HistoryShort: (history_short,),
     MementoServed: (memento_served,),
 }
 
