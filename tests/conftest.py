@@ -96,7 +96,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many tests asked a real WordPress, and how many could not."""
     asked = [
         report
-        for outcome in ("passed", "failed")
+        for outcome in ("passed", "failed", "xfailed")
         for report in terminalreporter.getreports(outcome)
         if report.when == "call" and ("wordpress", "real") in map(tuple, report.user_properties)
     ]

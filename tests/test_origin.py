@@ -183,6 +183,16 @@ async def test_requests_sent_ahead_are_not_lost(origin: Origin) -> None:
             assert await client.reader.readexactly(3) == b"all"
 
 
+async def test_a_whole_publisher_answers_below_a_path(origin: Origin) -> None:
+    """What has an answer of its own, or a fault, gets that; of two publishers the longer path wins."""
+    origin.answer_below("/", Status(201))
+    origin.answer_below("/blog/", Status(202))
+    origin.publish("/blog/own", "all")
+    origin.fault("/blog/feed", Status(503), times=1)
+    paths = ("/feed", "/blog/feed?x", "/blog/own", "/blog/feed", "/blog/feed")
+    assert [(await asked(origin, path))[9:12] for path in paths] == [b"201", b"503", b"200", b"202", b"202"]
+
+
 async def test_a_fault_lasts_as_often_as_it_is_told(origin: Origin) -> None:
     """Faults with a number of times come in turn and then give way to the document."""
     origin.publish("/feed", "all")

@@ -37,6 +37,7 @@ from wholefeed.core.text.urls import resolve
 from wholefeed.errors import InvalidUrlError, RunningLoopError
 from wholefeed.service.documents.shapes import document_from
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.service import FeedService
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, identities
@@ -107,6 +108,7 @@ async def areconstruct(
         own = replace(given, store=replace(given.store, path=path))
         async with open_service(own) as (opened, service):
             wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
+            await search_archive(own, service, canonical, wait_seconds=wait)
             async with service.answer(canonical, wait_seconds=wait) as reconstruction:
                 await service.close()  # from here on the store stays as it is
                 return await _feed(reconstruction, opened, canonical, own)
@@ -123,6 +125,19 @@ async def database(store: str | PathLike[str] | None = None) -> AsyncIterator[st
         yield str(Path(folder.name) / "once.db")
     finally:
         await asyncio.to_thread(folder.cleanup)
+
+
+async def search_archive(config: Config, service: FeedService, url: str, *, wait_seconds: float) -> None:
+    """Have a web archive asked for what is missing of a feed, where `history.memento` is on.
+
+    A server does that in the background; without one there is nobody else to.
+    """
+    if config.history.memento:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_seconds):
+                async with service.answer(url, wait_seconds=wait_seconds):
+                    pass
+                await service.search_archive(url)
 
 
 def _is_loop_running() -> bool:

@@ -35,8 +35,11 @@ Events
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
-    background.failed   name: house-keeping or polling ended by an error of its own, with its traceback
+    background.failed   name: house-keeping, polling or the archive ended by an error, with its traceback
     polling.paused      reason: the store could not say which feeds are due
+    archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
+    archive.paused      slug: the store could not say, or keep, what the archive is asked for
+    memento.unusable    slug: a copy in it that cannot be read, or does not say that it is of the feed
     connections.reaped  connections: how many idle ones were closed
     library.logged      logger, message: what a library says through the standard library's logging
     worker.unstarted    reason: large documents are worked on in the server's own process

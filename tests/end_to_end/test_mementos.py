@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+import wholefeed
 from tests.answers import Document, Redirect, Reset, Status
 from tests.feeds import Item, an_item, atom, own_ids, publish_chain, rss, texts
 from tests.fetchers import Names
 from tests.origin import Origin
 from tests.running import Clock, Proxy, Reply
 from tests.web_archive import INDEX, WebArchive, searching
+from wholefeed.cli.explaining import explained
+from wholefeed.cli.once import explain_once
+from wholefeed.config.loading import config_of
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import PAGE_ROWS, Turns
 from wholefeed.store.tables import searches
@@ -350,7 +354,7 @@ async def test_a_feed_that_is_gone_is_had_from_the_archive(
         assert status["failure"]["status"] == 404
         assert [(each["url"], each["reason"]) for each in status["missing"]] == [(url, "memento")]
         texts_of = [each["text"] for each in status["notes"] if each["code"] == "MementoServed"]
-        assert any("2019-05-01T12:00:00Z: " in text for text in texts_of)
+        assert any("a copy of 2019-05-01T12:00:00Z in" in text for text in texts_of)
         chain = await chained(proxy, url)
         assert all(each["memento"] is not None for each in chain.values())
         assert captured(chain) >= {"2010", "2019"}
@@ -566,6 +570,8 @@ async def test_an_archive_that_fails_is_left_alone_and_nobody_waits_for_it(
         async with asyncio.timeout(20):
             while len(archive.origin.requests) < (1 if failing == INDEX else 2):
                 await asyncio.sleep(0.01)
+            while await open_searches(proxy):  # until it is put off
+                await asyncio.sleep(0.01)
         await proxy.settled()
         asked = len(archive.origin.requests)
         proxy.clock.advance(2 * HOUR)
@@ -614,6 +620,24 @@ async def test_a_walk_is_published_before_the_archive_is_asked_and_none_waits_fo
         assert (reply.state, proxy.service.is_busy) == ("partial", False)
         assert (await proxy.get(origin.url("/gone"))).status == 200
     assert len(archive.origin.requests) == 5
+
+
+async def test_without_a_server_the_archive_is_asked_before_the_end(
+    origin: Origin, archive: WebArchive, tmp_path: Path
+) -> None:
+    """R33: nothing runs beside `wholefeed.reconstruct`, `wholefeed fetch` and `explain`."""
+    expected = hollow_chain(origin, archive)
+    history = {
+        "memento": True,
+        "memento_url": archive.origin.url("").rstrip("/"),
+        "memento_query_hosts": ["127.0.0.1"],
+    }
+    config = {"fetch": {"allow_networks": ["127.0.0.0/8"], "retries": 0}, "history": history}
+    feed = await wholefeed.areconstruct(origin.url("/feed"), config=config)
+    assert [entry.identity for entry in feed.entries] == [f"urn:{name}" for name in expected]
+    assert (feed.state, [each.url for each in feed.missing]) == ("partial", [origin.url("/archive/2")])
+    told = await explain_once(config_of(config), origin.url("/feed"), wait_seconds=20, progress=None)
+    assert "from a web archive, as of 2019-05-01T12:00:00Z: " in explained(told, 2e9)
 
 
 async def test_a_feed_that_is_forgotten_while_it_is_looked_for_stays_forgotten(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,12 @@ from tests.note_classes import NOTE_CLASSES
 from tests.origin import Origin
 from tests.running import a_config, running
 from wholefeed.core import notes, reading_notes
+from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.notes import Note
 
 Publish = Callable[[Origin], None]
+COLLECTION = "/pywb/feeds"
+"""Of a web archive."""
 
 
 def unavailable(origin: Origin) -> None:
@@ -125,6 +129,12 @@ def identity_repeated(origin: Origin) -> None:
     origin.publish("/feed", atom(an_item("a", 1, "one"), an_item("a", 1, "another")))
 
 
+def memento_served(origin: Origin) -> None:
+    capture = {"timestamp": "20190501120000", "url": origin.url("/feed"), "status": "200"}
+    origin.publish(f"{COLLECTION}/cdx", json.dumps(capture))
+    origin.publish(f"{COLLECTION}/20190501120000id_/{origin.url('/feed')}", atom(an_item("a")))
+
+
 RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.DocumentUnavailable: (unavailable,),
     notes.NoSubscriptionDocument: (no_subscription_document,),
@@ -147,6 +157,7 @@ RAISED: dict[type[Note], tuple[Publish, ...]] = {
     notes.PagesRepeat: (pages_repeat,),
     notes.PageGone: (page_gone,),
     notes.JumpedHole: (jumped_hole,),
+    MementoServed: (memento_served,),
 }
 
 BESIDE: dict[type[Note], set[str]] = {notes.JumpedHole: {"DocumentUnavailable"}}
@@ -171,7 +182,13 @@ async def test_a_note_is_shown_with_what_it_rests_on(
 ) -> None:
     """R16: it travels with the reconstruction; what may lack entries makes the feed partial."""
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, limits={"documents_per_feed": 62})) as proxy:
+    history = {
+        "memento": note is MementoServed,
+        "memento_url": origin.url(COLLECTION),
+        "memento_query_hosts": ("127.0.0.1",),
+    }
+    config = a_config(tmp_path, limits={"documents_per_feed": 62}, history=history)
+    async with running(config) as proxy:
         reply = None
         for publish in RAISED[note]:
             publish(origin)

@@ -14,7 +14,7 @@ they do not, `Asking` notes what was asked for without a reason, and what was no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -71,6 +71,9 @@ class Feed:
         self.archives: dict[str, Held] = {}
         self.chain: list[str] = []
         """The attached archives, newest first."""
+        self.leavings = 0
+        self.left_at: dict[str, int] = {}
+        """With which others an archive has left (R34)."""
         self.pages: dict[str, Held] = {}
         self.page_order: list[str] = []
         self.waiting: set[str] = set()
@@ -126,6 +129,7 @@ class Feed:
         missing: dict[str, Failure | None] = {}
         self.kind = kind_of(doc)
         if self.kind.name == "complete":  # R1
+            self._leave(self.chain)
             self.chain, self.page_order = [], []
             self.memories.clear()
             self.waiting.clear()
@@ -169,6 +173,7 @@ class Feed:
             self._remember(old, [copy for copy in old.doc.copies if copy.name not in present])
         if is_other_family:  # R23
             self.waiting |= {path for path in self.page_order if self.pages[path].doc.family != doc.family}
+            self._leave(path for path in self.chain if self.archives[path].doc.family != doc.family)
             self.chain = [path for path in self.chain if self.archives[path].doc.family == doc.family]
             self.page_order = [path for path in self.page_order if self.pages[path].doc.family == doc.family]
             self.is_order_told = False
@@ -214,13 +219,16 @@ class Feed:
         """R34: return the document behind a missing one at which the walk goes on; take it, if it is new."""
         attempt = self.attempts.get(steps[-1])
         rests = missing[steps[-1]] is None and attempt is not None and not is_forced
+        tip = path[-1] if path else ""
+        left_at = self.left_at.get(tip) if tip not in self.chain else None
         for guess in guesses(steps, self.chain):
             steps.append(guess)
             if guess in (self.path, *path, *missing):
                 continue
             if guess in self.archives:
-                is_attached = guess in self.chain
-                if is_attached and self._have_archive(asking, guess, len(path), is_forced, is_full) is None:
+                left_together = left_at is not None and left_at == self.left_at.get(guess)
+                is_part = guess in self.chain or left_together
+                if is_part and self._have_archive(asking, guess, len(path), is_forced, is_full) is None:
                     return guess
                 continue
             attempt = self.attempts.get(guess)
@@ -303,7 +311,12 @@ class Feed:
                 order += [other for other in rest[:at] if other not in path]
                 rest = rest[at + 1 :]
             order.append(each)
+        self._leave(each for each in self.chain if each not in stored)
         self.chain = order + [each for each in rest if each not in path]
+
+    def _leave(self, paths: Iterable[str]) -> None:
+        self.leavings += 1
+        self.left_at |= dict.fromkeys(paths, self.leavings)
 
     # ---- R6: pages
 

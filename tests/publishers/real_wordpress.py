@@ -143,7 +143,11 @@ class RealWordPress:
 
     def ids(self) -> list[int]:
         """The IDs of the published posts, in order."""
-        return sorted(map(int, self._column("ID")))
+        return self.ids_of("publish")
+
+    def ids_of(self, status: str) -> list[int]:
+        """The IDs of the posts of a status, in order."""
+        return sorted(map(int, self._column("ID", status)))
 
     def identities(self, name: str = "rss2", *, url: str | None = None) -> set[str]:
         """What identifies the published posts in a feed of this format, asked for at this site's URL."""
@@ -154,8 +158,8 @@ class RealWordPress:
         )
         return {link.replace(self.url, url or self.url) for link in links}
 
-    def _column(self, name: str) -> list[str]:
-        live = "post_status = 'publish' AND post_type = 'post'"
+    def _column(self, name: str, status: str = "publish") -> list[str]:
+        live = f"post_status = '{status}' AND post_type = 'post'"
         query = f"SELECT {name} FROM $wpdb->posts WHERE {live}"
         code = f'global $wpdb; echo json_encode($wpdb->get_col("{query}"));'
         found: list[str] = json.loads(self.php(code))

@@ -80,6 +80,8 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
 
 def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
     lines = [_reason(document["failure"], now)] if document["failure"] is not None else []
+    if (memento := document.get("memento")) is not None:
+        lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
     return lines + [note["text"] for note in document["notes"]]
 
 

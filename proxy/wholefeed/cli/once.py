@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
-from wholefeed.library import database
+from wholefeed.library import database, search_archive
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer.answer import Representation, prepare, slices
 from wholefeed.web.request_target import feed_url
@@ -79,8 +79,10 @@ async def explain_once(
         own = replace(config, store=replace(config.store, path=path))
         async with open_service(own) as (_, service):
             wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
-            async with _watched(service, canonical, progress), service.answer(canonical, wait_seconds=wait):
-                return account_object(*await service.account(canonical))
+            async with _watched(service, canonical, progress):
+                await search_archive(own, service, canonical, wait_seconds=wait)
+                async with service.answer(canonical, wait_seconds=wait):
+                    return account_object(*await service.account(canonical))
 
 
 async def _written(
@@ -96,6 +98,7 @@ async def _written(
     async with open_service(config) as (store, service), _watched(service, url, progress):
         if must_be_known:
             await service.status(url)
+        await search_archive(config, service, url, wait_seconds=wait)
         async with service.answer(url, wait_seconds=wait) as reconstruction:
             asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
             async for piece in slices(prepare(reconstruction, asked), store):

@@ -141,7 +141,8 @@ class Archive:
             DocumentError: The archive does not give it.
         """
         asked = self._layout.copy(capture)
-        async with self._fetcher.fetching(asked, manner=self._manner) as fetched:
+        asking = self._fetcher.fetching(asked, manner=self._manner, is_met=self._is_elsewhere)
+        async with asking as fetched:
             given = self._given(fetched)
             if given is None or not is_same_resource(given.url, url):
                 message = "expected a copy of the document, was led elsewhere"
@@ -157,6 +158,10 @@ class Archive:
                 fetched_at=given.captured_at,
             )
             yield copy, self._layout.copy(given)
+
+    def _is_elsewhere(self, url: str) -> bool:
+        """Whether a redirect leads to anything but a copy: it is not followed then."""
+        return self._layout.capture_at(url) is None
 
     def _given(self, fetched: Fetched) -> Capture | None:
         """Return which copy came: it may be of another time though nothing led there (RFC 7089, 2.1.1)."""

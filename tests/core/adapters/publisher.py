@@ -18,6 +18,7 @@ from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.model import EntryId, entry_id
 from wholefeed.core.terms import Family
+from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_750_000_000.0
 
@@ -89,6 +90,7 @@ class Entries(ABC):
         self.given.update(page.identities)
         self.stored.update(page.identities)
         known = Collection() if known is None else known
+        more.setdefault("is_daily", known.looked_at is None or NOW - known.looked_at >= DAY_SECONDS)
         return Job(asked_url=self.url, url=self.url, page=page, now=NOW, known=known, **more)
 
     def sight(self, **changes: Any) -> Sight:

@@ -324,6 +324,19 @@ def test_a_gap_is_left_alone_when_the_subscription_document_alone_has_changed() 
     assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 1)]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_gap_is_left_alone_when_the_head_of_a_new_archive_names_it(seed: int) -> None:
+    """R0, R14: a link in a head that still arrives is no reason to ask before its time."""
+    world = World(Publisher(a_chain(2), {archive(2): Failure(slug="timeout")}), looks_ahead=False)
+    world.refresh(random.Random(seed))
+    world.publisher.pages = a_chain(3)
+    world.now += 30.0
+
+    told = world.refresh(random.Random(seed))
+
+    assert told.asked == [FEED, archive(3)]
+
+
 def test_a_path_with_a_gap_takes_nothing_away_and_a_whole_one_what_it_passes_by() -> None:
     """R15, R25: archive 3 was replaced; that counts once the chain is walked to its true end."""
     world = World(Publisher(a_chain(4)))

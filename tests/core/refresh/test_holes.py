@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from tests.makers import FEED
 from wholefeed.core.notes import DocumentUnavailable, JumpedHole, LimitReached
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Failure
-from wholefeed.core.terms import Role, State
+from wholefeed.core.terms import Family, Role, State
 from wholefeed.core.walk.endings import End
 from wholefeed.core.walk.limits import WalkLimits
 
@@ -196,6 +197,22 @@ def test_what_was_replaced_is_not_brought_back_by_a_guess() -> None:
     told = world.refresh(CHANCE)
     assert asked(told) == [9, 8, 7]  # 6, 5 and 4 are stored and detached
     assert numbers(world) == [9, 8, 3, 2, 1]
+
+
+@pytest.mark.parametrize("what", [{"is_complete": True}, {"family": Family.RSS, "links": {}}])
+def test_what_left_with_the_whole_chain_comes_back_with_it(what: dict[str, Any]) -> None:
+    """R1, R23, R34: a publisher that for once says that this is all, or changes its format, costs nothing."""
+    world = a_world(9, 7, 4)
+    world.refresh(CHANCE)
+    page = world.publisher.pages[FEED]
+    world.publisher.pages[FEED] = replace(page, **what)
+    world.now += HOUR / 4
+    world.refresh(CHANCE)
+    assert numbers(world) == []
+    world.publisher.pages[FEED] = replace(page, entries=("back",))
+    world.now += HOUR / 4
+    world.refresh(CHANCE)
+    assert numbers(world) == [9, 8, 6, 5, 3, 2, 1]
 
 
 def test_a_chain_with_a_hole_takes_nothing_away() -> None:

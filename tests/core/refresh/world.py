@@ -10,7 +10,7 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, TypeGuard, assert_never
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links.dialects import FH_INCREMENTAL, Evidence, recognise
@@ -420,7 +420,7 @@ class _Driver:
                 return SubscriptionFailed(failure=failure)
             case page:
                 fresh = page.fresh(url)
-                if stored is not None and stored.digest == fresh.arrival.digest:
+                if is_validated(stored) and stored.digest == fresh.arrival.digest:
                     return SubscriptionUnchanged(reply=reply)
                 self.held[url] = page
                 return SubscriptionCame(url=url, reply=reply, fresh=fresh)
@@ -453,10 +453,15 @@ class _Driver:
                 return Failed(url, failure)
             case page:
                 fresh = page.fresh(url)
-                if stored is not None and stored.digest == fresh.arrival.digest:
+                if is_validated(stored) and stored.digest == fresh.arrival.digest:
                     return Confirmed(url)
                 self.held[url] = page
                 return Arrived(url, fresh)
+
+
+def is_validated(stored: StoredDocument | None) -> TypeGuard[StoredDocument]:
+    """Whether there is anything to ask with whether it has changed: an archive's copy has no validators."""
+    return stored is not None and not stored.memento
 
 
 def asked_twice(asked: Sequence[str]) -> list[str]:

@@ -18,10 +18,11 @@ from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Family
-from wholefeed.core.text.dates import DAY_SECONDS
 
 GONE: Final = frozenset({404, 410})
 """What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
+OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
+"""Slugs of what came, but is not what was asked for (R27)."""
 
 T = TypeVar("T")
 
@@ -38,6 +39,8 @@ class Ask(NamedTuple):
     """Whether what came before under this URL does not serve."""
     is_needed: bool = False
     """Whether it has to be there: it is missing where it is not (R6)."""
+    is_probe: bool = False
+    """Whether it only shows what the publisher does: what comes is not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ class Page:
     marks: Marks = field(default_factory=Marks)
     news: int = 0
     """How many of its identities were not stored before it came."""
+    had_at: float = 0.0
+    """When it came, epoch seconds; of a walk that was cut off some pages are from before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,11 @@ class Refused:
         """Whether the publisher says that there is nothing."""
         return self.status in GONE
 
+    @property
+    def is_objection(self) -> bool:
+        """Whether something came that was not asked for."""
+        return self.slug in OBJECTIONS
+
 
 Answer = Page | There | Refused
 Asking = Generator[Sequence[Ask], Sequence[Answer], T]
@@ -100,14 +110,10 @@ class Job:
     now: float
     has_news: bool = False
     """Whether the subscription document brought an identity that was not stored."""
+    is_daily: bool = False
+    """Of a look for news: whether the last one that asked for everything was a day ago."""
     known: Collection = field(default_factory=Collection)
     """What is known from earlier collections."""
-
-    @property
-    def is_daily(self) -> bool:
-        """Whether a day has gone by since the last look."""
-        looked_at = self.known.looked_at
-        return looked_at is None or not 0 <= self.now - looked_at < DAY_SECONDS
 
     @property
     def top(self) -> str:

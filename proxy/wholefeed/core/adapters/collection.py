@@ -35,13 +35,19 @@ class Collection:
     """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
     began_at: float | None = None
     """When that was."""
+    began_date: float | None = None
+    """When the publisher had changed something last by then, by its own clock."""
     ended_at: float | None = None
     """When the last page of them was had, the last time that it came to that."""
     looked_at: float | None = None
     """When it was looked for news last."""
+    daily_at: float | None = None
+    """When it was last asked for what is asked for once a day."""
     etag: str = ""
     last_modified: str = ""
     """Of the subscription document, at that time."""
+    digest: str = ""
+    """Of its body, in hexadecimal digits."""
     scanned_date: float | None = None
     """The latest date of the pages that were asked for by date of change."""
     is_tied: bool = False

@@ -23,12 +23,12 @@ class SearchError(Exception):
 
 
 def last_page(
-    url_of: Callable[[int], str], *, low: int, high: int | None = None, uses_head: bool = True
+    ask: Callable[[int], Ask], *, low: int, high: int | None = None, uses_head: bool = True
 ) -> Asking[int]:
     """Return the number of the last page.
 
     Args:
-        url_of: The URL of a page by its number.
+        ask: The question for a page, by its number.
         low: A page that is there.
         high: One that is not; None: none is known.
         uses_head: Whether HEAD is to be believed.
@@ -36,35 +36,43 @@ def last_page(
     Raises:
         SearchError: A page could not be asked for.
     """
+    search = _Search(ask, uses_head)
     while high is None:
         if low >= MOST_PAGES:
             return MOST_PAGES
         probe = min(2 * low, MOST_PAGES)
-        if (yield from _is_there(url_of(probe), uses_head=uses_head)):
+        if (yield from search.is_there(probe)):
             low = probe
         else:
             high = probe
     while high - low > 1:
         probe = (low + high) // 2
-        if (yield from _is_there(url_of(probe), uses_head=uses_head)):
+        if (yield from search.is_there(probe)):
             low = probe
         else:
             high = probe
     return low
 
 
-def _is_there(url: str, *, uses_head: bool) -> Asking[bool]:
-    if uses_head:
-        answer = yield from one(Ask(url, is_head=True))
-        if isinstance(answer, There):
-            return True
-        if isinstance(answer, Refused) and answer.is_gone:
-            return False
-        if isinstance(answer, Refused) and answer.status not in _NO_HEAD:
+class _Search:
+    def __init__(self, ask: Callable[[int], Ask], uses_head: bool) -> None:
+        self._ask = ask
+        self._uses_head = uses_head
+
+    def is_there(self, number: int) -> Asking[bool]:
+        ask = self._ask(number)
+        if self._uses_head:
+            answer = yield from one(ask._replace(is_head=True))
+            if isinstance(answer, There):
+                return True
+            if isinstance(answer, Refused) and answer.is_gone:
+                return False
+            if isinstance(answer, Refused) and answer.status not in _NO_HEAD:
+                raise SearchError(answer)
+            self._uses_head = False
+        answer = yield from one(ask)
+        if isinstance(answer, Page):
+            return bool(answer.identities)
+        if isinstance(answer, Refused) and not answer.is_gone:
             raise SearchError(answer)
-    answer = yield from one(Ask(url))
-    if isinstance(answer, Page):
-        return bool(answer.identities)
-    if isinstance(answer, Refused) and not answer.is_gone:
-        raise SearchError(answer)
-    return False
+        return False

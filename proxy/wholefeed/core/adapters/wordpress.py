@@ -13,9 +13,10 @@ import re
 from typing import Final
 
 from wholefeed.core.adapters.asking import Asking, Job, Outcome, Sight
+from wholefeed.core.adapters.wordpress_all import collect_all
 from wholefeed.core.adapters.wordpress_dates import BY_DATE, collect_by_date, look_by_date
 from wholefeed.core.adapters.wordpress_news import look_for_news
-from wholefeed.core.adapters.wordpress_pages import BY_ID, Pages, collect_by_id, collect_from_front
+from wholefeed.core.adapters.wordpress_pages import BY_ID, Pages
 from wholefeed.core.adapters.wordpress_urls import is_left_alone
 from wholefeed.core.terms import Family
 
@@ -36,14 +37,10 @@ class WordPress:
         return is_one and is_of_posts and sight.family in _FAMILIES
 
     def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask by ID; where the order is not honoured from the front; where queries are not by date."""
+        """Ask for pages, by ID if that is honoured; where pages are not, by date."""
         pages = Pages(job)
-        outcome = yield from collect_by_id(pages)
-        if outcome is None and pages.has_queries:
-            outcome = yield from collect_from_front(pages)
-        if outcome is None:
-            outcome = yield from collect_by_date(pages)
-        return outcome
+        outcome = yield from collect_all(pages)
+        return outcome or (yield from collect_by_date(pages))
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what is new: front pages, what was changed, what was added under a new ID."""

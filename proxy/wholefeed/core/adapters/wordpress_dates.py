@@ -8,14 +8,13 @@ count is known it ends when as many were met, else when twenty years in a row ar
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from wholefeed.core.adapters.asking import Ask, Asking, Job, Outcome, Page, Refused
+from wholefeed.core.adapters.asking import Ask, Asking, Job, Outcome, Page, Refused, one
 from wholefeed.core.adapters.wordpress_pages import Pages
-from wholefeed.core.adapters.wordpress_urls import dated_url
+from wholefeed.core.adapters.wordpress_urls import dated_url, is_main
 from wholefeed.core.text.dates import DAY_SECONDS
 
 BY_DATE: Final = "date archives"
@@ -34,8 +33,10 @@ class _Archives:
         self.asked = 0
         self.has_met = False
         """Whether one has brought what the subscription document lacks."""
-        self.last_entries = 0
-        """Of the last span asked for."""
+        self.kinds: set[bool] = set()
+        """Whether spans had posts: that some have and some have not shows that dates are honoured."""
+        self.are_there = True
+        """Whether the publisher has archives by date; it answers an empty one with an empty feed."""
         self.full_day = ""
         """The URL of a day that has as many posts as a page holds."""
 
@@ -43,68 +44,77 @@ class _Archives:
     def is_through(self) -> bool:
         """Whether as many posts were met as the publisher has, or it refuses."""
         pages = self.pages
-        return pages.refused is not None or (pages.total is not None and len(pages.met) >= pages.total)
+        is_met = pages.total is not None and len(pages.met) >= pages.total and not pages.has_moved
+        return pages.is_refused or not self.are_there or (is_met and self.is_honoured)
 
-    def ask(self, *spans: tuple[int, ...]) -> Asking[list[bool]]:
-        """Ask for spans of one length; return which are full, empty ones taken for not."""
-        asks = [
-            Ask(url, place=_place(*span), is_again=self.is_again, is_needed=False)
-            for span in spans
-            if (url := dated_url(self.pages.job.url, *span)) is not None
-        ]
-        answers = yield asks
-        full: list[bool] = []
-        for answer in answers:
-            self.asked += 1
-            if isinstance(answer, Refused) and not answer.is_gone:
+    @property
+    def is_honoured(self) -> bool:
+        """R27: whether the archives show that they are what was asked for."""
+        return self.has_met or len(self.kinds) > 1
+
+    def ask(self, *span: int) -> Asking[int]:
+        """Ask for a span; return how many posts it shows."""
+        url = dated_url(self.pages.job.url, *span)
+        assert url is not None, "the feed has archives by date"
+        answer = yield from one(Ask(url, place=_place(*span), is_again=self.is_again))
+        self.asked += 1
+        if isinstance(answer, Refused):
+            if answer.is_gone or answer.is_objection:
+                self.are_there = self.asked > 1 and self.are_there
+            else:
                 self.pages.refused = answer
-            entries = 0
-            if isinstance(answer, Page):
-                entries = len(answer.identities)
-                self.has_met |= self.pages.meet(answer) > 0
-            full.append(entries >= self.pages.full)
-            self.last_entries = entries
-        return full
+            return 0
+        assert isinstance(answer, Page)
+        if answer.identities:
+            self.has_met |= self.pages.meet(answer) > 0
+        self.kinds.add(bool(answer.identities))
+        return len(answer.identities)
 
     def year(self, year: int) -> Asking[int]:
         """Ask for a year, as finely as it takes; return how many posts it showed at first."""
-        (is_full,) = yield from self.ask((year,))
-        entries = self.last_entries
-        if is_full and not self.is_through:
+        entries = yield from self.ask(year)
+        if entries >= self.pages.full:
             for month in range(_MONTHS, 0, -1):
-                yield from self.month(year, month)
                 if self.is_through:
                     break
+                yield from self.month(year, month)
         return entries
 
     def month(self, year: int, month: int) -> Asking[None]:
         """Ask for a month, and for its days where it is full."""
-        (is_full,) = yield from self.ask((year, month))
-        if not is_full:
+        if (yield from self.ask(year, month)) < self.pages.full:
             return
-        days = calendar.monthrange(year, month)[1]
-        for day in range(days, 0, -1):
-            (is_full,) = yield from self.ask((year, month, day))
-            if is_full:
+        for day in range(calendar.monthrange(year, month)[1], 0, -1):
+            if (yield from self.ask(year, month, day)) >= self.pages.full:
                 self.full_day = dated_url(self.pages.job.url, year, month, day) or ""
-            if self.pages.refused is not None:
+            if self.is_through:
                 return
 
 
 def collect_by_date(pages: Pages) -> Asking[Outcome]:
     """Ask for the date archives, from this year back."""
-    if dated_url(pages.job.url, _FIRST_YEAR) is None:
+    if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
         return pages.unproven("the publisher does not answer by pages")
     archives, empty = _Archives(pages, is_again=False), 0
-    for year in _years_back(pages.job.now):
+    today = _day(pages.job.now)
+    for year in range(today.year, _FIRST_YEAR - 1, -1):
         shown = yield from archives.year(year)
         empty = 0 if shown else empty + 1
         if archives.is_through or empty >= EMPTY_YEARS:
             break
-    if not archives.has_met:
+    if pages.has_moved and archives.has_met and not pages.is_refused:  # what was published meanwhile
+        archives.is_again = True
+        yield from archives.month(today.year, today.month)
+    if not archives.is_honoured:
         reason = "the publisher does not answer by pages, nor by date"
         return pages.unproven(pages.refused.slug if pages.refused else reason)
     return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
+
+
+def _is_of_site(job: Job) -> bool:
+    """Archives by date stand below a site, not below one of its categories or authors."""
+    api_url = job.page.marks.api_url
+    return is_main(job.url, api_url) if api_url else True
 
 
 def look_by_date(job: Job) -> Asking[Outcome]:
@@ -114,29 +124,24 @@ def look_by_date(job: Job) -> Asking[Outcome]:
     today = _day(job.now)
     for span in (today, today.replace(day=1) - timedelta(days=1)):
         yield from archives.month(span.year, span.month)
-        if pages.refused is not None:
+        if pages.is_refused:
             break
-    outcome = Outcome(is_honoured=True, is_whole=pages.refused is None, known=job.known)
-    return _outcome(archives, outcome)
+    return _outcome(archives, Outcome(is_honoured=True, known=job.known))
 
 
 def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
     refused = archives.pages.refused
     if refused is not None:
         return replace(outcome, is_whole=False, reason=refused.slug)
-    if archives.full_day:
+    if archives.full_day and not archives.is_through:
         reason = f"more posts of one day than a feed holds: {archives.full_day}"
         return replace(outcome, is_whole=False, reason=reason)
     return outcome
 
 
 def _day(now: float) -> date:
-    """A day ahead: somewhere it is tomorrow already."""
+    """Half a day ahead: somewhere it is tomorrow already."""
     return datetime.fromtimestamp(now + DAY_SECONDS / 2, UTC).date()
-
-
-def _years_back(now: float) -> Iterator[int]:
-    yield from range(_day(now).year, _FIRST_YEAR - 1, -1)
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:

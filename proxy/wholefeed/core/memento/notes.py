@@ -22,5 +22,5 @@ class MementoServed(Note):
     copies: int = 1
 
     def __str__(self) -> str:
-        what = "copy" if self.copies == 1 else f"{self.copies} copies"
-        return f"from a web archive, {what} of {self.captured}: {self.copy_url}"
+        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
+        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"

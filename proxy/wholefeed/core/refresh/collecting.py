@@ -35,12 +35,13 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.page_asking import PageAsking, is_downward
+from wholefeed.core.refresh.page_asking import PageAsking
+from wholefeed.core.refresh.page_judging import is_downward
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Role, State
-from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 from wholefeed.core.walk.endings import End, Ending
 
 _WEEK_SECONDS: Final = 7 * DAY_SECONDS
@@ -93,15 +94,36 @@ class Collecting:
     @property
     def is_due(self) -> bool:
         """Whether anything is to be asked for."""
-        known, now = self._known, self._given.clock.now
+        given, now = self._given, self._given.clock.now
         if self._is_resting:
             return False
-        if self.wants_all or any(not attempt.waits(now) for attempt in self._given.missing.values()):
+        is_insisted = given.request.is_forced or given.request.is_full
+        if is_insisted or self._current.has_changed or given.feed.is_walking:
             return True
-        validators = self._current.validators
-        has_moved = validators is not None and validators != (known.etag, known.last_modified)
-        is_daily = known.looked_at is None or not 0 <= now - known.looked_at < DAY_SECONDS
-        return self._current.has_changed or has_moved or is_daily
+        if given.missing:  # each is tried again in its time, and the rest with it
+            return any(not attempt.waits(now) for attempt in given.missing.values())
+        was_off = given.feed.state is State.REMEMBERED and self._asking.has_pages
+        return self.wants_all or self._has_moved or self._is_daily or was_off
+
+    @property
+    def _has_moved(self) -> bool:
+        """Whether the subscription document, or what comes with it, is another than at the last look."""
+        known = self._known
+        return self._is_unread or self._validators != (known.etag, known.last_modified)
+
+    @property
+    def _is_unread(self) -> bool:
+        return self._subscription.digest.hex() != self._known.digest
+
+    @property
+    def _validators(self) -> tuple[str, str]:
+        row = self._subscription
+        return self._current.validators or (row.etag or "", row.last_modified or "")
+
+    @property
+    def _is_daily(self) -> bool:
+        daily_at = self._known.daily_at
+        return daily_at is None or not 0 <= self._given.clock.now - daily_at < DAY_SECONDS
 
     @property
     def wants_all(self) -> bool:
@@ -143,7 +165,10 @@ class Collecting:
         is_recent = known.began_at is not None and 0 <= now - known.began_at <= _WEEK_SECONDS
         if self._given.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
-            self._known = replace(known, began_at=now, walk=known.walk + 1, start_id=start_id)
+            began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
+            self._known = replace(
+                known, began_at=now, began_date=began_date, walk=known.walk + 1, start_id=start_id
+            )
         yield from carry_out(NoteCollection(self._known.written()))
         self._asking.begin_all(self._known.walk)
         return (yield from self._run(self._adapter.collect))
@@ -152,7 +177,7 @@ class Collecting:
         found = yield from self._run(self._adapter.look)
         if found is None or not found.wants_all or self._asking.stop is not None:
             return found
-        self._known = replace(found.known, looked_at=self._given.clock.now)
+        self._known = found.known
         return (yield from self._all())
 
     def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Steps[Outcome | None]:
@@ -178,7 +203,7 @@ class Collecting:
             family=row.family,
             identities=tuple(identity for identity, _ in read.entries),
             updated_at=row.updated_at,
-            validators=self._current.validators or (row.etag or "", row.last_modified or ""),
+            validators=self._validators,
             is_ascending=is_downward([at for _, at in read.entries]),
             marks=Marks.read(row.marks or "{}"),
         )
@@ -188,9 +213,15 @@ class Collecting:
             url=row.final_url,
             page=page,
             now=self._given.clock.now,
-            has_news=self._current.has_changed and self._current.has_news,
+            has_news=self._has_news,
+            is_daily=self._is_daily,
             known=self._known,
         )
+
+    @property
+    def _has_news(self) -> bool:
+        """Also where the look for what a subscription document brought did not come to its end."""
+        return self._current.has_news if self._current.has_changed else self._is_unread
 
     # What it comes to
 
@@ -211,12 +242,18 @@ class Collecting:
             if not notes:
                 notes.append(HistoryUnfinished(url, self._adapter.name, reason))
         else:
-            known = replace(known, retry_at=None, reason="" if is_whole else reason, looked_at=now)
-            if asking.is_all:
-                known = replace(known, ended_at=now)
-            if self._current.validators is not None:
-                etag, last_modified = self._current.validators
-                known = replace(known, etag=etag, last_modified=last_modified)
+            etag, last_modified = self._validators
+            known = replace(
+                known,
+                retry_at=None,
+                reason="" if is_whole else reason,
+                looked_at=now,
+                daily_at=now if asking.is_all or self._is_daily else known.daily_at,
+                ended_at=now if asking.is_all else known.ended_at,
+                etag=etag,
+                last_modified=last_modified,
+                digest=self._subscription.digest.hex(),
+            )
         yield from carry_out(NoteCollection(known.written()))
         self._known = known
         return self._walked(notes)

@@ -17,18 +17,23 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.walk import Walk
 
 
-def is_left_alone(given: Given, hole_url: str | None, row: StoredDocument | None) -> bool:
-    """Return whether a document behind a hole is not asked for.
-
-    Args:
-        given: What the refresh starts from.
-        hole_url: The missing document; None: there is no hole.
-        row: What is stored of the one behind it. What is detached was replaced by its publisher (R15) or left
-            with a whole feed (R1): a link brings it back, a guess does not.
-    """
-    if hole_url is None:
+def is_left_alone(given: Given, walk: Walk, start: TrailStart, url: str) -> bool:
+    """Return whether a document is not looked at: it would stand behind a hole, and may cost no request."""
+    if walk.hole_url is None:
         return False
-    return given.waits(hole_url) if row is None else row.rank is None
+    row = start.stored_as(url)
+    return given.waits(walk.hole_url) if row is None else not _is_part(walk, start, row)
+
+
+def _is_part(walk: Walk, start: TrailStart, row: StoredDocument) -> bool:
+    """Return whether a stored document is part of the feed, or comes back to it with the one before the hole.
+
+    One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
+    together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+    """
+    tip = start.stored_as(walk.tip.url)
+    is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
+    return row.rank is not None or is_back
 
 
 def judge_steps(walk: Walk, start: TrailStart, answers: Answers) -> Steps[None]:
@@ -40,7 +45,7 @@ def judge_steps(walk: Walk, start: TrailStart, answers: Answers) -> Steps[None]:
     candidate = walk.candidate
     assert candidate is not None, "something waits to be judged"
     row = start.stored_as(candidate.url)
-    is_new = row is not None and row.rank is not None
+    is_new = row is not None and _is_part(walk, start, row)
     if row is None:
         wanted = tuple(identity for identity, _ in candidate.keys or ())
         read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.adapters.asking import GONE, Answer, Ask, Page, Refused, There
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.adapters.urls import bears
-from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitReached, Note
 from wholefeed.core.refresh.events import (
     Answered,
     Arrived,
+    DocumentsRead,
     EntriesRead,
     Failed,
     Failure,
@@ -30,6 +27,7 @@ from wholefeed.core.refresh.intents import (
     Drop,
     Fetch,
     Put,
+    ReadDocuments,
     ReadEntries,
     ReadKnown,
     Steps,
@@ -38,17 +36,19 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
+from wholefeed.core.refresh.page_judging import improves, objection_to, page_come, page_stored
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.seen import Key
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
 
 _FORBIDDEN, _TOO_MANY = 403, 429
+_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
+"""Of HEAD: the publisher answers, but not this."""
 _HOUR_SECONDS: Final = 3600.0
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""
@@ -83,6 +83,8 @@ class PageAsking:
         """Whether every page is asked for."""
         self._walk = 0
         self._has_begun = False
+        self._renewed: set[str] = set()
+        """Keys of pages that were put and are stored otherwise than `_stored` has them."""
         self._in_a_row = 0
         self.has_kept = self.has_pages
         """Whether a page of this pattern is part of the feed."""
@@ -156,16 +158,7 @@ class PageAsking:
 
     def _stored_page(self, row: StoredDocument) -> Steps[Page]:
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        return Page(
-            url=row.final_url,
-            family=row.family,
-            identities=tuple(identity for identity, _ in read.entries),
-            updated_at=row.updated_at,
-            validators=(row.etag or "", row.last_modified or ""),
-            is_ascending=is_downward([at for _, at in read.entries]),
-            oldest_at=min((at for _, at in read.entries if at is not None), default=None),
-            marks=Marks.read(row.marks or "{}"),
-        )
+        return page_stored(row, read)
 
     def _limit(self, note: LimitReached) -> None:
         self.notes.append(note)
@@ -186,11 +179,16 @@ class PageAsking:
             self._in_a_row = 0
             return There(event.headers)
         if isinstance(event, LedBack):
-            return Refused("redirected")
+            return self._objected(ask, Refused("redirected"))
         if isinstance(event, Failed):
             return self._failed(ask, event.failure)
         self._in_a_row = 0
         return (yield from self._arrived(ask, event.fresh))
+
+    def _objected(self, ask: Ask, refused: Refused) -> Refused:
+        if ask.is_needed:
+            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
+        return refused
 
     def _failed(self, ask: Ask, failure: Failure) -> Refused:
         now, status = self._given.clock.now, failure.publisher_status
@@ -200,55 +198,56 @@ class PageAsking:
             self.retry_at = now + max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
             self.stop, self.is_host_paused = "the publisher asked not to be asked so often (429)", True
         is_gone = status in GONE
-        self._in_a_row = 0 if is_gone else self._in_a_row + 1
-        self.has_failed |= not is_gone
+        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
+        self._in_a_row = 0 if is_answer else self._in_a_row + 1
+        self.has_failed |= not is_answer
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
             self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
             self.retry_at = now + self._given.settings.retry_missing_seconds
         if not ask.is_head and (ask.is_needed or not is_gone):
+            self._forget_failure(ask.url)
             self.notes.append(DocumentUnavailable(ask.url, failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
 
     def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
         arrival, url = fresh.arrival, ask.url
-        objection = self._objection(ask, fresh)
+        objection = objection_to(ask.url, fresh, self._subscription, self._given.site_of)
         if objection is not None:
             yield from carry_out(Drop(url))
-            return objection
-        keys = list(arrival.keys or ())
+            return self._objected(ask, objection)
+        keys, now = list(arrival.keys or ()), self._given.clock.now
         identities = tuple(identity for identity, _ in keys)
         read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
         news = sum(identity not in read.known for identity in identities)
-        row = self._stored.get(document_key(url))
-        if row is not None and row.rank is not None and row.digest == arrival.digest:
+        row = yield from self._row(url)
+        if ask.is_needed and not identities:
+            self.notes.append(DocumentUnavailable(url, "empty"))
+        else:
+            self._forget_failure(url)
+        if ask.is_probe:
+            yield from carry_out(Drop(url))
+        elif row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
-        elif self._says_more(identities) and (news or self.is_all or self._improves(fresh, keys, read)):
+        elif self._says_more(identities) and (news or self.is_all or improves(fresh, keys, read, now)):
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))
-        return Page(
-            url=arrival.final_url,
-            family=arrival.family,
-            identities=identities,
-            updated_at=fresh.updated_at,
-            validators=fresh.validators,
-            is_ascending=is_downward(fresh.order),
-            oldest_at=min((at for at in fresh.order if at is not None), default=None),
-            marks=fresh.marks,
-            news=news,
-        )
+        return page_come(fresh, identities, news=news, now=now)
 
-    def _objection(self, ask: Ask, fresh: FreshDocument) -> Refused | None:
-        """R27: another format, another site's, or what redirects made of the question."""
-        arrival, subscription, site_of = fresh.arrival, self._subscription, self._given.site_of
-        if arrival.family is not subscription.family:
-            return Refused("format")
-        is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
-        if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
-            return Refused("cross-origin-unconfirmed")
-        return None if bears(arrival.final_url, ask.url) else Refused("redirected")
+    def _forget_failure(self, url: str) -> None:
+        """It was asked for once more."""
+        self.failures.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+    def _row(self, url: str) -> Steps[StoredDocument | None]:
+        """Return a page as it is stored now: it may have been put a moment ago."""
+        if document_key(url) in self._renewed:
+            read = yield from outcome(ReadDocuments(), DocumentsRead)
+            self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
+            self._renewed.clear()
+        return self._stored.get(document_key(url))
 
     def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
         remembers = row if row is not None and row.rank is not None else None
@@ -263,6 +262,7 @@ class PageAsking:
         )
         yield from outcome(put, Stored)
         self.has_kept = True
+        self._renewed.add(document_key(ask.url))
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
@@ -272,32 +272,3 @@ class PageAsking:
     def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
         """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
         return bool(identities) and identities != self.first
-
-    def _improves(self, fresh: FreshDocument, keys: Sequence[Key], read: KnownRead) -> bool:
-        """R6: whether it holds an entry that no other document but memory does, or a better copy."""
-        now = self._given.clock.now
-        for ordinal, (identity, updated_at) in enumerate(keys):
-            live = read.live.get(identity)
-            copy = Copy(
-                key=ordinal,
-                updated_at=updated_at,
-                role=Role.PAGE,
-                position=_BEHIND_ALL,
-                ordinal=ordinal,
-                document_updated_at=fresh.updated_at,
-                fetched_at=now,
-                generated_at=now,
-                is_collected=True,
-            )
-            latest = read.subscription_updated_at
-            if live is None or is_preferred(copy, live, subscription_updated_at=latest):
-                return True
-        return False
-
-
-def is_downward(order: Sequence[float | None]) -> bool | None:
-    """Return whether entries get newer downwards; None where their dates do not tell."""
-    dates = [at for at in order if at is not None]
-    ups = sum(one < two for one, two in pairwise(dates))
-    downs = sum(one > two for one, two in pairwise(dates))
-    return None if ups == downs else ups > downs

@@ -104,7 +104,7 @@ class TrailSteps:
         """Take the older link of a document that still arrives; return what can be begun because of it."""
         self._walk.predicted(url, older)
         is_known = self._answers.knows(older) or self._start.stored_as(older) is not None
-        if is_known or not any(want.url == older for want in self._walk.wanted):
+        if is_known or self._given.waits(older) or not any(want.url == older for want in self._walk.wanted):
             return []
         return [self._fetch(older, None)]
 
@@ -136,7 +136,7 @@ class TrailSteps:
             return False
         url = wanted[0]
         row = self._start.stored_as(url)
-        if is_left_alone(self._given, self._walk.hole_url, row):
+        if is_left_alone(self._given, self._walk, self._start, url):
             self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
@@ -164,7 +164,8 @@ class TrailSteps:
         return self._given.is_of_other_format(url, self._walk.path[0].family)
 
     def _begin_fetching(self) -> Steps[None]:
-        for want in self._walk.wanted:
+        wants = self._walk.wanted
+        for want in (each for each in wants if not (each.is_guess and self._given.waits(each.url))):
             self._wanted.add(document_key(want.url))
             row = self._start.stored_as(want.url)
             if row is None and not self._has_begun and not self._answers.knows(want.url):

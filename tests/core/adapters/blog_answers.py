@@ -1,0 +1,159 @@
+"""A WordPress in memory that answers the questions of the adapter, without HTTP.
+
+site = Site(Blog(30), per_feed=10)
+outcome = site.collect()                                  # drives the adapter to its end
+site.before = lambda number: site.blog.add() if number == 5 else None
+assert site.missing() == set()
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from email.utils import formatdate
+from urllib.parse import urlsplit
+
+from tests.publishers.blog import NOW, Blog, Post
+from tests.publishers.wordpress_query import Query, parse_target
+from wholefeed.core.adapters.asking import Answer, Ask, Asking, Job, Outcome, Page, Refused, There
+from wholefeed.core.adapters.collection import Collection
+from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.wordpress import WordPress
+from wholefeed.core.model import EntryId, entry_id
+from wholefeed.core.refresh.page_judging import is_downward
+from wholefeed.core.terms import Family
+
+ROOT = "https://blog.test"
+MOST_QUESTIONS = 2000
+
+
+class Site:
+    """One feed of a blog.
+
+    Args:
+        blog: Its posts.
+        per_feed: Posts of a page.
+        path: Of the feed.
+        rest: Whether its REST API answers.
+    """
+
+    def __init__(self, blog: Blog, *, per_feed: int = 10, path: str = "/feed/", rest: bool = True) -> None:
+        self.blog = blog
+        self.per_feed = per_feed
+        self.path = path
+        self.rest = rest
+        self.ignored: frozenset[str] = frozenset()
+        """Parameters that it does not read; `*` for all of them."""
+        self.has_validators = True
+        self.has_head = True
+        self.rest_blog = blog
+        """What the REST API counts."""
+        self.refuses: Callable[[Ask], bool] = lambda _ask: False
+        """Which questions get 503."""
+        self.refuses_gone: Callable[[Ask], bool] = lambda _ask: False
+        """Which questions get 404."""
+        self.before: Callable[[int], object] = lambda _number: None
+        """Called before each answer with its number, the subscription document's being 1."""
+        self.asked: list[Ask] = []
+        self.stored: set[EntryId] = set()
+        self.known = Collection(adapter="wordpress")
+        self.now = float(NOW + 1000)
+
+    # ---- What a test does
+
+    def collect(self) -> Outcome:
+        """Ask for all pages; return what it comes to."""
+        return self._run(WordPress().collect)
+
+    def look(self, *, is_daily: bool = True) -> Outcome:
+        """Ask for what is new."""
+        return self._run(WordPress().look, is_daily=is_daily)
+
+    @property
+    def questions(self) -> int:
+        """How many were asked, the subscription document among them."""
+        return 1 + len(self.asked)
+
+    def live(self) -> set[EntryId]:
+        """What stands in the feed now, all pages taken together."""
+        return {_identity(post) for post in self.select()}
+
+    def missing(self) -> set[int]:
+        """The IDs of the posts that are live and were not met."""
+        return {post.id for post in self.select() if _identity(post) not in self.stored}
+
+    def select(self) -> list[Post]:
+        """The posts of the feed."""
+        return self._query(f"{ROOT}{self.path}").select(self.blog, 1_000_000)
+
+    # ---- What it answers
+
+    def _run(self, begin: Callable[[Job], Asking[Outcome]], *, is_daily: bool = True) -> Outcome:
+        self.asked.clear()
+        self.before(1)
+        url = f"{ROOT}{self.path}"
+        page = self._page(url)
+        assert isinstance(page, Page)
+        job = Job(
+            asked_url=url, url=url, page=page, now=self.now, has_news=page.news > 0, is_daily=is_daily,
+            known=self.known,
+        )  # fmt: skip
+        asking = begin(job)
+        try:
+            asks = next(asking)
+            while True:
+                asks = asking.send([self._answer(ask) for ask in asks])
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            self.known = outcome.known
+            return outcome
+
+    def _answer(self, ask: Ask) -> Answer:
+        self.asked.append(ask)
+        assert len(self.asked) < MOST_QUESTIONS, "it asks without an end"
+        self.before(1 + len(self.asked))
+        if "/wp-json/" in ask.url:
+            total = len(self.rest_blog.posts)
+            return There({"x-wp-total": str(total)}) if self.rest else Refused("http", 403)
+        if self.refuses(ask) or self.refuses_gone(ask):
+            return Refused("http", 503 if self.refuses(ask) else 404)
+        if ask.is_head and not self.has_head:
+            return Refused("http", 405)
+        answer = self._page(ask.url)
+        return There({}) if ask.is_head and isinstance(answer, Page) else answer
+
+    def _query(self, url: str) -> Query:
+        return parse_target(url.removeprefix(ROOT))
+
+    def _page(self, url: str) -> Answer:
+        parts = urlsplit(url)
+        if "*" in self.ignored:
+            url = f"{ROOT}{parts.path}"
+        query = self._query(url)
+        for name in self.ignored:
+            query.fields.pop(name, None)
+        if query.kind != "feed":
+            return Refused("gone", 404)
+        posts = query.select(self.blog, self.per_feed)
+        if query.paged > 1 and not posts:
+            return Refused("gone", 404)
+        identities = tuple(_identity(post) for post in posts)
+        news = sum(identity not in self.stored for identity in identities)
+        self.stored.update(identities)
+        modified = formatdate(self.blog.modified, usegmt=True)
+        etag = hashlib.md5(modified.encode(), usedforsecurity=False).hexdigest()
+        return Page(
+            url=url,
+            family=Family.RSS,
+            identities=identities,
+            updated_at=float(max((post.modified for post in posts), default=self.blog.modified)),
+            validators=(etag, modified) if self.has_validators else ("", ""),
+            is_ascending=is_downward([float(post.published) for post in posts]),
+            oldest_at=min((float(post.published) for post in posts), default=None),
+            marks=Marks(generator="https://wordpress.org/?v=6.6", api_url=f"{ROOT}/wp-json/"),
+            news=news,
+        )
+
+
+def _identity(post: Post) -> EntryId:
+    return entry_id(f"{ROOT}/?p={post.id}")

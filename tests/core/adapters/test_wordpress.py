@@ -1,0 +1,327 @@
+"""The adapter of WordPress against a blog in memory that changes between any two questions (R27, R28, R30).
+
+Chance is seeded: each seed is one blog, with posts of its own, a page size, and changes at some questions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tests.core.adapters.blog_answers import Site
+from tests.publishers.blog import Blog
+from wholefeed.core.adapters.asking import Ask, Outcome
+from wholefeed.core.adapters.collection import Collection
+from wholefeed.core.adapters.wordpress_dates import BY_DATE
+from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
+from wholefeed.core.text.dates import DAY_SECONDS
+
+SHIFTING = ("add", "delete", "delete three", "edit", "go live", "bulk edit")
+ALL = (*SHIFTING, "back-date")
+SEEDS = 60
+
+
+@dataclass
+class Story:
+    """What came of a walk through a blog that changed in the meantime."""
+
+    site: Site
+    changes: int
+    outcome: Outcome
+    published: dict[int, int] = field(default_factory=dict)
+    """By the ID of a post the question before whose answer it was published."""
+
+    @property
+    def missing(self) -> set[int]:
+        """Posts that are live and were not met, but for those published when the tail had been read."""
+        again = [at for at, ask in enumerate(self.site.asked, 2) if ask.is_again and "orderby=ID" in ask.url]
+        last = max(again, default=0)
+        return {post for post in self.site.missing() if self.published.get(post, 0) < last}
+
+
+def change(chance: random.Random, blog: Blog, kinds: Sequence[str]) -> None:
+    """Do one thing that an author does."""
+    kind, posts = chance.choice(kinds), blog.posts
+    scheduled = [post for post in blog.everything if post.status == "future"]
+    if kind == "add":
+        blog.add()
+    elif kind == "back-date":
+        blog.back_date(days=chance.choice([1.5, 30, 300, 1000]))
+    elif kind == "go live" and scheduled:  # a draft that was written long ago: its ID is low
+        post = chance.choice(scheduled)
+        blog.edit(post)
+        post.published, post.status = post.modified, "publish"
+    elif kind == "bulk edit":
+        blog.bulk_edit()
+    elif kind == "edit" and posts:
+        blog.edit(chance.choice(posts))
+    elif kind.startswith("delete") and posts:
+        blog.delete(*chance.sample(posts, min(len(posts), 3 if kind == "delete three" else 1)))
+
+
+def a_story(
+    seed: int,
+    kinds: Sequence[str] = ALL,
+    *,
+    smallest_page: int = 1,
+    alter: Callable[[Site], None] = lambda _site: None,
+) -> Story:
+    """Collect a blog that changes up to six times, at questions that the seed chooses."""
+    chance = random.Random(seed)
+    blog = Blog(chance.randrange(1, 61))
+    for _ in range(chance.randrange(4)):
+        blog.schedule()
+    site = Site(blog, per_feed=chance.randrange(smallest_page, 11), rest=chance.random() < 0.5)
+    alter(site)
+    pages = -(-len(blog.posts) // site.per_feed)
+    changes = chance.choice([0, 1, 1, 2, 3, 6])
+    times = Counter(chance.randrange(2, pages + 14) for _ in range(changes))
+    published: dict[int, int] = {}
+
+    def before(number: int) -> None:
+        for _ in range(times[number]):
+            live = {post.id for post in blog.posts}
+            change(chance, blog, kinds)
+            published.update(dict.fromkeys({post.id for post in blog.posts} - live, number))
+
+    site.before = before
+    outcome = site.collect()
+    site.before = lambda _number: None
+    return Story(site, changes, outcome, published)
+
+
+def ignoring(*names: str) -> Callable[[Site], None]:
+    def alter(site: Site) -> None:
+        site.ignored = frozenset(names)
+
+    return alter
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_no_live_post_is_missing_whatever_changes_between_two_questions(block: int) -> None:
+    """R28: posts come, go, are edited, back-dated and go live under low IDs; every live one is met."""
+    for seed in range(block * SEEDS, (block + 1) * SEEDS):
+        story = a_story(seed)
+        assert story.outcome.is_honoured, seed
+        assert story.missing == set(), seed
+
+
+def test_what_is_published_at_the_very_end_comes_with_the_next_look() -> None:
+    """R30: what a walk cannot have met any more is met a day later, whatever its date."""
+    for seed in range(SEEDS):
+        story = a_story(seed)
+        story.site.now += DAY_SECONDS
+        outcome = story.site.look()
+        if outcome.wants_all:
+            story.site.collect()
+        assert story.site.missing() == set(), seed
+
+
+def test_without_order_no_live_post_is_missing() -> None:
+    """R28: where `orderby` is ignored pages shift with every new post; those that were live are all met."""
+    ways = Counter[str]()
+    for seed in range(SEEDS):
+        story = a_story(seed, SHIFTING, alter=ignoring("orderby", "order"))
+        ways[story.outcome.known.way] += 1
+        assert story.missing == set(), seed
+    assert ways.keys() <= {BY_ID, FROM_FRONT}
+    assert ways[FROM_FRONT] > SEEDS // 2
+
+
+@pytest.mark.parametrize("ignored", ["*", "paged"])
+def test_without_pages_the_archives_by_date_have_every_post(ignored: str) -> None:
+    """R28: behind a cache that answers without parameters."""
+    by_date = 0
+    for seed in range(SEEDS // 2):
+        story = a_story(seed, ["edit"], smallest_page=4, alter=ignoring(ignored))
+        by_date += story.outcome.known.way == BY_DATE
+        assert story.outcome.is_honoured, seed
+        assert story.site.missing() == set(), seed
+    assert by_date > SEEDS // 4  # the others are of one page, which is all there is
+
+
+def without_validators(site: Site) -> None:
+    site.has_validators = False
+
+
+def without_head(site: Site) -> None:
+    site.has_head = False
+
+
+@pytest.mark.parametrize("alter", [without_validators, without_head])
+def test_nothing_rests_on_fields_that_caches_take_away(alter: Callable[[Site], None]) -> None:
+    """R28: without ETag and Last-Modified nothing tells that posts went live; without HEAD GET counts."""
+    for seed in range(SEEDS // 2):
+        story = a_story(seed, ["add", "delete", "edit", "back-date"], alter=alter)
+        assert story.missing == set(), seed
+
+
+@pytest.mark.parametrize("posts", [1, 9, 10, 11, 20, 60])
+@pytest.mark.parametrize("per_feed", [2, 3, 7, 10])
+@pytest.mark.parametrize("rest", [True, False])
+def test_a_quiet_blog_costs_few_questions(posts: int, per_feed: int, rest: bool) -> None:
+    """R28: pages + 4 with the REST API, pages + 12 without, the subscription document among them."""
+    site = Site(Blog(posts), per_feed=per_feed, rest=rest)
+    outcome = site.collect()
+    assert (outcome.is_honoured, outcome.is_whole, site.missing()) == (True, True, set())
+    pages = -(-posts // per_feed)
+    assert (outcome.known.pages, outcome.known.way) == (pages, BY_ID)
+    assert site.questions <= pages + (4 if rest else 12)
+
+
+def test_pages_of_one_post_are_honoured_too() -> None:
+    """R27: the last page by ID is the subscription document then, which is no repetition."""
+    site = Site(Blog(7), per_feed=1)
+    outcome = site.collect()
+    assert (outcome.known.way, outcome.known.pages, site.missing()) == (BY_ID, 7, set())
+
+
+@pytest.mark.parametrize("path", ["/category/news/feed/", "/author/guest/feed/", "/search/lorem/feed/"])
+def test_other_feeds_of_the_site_are_not_what_rest_counts(path: str) -> None:
+    """R28: their number of pages is searched for; the REST API is not asked."""
+    site = Site(Blog(60), path=path)
+    outcome = site.collect()
+    assert (outcome.known.total, site.missing()) == (None, set())
+    assert not any("/wp-json/" in ask.url for ask in site.asked)
+
+
+def test_an_import_that_turned_the_ids_around_is_no_ignored_order() -> None:
+    """R28: the newest post may have the lowest ID."""
+    blog = Blog(40)
+    for post, number in zip(blog.posts[25:], range(40, 25, -1), strict=True):
+        post.id = 10 + number
+    site = Site(blog)
+    assert site.collect().known.way == BY_ID
+    assert site.missing() == set()
+
+
+def test_a_total_above_what_the_pages_hold_causes_one_more_walk_and_no_third() -> None:
+    """R31: the REST API may count posts that no feed shows; that is noted, and known the next time."""
+    hidden = Blog(35)
+    site = Site(Blog(30), rest=True)
+    site.rest_blog = hidden
+    outcome = site.collect()
+    assert (outcome.known.total, outcome.known.collected) == (35, 30)
+    first = site.questions
+    site.known = _ended(site)
+    site.collect()
+    assert site.questions <= first - 3
+
+
+def _ended(site: Site) -> Collection:
+    return replace(site.known, ended_at=site.now)
+
+
+# ---- Looks
+
+
+def a_collected_blog(posts: int = 60) -> Site:
+    site = Site(Blog(posts))
+    site.collect()
+    site.known = _ended(site)
+    site.now += DAY_SECONDS
+    return site
+
+
+def asked(site: Site) -> list[str]:
+    return [ask.url.partition("?")[2] for ask in site.asked]
+
+
+def test_a_look_without_news_asks_by_date_of_change_and_for_the_tail() -> None:
+    """R30: two pages by change, the last by ID and none behind it."""
+    site = a_collected_blog(55)
+    assert not site.look().wants_all
+    assert [each for each in asked(site) if "modified" in each] == [
+        "orderby=modified",
+        "orderby=modified&paged=2",
+    ]
+    assert len(site.asked) == 3
+
+
+def test_fifteen_new_posts_are_read_from_the_front() -> None:
+    """R30: front pages until one brings nothing new."""
+    site = a_collected_blog()
+    for _ in range(15):
+        site.blog.add()
+    site.look(is_daily=False)
+    assert site.missing() == set()
+
+
+@pytest.mark.parametrize("posts", [11, 15, 20, 40])
+def test_a_bulk_edit_is_noticed_as_a_tie(posts: int) -> None:
+    """R30: posts of one instant of change stand on two pages or on none: all pages are asked for again."""
+    site = a_collected_blog()
+    site.blog.bulk_edit(site.blog.posts[:posts])
+    outcome = site.look()
+    assert outcome.wants_all
+
+
+@pytest.mark.parametrize("posts", [12, 25])
+def test_a_bulk_edit_behind_a_single_one_is_noticed(posts: int) -> None:
+    """R30: no page is of one instant from the top; a post on two pages gives it away, or a page's date."""
+    site = a_collected_blog()
+    site.blog.bulk_edit(site.blog.posts[:posts])
+    site.blog.edit(site.blog.posts[50])
+    site.stored.clear()
+    outcome = site.look()
+    edited = site.blog.posts[:posts]
+    had_all = {post.id for post in edited}.isdisjoint(site.missing())
+    assert outcome.wants_all or had_all
+
+
+def test_a_back_dated_post_is_behind_the_last_page_by_id() -> None:
+    """R30: it has the highest ID, moves no validator and stands deep in the feed."""
+    site = a_collected_blog()
+    site.blog.back_date()
+    site.look()
+    assert site.missing() == set()
+
+
+def test_the_tail_is_found_where_deletions_made_pages_fewer() -> None:
+    """R30: the last page of before is gone, and the back-dated post stands on another."""
+    site = a_collected_blog()
+    site.blog.delete(*site.blog.posts[:25])
+    site.blog.back_date()
+    outcome = site.look()
+    assert (site.missing(), outcome.known.pages) == (set(), 4)
+
+
+def test_a_bulk_edit_during_the_walk_is_remembered_as_a_tie() -> None:
+    """R30: of what was edited on pages that had been read, the order of change may not have told."""
+    site = Site(Blog(60))
+    site.before = lambda number: site.blog.bulk_edit() if number == 7 else None
+    assert site.collect().known.is_tied
+
+
+def test_a_look_that_is_refused_does_not_count_as_one() -> None:
+    """R30: the date up to which changes are known stays, so that the next look finds them."""
+    site = a_collected_blog()
+    before = site.known.scanned_date
+    site.blog.edit(site.blog.posts[3])
+    site.refuses = lambda ask: "modified" in ask.url
+    outcome = site.look()
+    assert (outcome.is_whole, outcome.known.scanned_date) == (False, before)
+
+
+def needed(asks: Sequence[Ask]) -> list[str]:
+    return [ask.url for ask in asks if ask.is_needed]
+
+
+def test_a_page_that_is_gone_though_later_ones_answer_is_asked_for_once_more() -> None:
+    """R6: it has to be there, so that it counts as missing where it is not."""
+    site = Site(Blog(60), rest=False)
+    site.refuses_gone = lambda ask: ask.url.endswith("paged=3")
+    site.collect()
+    assert needed(site.asked) == ["https://blog.test/feed/?orderby=ID&order=ASC&paged=3"]
+
+
+def test_pages_that_go_because_posts_were_deleted_are_not_missing() -> None:
+    """R6: no later page answers."""
+    site = Site(Blog(60))
+    site.before = lambda number: site.blog.delete(*site.blog.posts[5:45]) if number == 3 else None
+    outcome = site.collect()
+    assert (needed(site.asked), outcome.known.pages, site.missing()) == ([], 2, set())

@@ -1,0 +1,60 @@
+"""A publisher, a proxy and a reader: what tests of histories that nothing links begin with.
+
+async with collecting(proxy, WordPress(origin, posts=45), "atom") as feed: ...
+feed = Feed(proxy, wordpress, "atom")
+reply = await feed.whole()
+assert feed.lacks(reply) == set()
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.feeds import own_ids
+from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
+from tests.running import Proxy, Reply
+
+DAY = 86_400.0
+WEEK = 7 * DAY
+FORMATS = ("rss2", "atom", "rdf")
+
+
+@dataclass
+class Feed:
+    """One feed of a blog, read through the proxy."""
+
+    proxy: Proxy
+    blog: WordPress
+    format: str = "rss2"
+    under: str = ""
+
+    @property
+    def url(self) -> str:
+        return self.blog.feed_url(self.format, self.under)
+
+    async def whole(self) -> Reply:
+        """Ask until nothing is loading."""
+        return await self.proxy.whole(self.url)
+
+    async def later(self, seconds: float = DAY + 1) -> Reply:
+        """Let time go by and ask again, until what that started has ended."""
+        self.proxy.clock.advance(seconds)
+        await self.proxy.get(self.url)
+        await self.proxy.settled()
+        return await self.whole()
+
+    def lacks(self, reply: Reply) -> set[str]:
+        """Return the identities of published posts that the answer does not have."""
+        return self.blog.identities(self.format) - set(own_ids(reply.body))
+
+
+def pages_asked(origin: Origin) -> list[str]:
+    """Return the query strings of the pages that were asked for with GET, in order."""
+    return [
+        urlsplit(request.target).query
+        for request in origin.requests
+        if request.method == "GET"
+        and dict(parse_qsl(urlsplit(request.target).query)).keys() & {"paged", "orderby"}
+    ]
