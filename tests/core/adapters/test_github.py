@@ -301,6 +301,7 @@ def test_a_feed_that_shrank_reaches_behind_the_first_key() -> None:
     outcome = publisher.collect(Collection(start_id=publisher.guid("v86")))
     assert outcome.is_whole
     assert publisher.given == publisher.identities()
+    assert "after=v80" not in publisher.targets
 
 
 # ---- News

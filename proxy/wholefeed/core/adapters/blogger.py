@@ -108,8 +108,6 @@ class _Pages:
             if self.count == 1 and self._job.page.identities[0] in page:
                 break
             if set(before).isdisjoint(page):
-                if stalled:
-                    return True
                 back += 1
                 if back > _STEPS_BACK:
                     self.reason = "the entries moved while they were asked for"
