@@ -140,6 +140,6 @@ $(ARCHIVE): tests/pywb-constraints.txt | $(DEVELOPS)
 	@echo "installing pywb, a web archive that tests run against"
 	@rm -rf $(@D); \
 	{ $(PY) -m venv $(@D) \
-	    && $(@D)/bin/python -m pip --quiet --disable-pip-version-check --log $(PIP_LOG) \
+	    && $(@D)/bin/python -m pip --quiet --disable-pip-version-check --retries 2 --log $(PIP_LOG) \
 	        install -c tests/pywb-constraints.txt pywb warcio setuptools && touch $@; } >/dev/null 2>&1 \
 	|| { rm -rf $(@D); echo "pywb could not be installed, its tests are skipped; pip's log: $(PIP_LOG)" >&2; }

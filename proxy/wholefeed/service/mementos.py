@@ -179,12 +179,13 @@ class Mementos:
         self, copies: ArchivedCopies, search: Search, rows: Sequence[DocumentRow], stored: DocumentRow
     ) -> None:
         """Take one page of the copies of a subscription document; other searches have their turn then."""
-        attached = sum(each.rank is not None for each in rows)
-        room = self._context.config.limits.documents_per_feed - attached
+        limits, attached = self._context.config.limits, [each for each in rows if each.rank is not None]
+        room = limits.documents_per_feed - len(attached)
+        room_bytes = limits.feed_bytes - sum(each.body_bytes for each in attached)
         behind, position = search.taken_at, search.position
         taken, following = await copies.oldest(search.target, position, behind=behind, like=stored)
         async for captured_at, obtained in taken:
-            if room <= 0:  # R18
+            if room <= 0 or room_bytes <= 0:  # R18
                 following = ""
                 break
             if obtained is not None:
@@ -193,6 +194,7 @@ class Mementos:
                     await self._note(search, DAY_SECONDS)
                     return
                 room -= 1
+                room_bytes -= len(obtained.fetched.body)
             search = replace(search, taken_at=captured_at)
             await self._note(search, 0.0)
         await self._note(replace(search, position=following), 0.0 if following else SEARCH_AGAIN_SECONDS)
