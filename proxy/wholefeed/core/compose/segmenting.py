@@ -12,7 +12,8 @@ blocks compress badly. The plan keeps what it can:
 new one only by a neighbour that is new and at least half its size. So each time a byte is sealed again
 its segment has grown by half: log1.5(target / size) times in all, amortised, however the documents
 arrive; and small segments side by side are each more than twice the next, so they stay few. Groups fill
-up from the old end, so a document that is put in front moves nothing behind it.
+up from the old end, so a document that is put in front moves nothing behind it. Where entries are sorted
+across documents, the subscription document is sealed together with the newest pages each time it changes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 TARGET_BYTES: Final = 1 << 20
+
+
+_FRONT_TARGETS: Final = 4
+"""What is sorted with the newest pages may come to as much, with them."""
 
 
 class Placed(NamedTuple):
@@ -36,7 +41,10 @@ class Placed(NamedTuple):
     """Whether it is final: only such documents share a segment."""
     live_bytes: int
     is_mixed: bool = False
-    """Whether it is a page that an adapter asked for: such share a segment, their entries sorted (R20)."""
+    """Whether the feed has pages that an adapter asked for: then documents share segments whose entries are
+    sorted across them (R20)."""
+    is_front: bool = False
+    """Of such a feed: the subscription document or remembered copies, which go with the newest pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,7 @@ class _Group:
     is_settled: bool
     live_bytes: int
     is_mixed: bool
+    is_front: bool
 
 
 def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
@@ -114,6 +123,7 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
         segment=segment,
         is_settled=all(placed.is_settled or placed.is_mixed for placed in run),
         is_mixed=run[0].is_mixed,
+        is_front=all(placed.is_front for placed in run),
         live_bytes=sum(placed.live_bytes for placed in run),
     )
 
@@ -121,20 +131,18 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
 def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
     if older.is_mixed is not newer.is_mixed:
         return False
+    if newer.is_mixed and newer.is_front:
+        return older.live_bytes + newer.live_bytes <= _FRONT_TARGETS * target_bytes
     if not (older.is_settled and newer.is_settled) or older.live_bytes + newer.live_bytes > target_bytes:
         return False
-    match older.segment is None, newer.segment is None:
-        case True, True:
-            return True
-        case True, False:
-            return _draws_in(older, newer, target_bytes)
-        case False, True:
-            return _draws_in(newer, older, target_bytes)
-        case _:
-            return False
+    if older.segment is None and newer.segment is None:
+        return True
+    return _draws_in(older, newer, target_bytes) or _draws_in(newer, older, target_bytes)
 
 
 def _draws_in(new: _Group, kept: _Group, target_bytes: int) -> bool:
+    if new.segment is not None or kept.segment is None:
+        return False
     return kept.live_bytes <= 2 * new.live_bytes and 2 * kept.live_bytes < target_bytes
 
 
@@ -145,4 +153,5 @@ def _join(older: _Group, newer: _Group) -> _Group:
         is_settled=True,
         live_bytes=older.live_bytes + newer.live_bytes,
         is_mixed=newer.is_mixed,
+        is_front=older.is_front and newer.is_front,
     )

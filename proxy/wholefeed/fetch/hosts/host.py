@@ -44,7 +44,8 @@ class Host:
     def is_unremarkable(self, now: float) -> bool:
         """Whether there is nothing to remember of it."""
         is_waited_for = now < self.next_start_at or now < self.blocked_until
-        return not (self.is_busy or is_waited_for or self.breakers) and self.pace.allowed == self.pace.most
+        is_usual = self.pace.allowed == self.pace.most and not self.pace.is_limited
+        return is_usual and not (self.is_busy or is_waited_for or self.breakers)
 
     def may_start(self, now: float) -> bool:
         """Whether the host may be asked one more request at once."""

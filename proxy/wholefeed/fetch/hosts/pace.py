@@ -21,18 +21,21 @@ class Pace:
         most: Requests at once at most (`fetch.concurrency_per_host`); at least 1.
     """
 
-    __slots__ = ("_good", "_halved_at", "allowed", "most")
+    __slots__ = ("_good", "_halved_at", "allowed", "is_limited", "most")
 
     def __init__(self, most: int) -> None:
         assert most >= 1, "the configuration is checked"
         self.most = most
         self.allowed = most
+        self.is_limited = False
+        """Whether it was told to allow no more than so many."""
         self._good = 0
         self._halved_at = -math.inf
 
     def limit(self, most: int | None) -> None:
         """Allow no more than so many from now on; None: as many as before."""
         self.most = self.most if most is None else min(self.most, most)
+        self.is_limited = self.is_limited or most is not None
         self.allowed = min(self.allowed, self.most)
 
     def answered(self) -> None:

@@ -23,7 +23,9 @@ PIECE_BYTES: Final = 1 << 17
 """Of a block, deflated: what of it is in memory at once."""
 
 _PLACED: Final = """
-    SELECT id, segment, NOT is_dirty, is_settled, live_bytes, generated_at IS NOT NULL FROM document
+    SELECT id, segment, NOT is_dirty, is_settled, live_bytes, role IN ('subscription', 'memory'),
+        generated_at IS NOT NULL
+    FROM document
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
@@ -96,7 +98,11 @@ _SWEEP: Final = """
 def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
     """Return the attached documents of a feed in output order, for a plan."""
     rows = fetch_all(db, _PLACED, {"feed": feed})
-    return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], bool(row[5])) for row in rows]
+    is_mixed = any(row[6] for row in rows)
+    return [
+        Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], is_mixed, is_mixed and bool(row[5]))
+        for row in rows
+    ]
 
 
 def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
