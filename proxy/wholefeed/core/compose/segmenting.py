@@ -36,7 +36,12 @@ class Placed(NamedTuple):
     """Whether it is final: only such documents share a segment."""
     live_bytes: int
     is_mixed: bool = False
-    """Whether it is a page that an adapter asked for: such share a segment, their entries sorted (R20)."""
+    """Whether it is a page that an adapter asked for, or stands before such pages: they share a segment,
+    their entries sorted (R20)."""
+    is_first: bool = False
+    """Whether it is the subscription document or what is remembered of it. What it has in common with pages
+    that an adapter asked for is theirs if they were had later (R10). So it shares the segment of the first of
+    them, whatever that comes to: else the newest entries could stand behind older ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class _Group:
     is_settled: bool
     live_bytes: int
     is_mixed: bool
+    is_first: bool = False
 
 
 def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
@@ -114,14 +120,16 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
         segment=segment,
         is_settled=all(placed.is_settled or placed.is_mixed for placed in run),
         is_mixed=run[0].is_mixed,
+        is_first=all(placed.is_first for placed in run),
         live_bytes=sum(placed.live_bytes for placed in run),
     )
 
 
 def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
-    if older.is_mixed is not newer.is_mixed:
-        return False
-    if not (older.is_settled and newer.is_settled) or older.live_bytes + newer.live_bytes > target_bytes:
+    if older.is_mixed and newer.is_mixed and newer.is_first:
+        return True
+    are_alike = older.is_mixed is newer.is_mixed and older.is_settled and newer.is_settled
+    if not are_alike or older.live_bytes + newer.live_bytes > target_bytes:
         return False
     match older.segment is None, newer.segment is None:
         case True, True:
@@ -145,4 +153,5 @@ def _join(older: _Group, newer: _Group) -> _Group:
         is_settled=True,
         live_bytes=older.live_bytes + newer.live_bytes,
         is_mixed=newer.is_mixed,
+        is_first=older.is_first and newer.is_first,
     )

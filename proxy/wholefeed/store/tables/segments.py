@@ -23,7 +23,13 @@ PIECE_BYTES: Final = 1 << 17
 """Of a block, deflated: what of it is in memory at once."""
 
 _PLACED: Final = """
-    SELECT id, segment, NOT is_dirty, is_settled, live_bytes, generated_at IS NOT NULL FROM document
+    SELECT id, segment, NOT is_dirty, is_settled, live_bytes,
+        generated_at IS NOT NULL OR role IN ('subscription', 'memory') AND EXISTS (
+            SELECT 1 FROM document AS page
+            WHERE page.feed = :feed AND page.rank IS NOT NULL AND page.generated_at IS NOT NULL
+        ),
+        role IN ('subscription', 'memory')
+    FROM document
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
@@ -96,7 +102,9 @@ _SWEEP: Final = """
 def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
     """Return the attached documents of a feed in output order, for a plan."""
     rows = fetch_all(db, _PLACED, {"feed": feed})
-    return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], bool(row[5])) for row in rows]
+    return [
+        Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], bool(row[5]), bool(row[6])) for row in rows
+    ]
 
 
 def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
