@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
 from tests.named_store import NamedStore
-from tests.store.makers import NOW, URL, a_document, a_feed
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.terms import Kind, Role
 from wholefeed.store.rows import FeedRow
@@ -109,8 +111,8 @@ async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -
     assert await store.read(partial(searches.next_at, now=NOW)) is None
 
 
-async def test_a_copy_settles_no_identity(store: NamedStore) -> None:
-    """R33, R8: what leaves with it may be remembered; see tests/end_to_end/test_mementos.py."""
+async def test_a_copy_is_never_final(store: NamedStore) -> None:
+    """R33, R13."""
     feed = await a_feed(store)
     await store.put_documents(feed.id, [a_document("http://o.test/1", memento=COPY)], now=NOW)
     (row,) = await store.documents(feed.id)
@@ -118,3 +120,17 @@ async def test_a_copy_settles_no_identity(store: NamedStore) -> None:
     await store.put_documents(feed.id, [a_document("http://o.test/1", is_settled=True)], now=NOW)
     (row,) = await store.documents(feed.id)
     assert (row.memento, row.is_final) == ("", True)
+
+
+@pytest.mark.parametrize("rank", [0, None])
+async def test_a_copy_settles_nothing(store: NamedStore, rank: int | None) -> None:
+    """R33, R8: what else is held of its entries in memory stays, attached or not, and when it is replaced."""
+    feed = await a_feed(store)
+    copy = a_document("http://o.test/1", an_entry("x"), rank=rank, memento=COPY)
+    held = a_document("urn:wholefeed:memory:1", an_entry("x"), role=Role.MEMORY, rank=-1)
+    await store.put_documents(feed.id, [copy], now=NOW)
+    _, memory = await store.put_documents(feed.id, [a_document(role=Role.SUBSCRIPTION), held], now=NOW)
+    await store.put_documents(feed.id, [a_document("http://o.test/1", rank=rank, memento=COPY)], now=NOW)
+    if rank is None:
+        await store.put_documents(feed.id, [copy], now=NOW)
+    assert (await store.live_ordinals([memory]))[memory] == (0,)

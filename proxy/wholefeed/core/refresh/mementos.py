@@ -40,13 +40,14 @@ def copy_steps(given: Given, documents: Sequence[StoredDocument], current: Curre
         current: The subscription document.
     """
     own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
     is_any = False
     for copy in given.copies:
         is_page = copy.is_subscription or current.kind is Kind.PAGED
         role = Role.PAGE if is_page else Role.ARCHIVE
         url = copy.copy_url if copy.is_subscription else copy.url
         is_of_use = (role, document_key(url)) not in own
-        if is_of_use and copy.is_subscription:
+        if is_of_use and copy.is_subscription and copy.copy_url not in serving:
             is_of_use = yield from _brings_more(copy)
         if is_of_use:
             rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
@@ -95,7 +96,8 @@ def standing(given: Given, documents: Sequence[StoredDocument]) -> list[MementoS
     """Tell of the copies of the subscription document that stand: of it as it is, and as it was earlier."""
     attached = [row for row in documents if row.memento and row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
-    captures = sorted((row for row in attached if row.is_capture), key=lambda row: row.fetched_at)
+    of_use = (row for row in attached if row.is_capture and row.live_bytes)
+    captures = sorted(of_use, key=lambda row: row.fetched_at)
     if captures:
         oldest, newest = captures[0], captures[-1]
         times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]

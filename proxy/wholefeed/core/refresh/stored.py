@@ -93,6 +93,8 @@ class StoredDocument:
     """The adapter that asked for it (R26); empty where a link leads to it."""
     found_in: int
     """Of its walks through all pages: the number of the last one that had it."""
+    live_bytes: int = 1
+    """What readers are sent of it; 0 where other documents have better copies of all its entries."""
     memento: str = ""
     """Where a web archive's copy stands, which this is (R33); empty: the publisher's own document."""
 

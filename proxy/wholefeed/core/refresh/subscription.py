@@ -131,13 +131,15 @@ class Subscription:
         notes = (*came.notes, *fresh.reading_notes, *fresh.link_notes)
         if not has_changed:
             return False, False, notes
-        brings_news = True
+        brings_news, attached = True, (row for row in self._documents if row.rank is not None)
         if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
             keys = list(fresh.arrival.keys or ())
             read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
             brings_news = has_news(keys, read.known)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._given.settings.remembers or is_paged)
+        if stored is not None and any(row.is_capture and row.memento == stored.memento for row in attached):
+            is_kept = False  # the archive's copy that it was stands behind (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
         yield from carry_out(self._storing(came, kind, remembers=is_kept and not full))
         return True, brings_news, (*notes, *full)

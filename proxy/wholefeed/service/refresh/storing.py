@@ -227,8 +227,7 @@ class FeedStorage:
         facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         if old is not None:
-            is_copy = bool(old.memento)  # what left it may stand in others of the archive's copies
-            new += await documents_to_remember(self._store, self.work, rows, old, facts, now, is_page=is_copy)
+            new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
         await self._put_all(new, now, ranks, intent.detached, changes, looks=True)
