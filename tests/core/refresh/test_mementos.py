@@ -186,3 +186,36 @@ def test_copies_of_a_subscription_document_keep_the_feed_partial() -> None:
     told = world.refresh(CHANCE)
     assert told.publication.state is State.COMPLETE  # R1: what the publisher says of it counts
     assert [each.role for each in world.attached] == [Role.SUBSCRIPTION]
+
+
+def test_a_copy_makes_no_refresh_walk() -> None:
+    """R33, R13: though it is never settled; there is an attempt, and its time counts."""
+    world = a_world(3, 2)
+    world.refresh(CHANCE)
+    world.now += HOUR / 2
+    told = world.refresh(CHANCE)
+    assert (told.asked, told.published) == ([FEED], [])
+
+
+def test_copies_of_a_subscription_document_keep_their_places_among_pages() -> None:
+    """R33, R20: behind all pages, the newest first, however the publisher turns those round."""
+    pages = {
+        FEED: Page(links={"next": archive(2)}, entries=("c",)),
+        archive(2): Page(links={"next": archive(1)}, entries=("b",)),
+        archive(1): Page(entries=("a",)),
+    }
+    world = World(Publisher(pages), looks_ahead=False)
+    world.refresh(CHANCE)
+    copy = f"{COPY}2015"
+    number = world.put(copy, Page(entries=("old",)), Role.PAGE, 1 << 39, memento=copy)
+    world.publisher.pages = {
+        FEED: Page(links={"next": archive(1)}, entries=("d", "c")),
+        archive(1): Page(links={"next": archive(2)}, entries=("a", "new")),
+        archive(2): Page(entries=("b",)),
+    }
+    world.now += DAY
+    told = world.refresh(CHANCE, is_full=True)
+    assert [url for _, url in world.shape] == [FEED, archive(1), archive(2), copy]
+    ranked = {each for change in told.named if isinstance(change, intents.Reorder) for each in change.ranks}
+    assert ranked
+    assert number not in ranked
