@@ -17,6 +17,7 @@ from demo.proxy_process import free_port
 from tests.answers import Answer, Document, Raw, Reset, Silence, Status, Truncated
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, a_config, running
 
 
@@ -86,6 +87,17 @@ async def test_each_way_gives_the_whole_feed(fetch: Fetch, origin: Origin, tmp_p
     done = await fetched(way, fetch, tmp_path, origin.url("/feed"))
     assert (done.code, done.said) == (0, "")
     assert ids(done.output) == names
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_each_way_gives_a_history_that_nothing_links(
+    fetch: Fetch, origin: Origin, tmp_path: Path, way: str
+) -> None:
+    """R31: exit 0, for every page was read; what it is stands in the state, not in the exit code."""
+    blog = WordPress(origin, posts=25)
+    done = await fetched(way, fetch, tmp_path, blog.feed_url())
+    assert (done.code, done.said) == (0, "")
+    assert done.output.count(b"<item>") == 25
 
 
 @pytest.mark.parametrize("way", ["running", "stored"])
