@@ -1,9 +1,8 @@
-"""What tests of collected histories share: a blog, the proxy in front of it, and what a reader has in the end.
+"""What tests of collected histories share: a feed of a blog, as a reader has it through the proxy.
 
-    async with collecting(proxy, WordPress(origin, posts=45), "atom") as feed: ...
-    feed = Feed(proxy, wordpress, "atom")
-    reply = await feed.whole()
-    assert feed.lacks(reply) == set()
+feed = Feed(proxy, wordpress, "atom")
+reply = await feed.whole()
+assert feed.lacks(reply) == set()
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ class Feed:
 
     proxy: Proxy
     blog: WordPress
-    format: str = "rss2"
+    form: str = "rss2"
     under: str = ""
 
     @property
     def url(self) -> str:
-        return self.blog.feed_url(self.format, self.under)
+        return self.blog.feed_url(self.form, self.under)
 
     async def whole(self) -> Reply:
         """Ask until nothing is loading."""
@@ -47,7 +46,7 @@ class Feed:
 
     def lacks(self, reply: Reply) -> set[str]:
         """Return the identities of published posts that the answer does not have."""
-        return self.blog.identities(self.format) - set(own_ids(reply.body))
+        return self.blog.identities(self.form) - set(own_ids(reply.body))
 
 
 def pages_asked(origin: Origin) -> list[str]:
@@ -55,5 +54,6 @@ def pages_asked(origin: Origin) -> list[str]:
     return [
         urlsplit(request.target).query
         for request in origin.requests
-        if request.method == "GET" and dict(parse_qsl(urlsplit(request.target).query)).keys() & {"paged", "orderby"}
+        if request.method == "GET"
+        and dict(parse_qsl(urlsplit(request.target).query)).keys() & {"paged", "orderby"}
     ]
