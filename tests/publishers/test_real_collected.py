@@ -66,9 +66,10 @@ def _path(identity: str) -> str:
 
 
 def few_posts(site: RealWordPress, keep: int) -> None:
-    """Leave so many posts, the newest."""
-    for_good = "".join(f"wp_delete_post({each}, true);" for each in site.ids()[:-keep])
-    site.php(for_good)
+    """Leave so many posts published, the newest; at one blow, for WordPress takes long over each."""
+    first = site.ids()[-keep]
+    query = f"UPDATE $wpdb->posts SET post_status = 'draft' WHERE post_type = 'post' AND ID < {first}"
+    site.php(f'global $wpdb; $wpdb->query("{query}");')
 
 
 @pytest.mark.parametrize("form", FORMATS)
