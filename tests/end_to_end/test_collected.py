@@ -1,22 +1,286 @@
-"""Histories that publishers have and do not link, read page by page (rules R26 to R32)."""
+"""Histories that publishers have and do not link, read page by page (rules R26 to R32).
+
+The publisher is a simulated WordPress; `tests/publishers/test_real_collected.py` has a real one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.feeds import own_ids
+from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
+from tests.publishers.collected import FORMATS, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy
 
-HOUR = 3600.0
+Change = Callable[[WordPress], object]
+
+CHANGES: dict[str, Change] = {
+    "added": lambda blog: blog.add(),
+    "three added": lambda blog: [blog.add() for _ in range(3)],
+    "deleted": lambda blog: blog.delete(blog.posts[7]),
+    "three deleted": lambda blog: blog.delete(*blog.posts[3:20:7]),
+    "edited": lambda blog: blog.edit(blog.posts[5]),
+    "back-dated": lambda blog: blog.back_date(),
+    "gone live with a low ID": lambda blog: blog.go_live(blog.schedule(post_id=2)),
+    "bulk edit": lambda blog: blog.bulk_edit(),
+}
 
 
-@pytest.mark.parametrize("form", ["rss2", "atom", "rdf"])
-async def test_all_posts_come(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R28: every post of a blog that links to no history, in few requests."""
+@pytest.mark.parametrize("form", FORMATS)
+async def test_all_posts_of_a_quiet_blog_come(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R28, R31: 300 of 300 in at most pages + 4 requests, and the reader is told what it is."""
+    feed = Feed(proxy, WordPress(origin, posts=300), form)
+    reply = await feed.whole()
+    assert reply.reconstruction.startswith("collected;documents=31;entries=300;missing=0")
+    assert feed.lacks(reply) == set()
+    assert len(origin.requests) <= 30 + 4
+    assert origin.peak_requests <= 2
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_all_posts_come_without_the_rest_api(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R28: pages + 12 requests where the number of pages has to be searched for."""
     blog = WordPress(origin, posts=95)
-    reply = await proxy.whole(blog.feed_url(form))
+    blog.rest_status = 403
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 10 + 12
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("change", CHANGES)
+async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_the_walk(
+    proxy: Proxy,
+    origin: Origin,
+    form: str,
+    change: str,
+) -> None:
+    """R28: what is live at the end of the walk is there, whatever happened between two pages."""
+    blog = WordPress(origin, posts=48)
+    blog.on_request = lambda number, _request: CHANGES[change](blog) if number == 6 else None
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("number", range(2, 12))
+async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
+    proxy: Proxy, origin: Origin, number: int
+) -> None:
+    """R28: a scheduled post with a low ID and a deletion, before any of the requests."""
+    blog = WordPress(origin, posts=48)
+    later = blog.schedule(post_id=3)
+
+    def change(count: int, _request: object) -> None:
+        if count == number:
+            blog.go_live(later)
+        if count == number + 1:
+            blog.delete(blog.posts[10])
+
+    blog.on_request = change
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("per_feed", [1, 5, 15, 60])
+async def test_other_sizes_of_pages_are_counted_right(proxy: Proxy, origin: Origin, per_feed: int) -> None:
+    """R28: `posts_per_rss` decides, not what the REST API makes of ten a page."""
+    feed = Feed(proxy, WordPress(origin, posts=45, per_feed=per_feed))
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= -(-45 // per_feed) + 5
+
+
+@pytest.mark.parametrize("posts", [1, 9, 10, 11, 20])
+@pytest.mark.parametrize("form", FORMATS)
+async def test_small_blogs_are_collected_too(proxy: Proxy, origin: Origin, posts: int, form: str) -> None:
+    """R27: also where the subscription document is all there is."""
+    feed = Feed(proxy, WordPress(origin, posts=posts), form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_small_blog_that_grows_is_followed(proxy: Proxy, origin: Origin) -> None:
+    """R30: nine posts become forty within a day."""
+    feed = Feed(proxy, WordPress(origin, posts=9))
+    await feed.whole()
+    for _ in range(31):
+        feed.blog.add()
+    reply = await feed.later(3600)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("under", ["category/news", "author/guest", "search/lorem", "tag/long"])
+@pytest.mark.parametrize("form", FORMATS)
+async def test_feeds_of_a_part_of_the_site_are_collected(
+    proxy: Proxy,
+    origin: Origin,
+    under: str,
+    form: str,
+) -> None:
+    """R28: their pages are counted by asking for them."""
+    blog = WordPress(origin, posts=60)
+    kind, _, name = under.partition("/")
+    wanted = {
+        "category": lambda post: post.category == name,
+        "author": lambda post: post.author == name,
+        "tag": lambda post: name in post.tags,
+        "search": lambda post: True,
+    }[kind]
+    reply = await proxy.whole(blog.feed_url(form, under))
     assert reply.state == "collected"
-    assert set(own_ids(reply.body)) == set(blog.identities(form))
-    assert len(origin.requests) <= 10 + 4
+    assert set(own_ids(reply.body)) == blog.identities(form, filter(wanted, blog.posts))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_posts_of_one_instant_of_change_are_told_apart(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R28: two thirds of the posts bear one `post_modified`, which no order by date of change survives."""
+    blog = WordPress(origin, posts=60)
+    blog.bulk_edit()
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("queries", ["ignored", "redirected"])
+async def test_behind_a_cache_that_drops_queries_the_archives_by_date_are_read(
+    proxy: Proxy,
+    origin: Origin,
+    queries: str,
+    form: str,
+) -> None:
+    """R28: years, and the months of a full one."""
+    blog = WordPress(origin, posts=60)
+    blog.queries = queries  # type: ignore[assignment]
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 30
+
+
+async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: Origin) -> None:
+    """R28: nothing leads to the eleventh post of a day: partial."""
+    blog = WordPress(origin, posts=30)
+    for post in blog.posts[2:16]:
+        post.published = blog.posts[2].published
+    blog.queries = "ignored"
+    reply = await proxy.whole(blog.feed_url())
+    assert reply.state == "partial"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_where_the_order_is_ignored_the_pages_are_read_from_the_front(
+    proxy: Proxy,
+    origin: Origin,
+    form: str,
+) -> None:
+    """R28: with a post added, and one deleted, in the middle."""
+    blog = WordPress(origin, posts=48)
+    blog.orderby_ignored = True
+
+    def change(number: int, _request: object) -> None:
+        if number == 7:
+            blog.add()
+        if number == 9:
+            blog.delete(blog.posts[30])
+
+    blog.on_request = change
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R27: nothing but the newest posts is to be had, which is noted and costs no further requests."""
+    blog = WordPress(origin, posts=45, pretty=False)
+    blog.paged_ignored = True
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert reply.state == "remembered"
+    status = await proxy.status(feed.url)
+    assert any("HistoryNotOffered" in str(note) for note in status["notes"]), status["notes"]
+    for _ in range(6):
+        origin.forget_requests()
+        await feed.later()
+        assert len(origin.requests) <= 1
+    blog.paged_ignored = False
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_plain_urls_work(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R28: a site without permalinks has `?feed=rss2`, and its REST API at `?rest_route=/`."""
+    feed = Feed(proxy, WordPress(origin, posts=45, pretty=False), form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 5 + 4
+
+
+async def test_a_site_in_a_folder_works(proxy: Proxy, origin: Origin) -> None:
+    """R28: its REST API stands in the folder, too."""
+    feed = Feed(proxy, WordPress(origin, posts=45, prefix="/blog"))
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 5 + 4
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_wordpress_com_works(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R26: known by its generator; it names no REST API."""
+    feed = Feed(proxy, WordPress(origin, posts=45, wordpress_com=True), form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+# ---- What is left alone
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/comments/feed/", "/feed/?paged=2", "/feed/?orderby=modified", "/feed/?order=ASC", "/feed/?m=2019"],
+)
+async def test_comments_and_pages_are_left_alone(proxy: Proxy, origin: Origin, path: str) -> None:
+    """R26: who asks for a page wants that page; the proxy asks for nothing else."""
+    blog = WordPress(origin, posts=45)
+    blog.canonical = False
+    reply = await proxy.whole(blog.url + path)
+    assert reply.state == "remembered"
+    assert {request.target for request in origin.requests} == {path}
+
+
+async def test_other_publishers_get_no_parameters(proxy: Proxy, origin: Origin) -> None:
+    """R26: the shape of a path is no evidence."""
+    WordPress(origin, posts=45)
+    origin.publish("/feed/", rss(an_item("a", 1)), content_type="application/rss+xml")
+    reply = await proxy.whole(origin.url("/feed/"))
+    assert reply.state == "remembered"
+    assert len(origin.requests) == 1
+
+
+# ---- What it is called
+
+
+async def test_collected_is_never_called_complete(proxy: Proxy, origin: Origin) -> None:
+    """R31: no fh:complete, whatever was read; `/status` says the same as the header."""
+    feed = Feed(proxy, WordPress(origin, posts=25))
+    reply = await feed.whole()
+    assert reply.state == "collected"
+    assert b"complete" not in reply.body
+    assert (await proxy.status(feed.url))["state"] == "collected"
+
+
+async def test_the_pages_are_asked_for_from_the_last_to_the_first(proxy: Proxy, origin: Origin) -> None:
+    """R28: by ID, then the last again."""
+    await proxy.whole(WordPress(origin, posts=45).feed_url())
+    order = "orderby=ID&order=ASC"
+    pages = [*(f"{order}&paged={number}" for number in (5, 4, 3, 2)), order, f"{order}&paged=5"]
+    assert pages_asked(origin) == pages

@@ -1,6 +1,5 @@
-"""A publisher, a proxy and a reader: what tests of histories that nothing links begin with.
+"""What tests of collected histories share: a feed of a blog, as a reader has it through the proxy.
 
-async with collecting(proxy, WordPress(origin, posts=45), "atom") as feed: ...
 feed = Feed(proxy, wordpress, "atom")
 reply = await feed.whole()
 assert feed.lacks(reply) == set()
@@ -27,12 +26,12 @@ class Feed:
 
     proxy: Proxy
     blog: WordPress
-    format: str = "rss2"
+    form: str = "rss2"
     under: str = ""
 
     @property
     def url(self) -> str:
-        return self.blog.feed_url(self.format, self.under)
+        return self.blog.feed_url(self.form, self.under)
 
     async def whole(self) -> Reply:
         """Ask until nothing is loading."""
@@ -47,7 +46,7 @@ class Feed:
 
     def lacks(self, reply: Reply) -> set[str]:
         """Return the identities of published posts that the answer does not have."""
-        return self.blog.identities(self.format) - set(own_ids(reply.body))
+        return self.blog.identities(self.form) - set(own_ids(reply.body))
 
 
 def pages_asked(origin: Origin) -> list[str]:

@@ -56,13 +56,10 @@ class Collection:
     """Whether all pages bore one date."""
     retry_at: float | None = None
     """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
+    is_denied: bool = False
+    """Whether the publisher has shown nothing of the pattern: the feed is a remembered one."""
     reason: str = ""
     """Why; for people."""
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the subscription document is known to be all pages there are."""
-        return self.is_ended and self.pages == 1
 
     @property
     def is_begun(self) -> bool:

@@ -42,7 +42,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
             return None
         way, ask = FROM_FRONT, pages.front
         last = yield from Walk(pages, ask).steps(last)
-    if not pages.is_refused and _lacks(pages):
+    if not (pages.is_refused or pages.has_gaps) and _lacks(pages):
         last = yield from Walk(pages, ask, is_again=True).steps(last)
     if pages.has_moved and not pages.is_refused:
         yield from since(pages, ask)

@@ -43,6 +43,8 @@ class Pages:
         """Pages by ID that came when they were counted."""
         self.is_tied = False
         """Whether posts were changed meanwhile that the order of change does not tell apart."""
+        self.has_gaps = False
+        """Whether a page that has to be there could not be had; the driver tells of it."""
         self.refused: Refused | None = None
         """What ended the questions before their end."""
 

@@ -73,7 +73,7 @@ class Walk:
             holes and not self._pages.is_refused
         ):  # later pages answer: these are missing, if they still are (R6)
             for answer in (yield [self._ask(each, is_again=True, is_needed=True) for each in holes]):
-                self._taken(answer)
+                self._pages.has_gaps |= self._taken(answer) is None
         return last
 
     # Down
@@ -89,6 +89,8 @@ class Walk:
                 if not isinstance(answer, Page) or not answer.identities:
                     if not isinstance(answer, Refused) or answer.is_gone or answer.is_objection:
                         self._holes.add(each)
+                    else:
+                        self._pages.has_gaps = True
                     continue
                 yield from self._check(each, answer, behind)
                 if behind is not None and _is_apart(behind, answer):

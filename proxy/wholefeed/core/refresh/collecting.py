@@ -102,7 +102,7 @@ class Collecting:
             return True
         if given.missing:  # each is tried again in its time, and the rest with it
             return any(not attempt.waits(now) for attempt in given.missing.values())
-        was_off = given.feed.state is State.REMEMBERED and self._asking.has_pages
+        was_off = given.feed.state is State.REMEMBERED and self._known.is_ended
         return self.wants_all or self._has_moved or self._is_daily or was_off
 
     @property
@@ -154,8 +154,8 @@ class Collecting:
         yield from carry_out(StartTimer(self._given.settings.walk_seconds))
         found = yield from (self._all() if self.wants_all else self._news())
         yield from carry_out(StopFetching())
-        if self._asking.is_host_paused and self._asking.retry_at is not None:
-            yield from carry_out(PauseHost(self._subscription.final_url, self._asking.retry_at))
+        if self._asking.trouble.is_host_paused and self._asking.trouble.retry_at is not None:
+            yield from carry_out(PauseHost(self._subscription.final_url, self._asking.trouble.retry_at))
         return (yield from self._concluded(found))
 
     # What is asked for
@@ -175,7 +175,7 @@ class Collecting:
 
     def _news(self) -> Steps[Outcome | None]:
         found = yield from self._run(self._adapter.look)
-        if found is None or not found.wants_all or self._asking.stop is not None:
+        if found is None or not found.wants_all or self._asking.trouble.stop is not None:
             return found
         self._known = found.known
         return (yield from self._all())
@@ -187,7 +187,7 @@ class Collecting:
             asks = next(asking)
             while True:
                 answers = yield from self._asking.answers(asks)
-                if self._asking.stop is not None:
+                if self._asking.trouble.stop is not None:
                     asking.close()
                     return None
                 asks = asking.send(answers)
@@ -226,19 +226,21 @@ class Collecting:
     # What it comes to
 
     def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
-        asking, now, url = self._asking, self._given.clock.now, self._subscription.final_url
+        asking, trouble = self._asking, self._asking.trouble
+        now, url = self._given.clock.now, self._subscription.final_url
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
-        reason = asking.stop or ("" if found is None else found.reason)
-        if not asking.has_kept and (found is None or not found.is_honoured) and not known.is_single:
-            pause = self._given.settings.retry_missing_seconds if asking.has_failed else _WEEK_SECONDS
-            known = replace(known, retry_at=asking.retry_at or now + pause, reason=reason)
+        reason = trouble.stop or ("" if found is None else found.reason)
+        if self._is_denied(found):
+            pause = self._given.settings.retry_missing_seconds if trouble.has_failed else _WEEK_SECONDS
+            known = replace(known, retry_at=trouble.retry_at or now + pause, reason=reason, is_denied=True)
             yield from carry_out(NoteCollection(known.written()))
             return self._refused(reason)
-        notes: list[Note] = list(asking.notes)
+        known = replace(known, is_denied=False)
+        notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         if notes or not (is_whole or self._is_all_there_is(found)):
-            known = replace(known, retry_at=asking.retry_at, reason=reason)
+            known = replace(known, retry_at=trouble.retry_at, reason=reason)
             if not notes:
                 notes.append(HistoryUnfinished(url, self._adapter.name, reason))
         else:
@@ -258,9 +260,17 @@ class Collecting:
         self._known = known
         return self._walked(notes)
 
+    def _is_denied(self, found: Outcome | None) -> bool:
+        """Whether nothing of the pattern was ever to be had (R27)."""
+        asking, known = self._asking, self._known
+        if found is None:
+            return not (asking.has_kept or known.is_ended)
+        is_cut_off = asking.has_kept and asking.trouble.has_failed
+        return not (found.is_honoured or known.is_ended or is_cut_off)
+
     def _is_all_there_is(self, found: Outcome | None) -> bool:
         """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
-        return found is not None and found.is_honoured and not self._asking.has_failed
+        return found is not None and found.is_honoured and not self._asking.trouble.has_failed
 
     def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
         known, url = self._known, self._subscription.final_url
@@ -270,7 +280,9 @@ class Collecting:
             notes.append(HistoryShort(url, known.total, known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
-        return Walked(notes=notes, failures=dict(self._asking.failures), ending=ending), State.COLLECTED
+        return Walked(
+            notes=notes, failures=dict(self._asking.trouble.failures), ending=ending
+        ), State.COLLECTED
 
     def _refused(self, reason: str) -> tuple[Walked, State]:
         note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)
@@ -278,7 +290,7 @@ class Collecting:
 
     def _as_before(self) -> tuple[Walked, State]:
         """Nothing is due: what was missing is missing still."""
-        if not self._known.is_ended and not self._asking.has_pages:
+        if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
         return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])

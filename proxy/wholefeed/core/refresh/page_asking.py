@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wholefeed.core.adapters.asking import GONE, Answer, Ask, Page, Refused, There
+from wholefeed.core.adapters.asking import Answer, Ask, Page, Refused, There
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitReached, Note
 from wholefeed.core.refresh.events import (
@@ -14,7 +14,6 @@ from wholefeed.core.refresh.events import (
     DocumentsRead,
     EntriesRead,
     Failed,
-    Failure,
     FreshDocument,
     KnownRead,
     LedBack,
@@ -37,21 +36,15 @@ from wholefeed.core.refresh.intents import (
     outcome,
 )
 from wholefeed.core.refresh.page_judging import improves, objection_to, page_come, page_stored
+from wholefeed.core.refresh.page_trouble import Trouble
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.terms import Role
-from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
 
-_FORBIDDEN, _TOO_MANY = 403, 429
-_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""Of HEAD: the publisher answers, but not this."""
-_HOUR_SECONDS: Final = 3600.0
-_FAILURES_IN_A_ROW: Final = 3
-"""A publisher that fails as often is left in peace."""
 _BEHIND_ALL: Final = 1 << 62
 
 
@@ -85,18 +78,10 @@ class PageAsking:
         self._has_begun = False
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
-        self._in_a_row = 0
+        self.trouble = Trouble(given)
+        """What could not be had, and what follows from that."""
         self.has_kept = self.has_pages
         """Whether a page of this pattern is part of the feed."""
-        self.notes: list[Note] = []
-        self.failures: dict[str, Failure] = {}
-        self.has_failed = False
-        """Whether anything could not be had, though nobody says that it is not there."""
-        self.stop: str | None = None
-        """Why nothing more is asked, once that is so."""
-        self.retry_at: float | None = None
-        self.is_host_paused = False
-        """Whether that holds for all feeds of the host."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -114,11 +99,11 @@ class PageAsking:
         running: dict[str, int] = {}
         place = 0
         while len(found) < len(asks):
-            while place < len(asks) and len(running) < AT_ONCE and self.stop is None:
+            while place < len(asks) and len(running) < AT_ONCE and self.trouble.stop is None:
                 answer = yield from self._without_network(asks[place])
                 if answer is not None:
                     found[place] = answer
-                elif self.stop is None:
+                elif self.trouble.stop is None:
                     yield from self._begin(asks[place])
                     running[asks[place].url] = place
                 place += 1
@@ -127,7 +112,7 @@ class PageAsking:
             event = yield Wait()
             if isinstance(event, TimeOver):
                 limit = self._given.settings.walk_seconds
-                self._limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
+                self.trouble.limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
                 break
             assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
             self._progress.fetched += 1
@@ -144,7 +129,7 @@ class PageAsking:
             return (yield from self._stored_page(row))
         if self._given.waits(ask.url):
             attempt = self._given.missing[ask.url]
-            self.notes.append(DocumentUnavailable(ask.url, attempt.reason))
+            self.trouble.notes.append(DocumentUnavailable(ask.url, attempt.reason))
             return Refused(attempt.reason, attempt.status)
         limits = self._given.settings.limits
         for reached, limit, key in (
@@ -153,16 +138,12 @@ class PageAsking:
             (self._entries, limits.entries, "limits.entries_per_feed"),
         ):
             if reached >= limit and row is None and not ask.is_head:
-                self._limit(LimitReached(ask.url, key, limit))
+                self.trouble.limit(LimitReached(ask.url, key, limit))
         return None
 
     def _stored_page(self, row: StoredDocument) -> Steps[Page]:
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
         return page_stored(row, read)
-
-    def _limit(self, note: LimitReached) -> None:
-        self.notes.append(note)
-        self.stop = str(note)
 
     def _begin(self, ask: Ask) -> Steps[None]:
         if self.is_all and not self._has_begun:
@@ -176,55 +157,30 @@ class PageAsking:
 
     def _taken(self, ask: Ask, event: Arrived | Answered | Failed | LedBack) -> Steps[Answer]:
         if isinstance(event, Answered):
-            self._in_a_row = 0
+            self.trouble.answered()
             return There(event.headers)
         if isinstance(event, LedBack):
-            return self._objected(ask, Refused("redirected"))
+            return self.trouble.objected(ask, Refused("redirected"))
         if isinstance(event, Failed):
-            return self._failed(ask, event.failure)
-        self._in_a_row = 0
+            return self.trouble.failed(ask, event.failure)
+        self.trouble.answered()
         return (yield from self._arrived(ask, event.fresh))
-
-    def _objected(self, ask: Ask, refused: Refused) -> Refused:
-        if ask.is_needed:
-            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
-        return refused
-
-    def _failed(self, ask: Ask, failure: Failure) -> Refused:
-        now, status = self._given.clock.now, failure.publisher_status
-        if status == _FORBIDDEN and not ask.is_head:
-            self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
-        elif status == _TOO_MANY or failure.slug == "host-backoff":
-            self.retry_at = now + max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
-            self.stop, self.is_host_paused = "the publisher asked not to be asked so often (429)", True
-        is_gone = status in GONE
-        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
-        self._in_a_row = 0 if is_answer else self._in_a_row + 1
-        self.has_failed |= not is_answer
-        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
-            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
-            self.retry_at = now + self._given.settings.retry_missing_seconds
-        if not ask.is_head and (ask.is_needed or not is_gone):
-            self._forget_failure(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, failure.slug))
-            self.failures[ask.url] = failure
-        return Refused(failure.slug, status)
 
     def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
         arrival, url = fresh.arrival, ask.url
         objection = objection_to(ask.url, fresh, self._subscription, self._given.site_of)
         if objection is not None:
             yield from carry_out(Drop(url))
-            return self._objected(ask, objection)
+            return self.trouble.objected(ask, objection)
         keys, now = list(arrival.keys or ()), self._given.clock.now
         identities = tuple(identity for identity, _ in keys)
         read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
         news = sum(identity not in read.known for identity in identities)
         row = yield from self._row(url)
         if ask.is_needed and not identities:
-            self.notes.append(DocumentUnavailable(url, "empty"))
+            self.trouble.notes.append(DocumentUnavailable(url, "empty"))
         else:
-            self._forget_failure(url)
+            self.trouble.forget(url)
         if ask.is_probe:
             yield from carry_out(Drop(url))
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
@@ -235,11 +191,6 @@ class PageAsking:
         else:
             yield from carry_out(Drop(url))
         return page_come(fresh, identities, news=news, now=now)
-
-    def _forget_failure(self, url: str) -> None:
-        """It was asked for once more."""
-        self.failures.pop(url, None)
-        self.notes = [note for note in self.notes if note.url != url]
 
     def _row(self, url: str) -> Steps[StoredDocument | None]:
         """Return a page as it is stored now: it may have been put a moment ago."""

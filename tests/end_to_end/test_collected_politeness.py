@@ -1,0 +1,275 @@
+"""What a publisher may expect of a proxy that collects: few at once, pauses, an end (rules R18, R31, R32)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.answers import Answer, Computed, Document, Redirect, Request, Status
+from tests.feeds import an_item, own_ids, rss
+from tests.origin import Origin
+from tests.processes import serving
+from tests.publishers.collected import DAY, Feed, pages_asked
+from tests.publishers.wordpress import WordPress
+from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import check_database
+
+API = ("Link", '<{}>; rel="https://api.w.org/"')
+
+
+async def test_at_most_two_requests_at_once(tmp_path: Path, origin: Origin) -> None:
+    """R32: whatever `concurrency_per_host` says, for several feeds of the site at once."""
+    blog = WordPress(origin, posts=48)
+    blog.latency_seconds = 0.01
+    async with running(a_config(tmp_path, fetch={"concurrency_per_host": 16})) as proxy:
+        for name in ("category/news", "author/admin", "tag/long"):
+            await proxy.begun(blog.feed_url("rss2", name))
+        for name in ("category/news", "author/admin", "tag/long"):
+            assert (await proxy.whole(blog.feed_url("rss2", name))).state == "collected"
+    assert origin.peak_requests <= 2
+
+
+def refusing(
+    blog: WordPress, status: int, *, since: int, until: int = 1000, retry_after: int | None = None
+) -> None:
+    """Refuse the pages of some requests, by their number."""
+
+    def refuse(number: int, request: Request) -> None:
+        is_page = "?" in request.target and "wp-json" not in request.target
+        blog.refusal = status if since <= number < until and is_page else None
+        blog.retry_after_seconds = retry_after
+
+    blog.on_request = refuse
+
+
+async def test_403_pauses_the_collecting_of_a_feed_for_a_day(proxy: Proxy, origin: Origin) -> None:
+    """R32: what was had stays and is told as partial; a day later it goes on."""
+    blog = WordPress(origin, posts=45)
+    refusing(blog, 403, since=5)
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    origin.forget_requests()
+    for _ in range(3):
+        assert (await feed.later(6 * 3600)).state == "partial"
+    assert pages_asked(origin) == []
+    blog.on_request, blog.refusal = None, None
+    reply = await feed.later(DAY)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: Origin) -> None:
+    """R27, R32: a firewall that lets only the feed itself pass."""
+    blog = WordPress(origin, posts=45)
+    refusing(blog, 403, since=1)
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
+    assert len(pages_asked(origin)) == 1
+
+
+async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Origin) -> None:
+    """R32: nothing is asked of it for as long as it said; a proxy that is started anew keeps to that."""
+    blog = WordPress(origin, posts=45)
+    refusing(blog, 429, since=5, retry_after=7200)
+    async with running(a_config(tmp_path)) as proxy:
+        feed = Feed(proxy, blog)
+        assert (await feed.whole()).state == "partial"
+        blog.on_request, blog.refusal = None, None
+        origin.forget_requests()
+        await feed.later(3600)
+        assert pages_asked(origin) == []
+    async with running(a_config(tmp_path), proxy.clock) as proxy:
+        feed = Feed(proxy, blog)
+        await feed.later(1800)
+        assert pages_asked(origin) == []
+        reply = await feed.later(6 * 3600)
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_503_in_the_middle_is_partial_and_heals(tmp_path: Path, origin: Origin) -> None:
+    """R31: few pages that were had are asked for again: the last, and those beside the missing one."""
+    blog = WordPress(origin, posts=95)
+    refusing(blog, 503, since=6, until=7)
+    async with running(a_config(tmp_path)) as proxy:
+        feed = Feed(proxy, blog)
+        assert (await feed.whole()).state == "partial"
+    had = set(pages_asked(origin))
+    origin.forget_requests()
+    async with running(a_config(tmp_path), proxy.clock) as proxy:
+        feed = Feed(proxy, blog)
+        reply = await feed.later(2 * 3600)
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(set(pages_asked(origin)) & had) <= 4
+
+
+@pytest.mark.parametrize("number", [3, 4, 6, 9, 12])
+async def test_a_walk_that_was_stopped_goes_on_where_it_was(
+    tmp_path: Path, origin: Origin, number: int
+) -> None:
+    """R14, R30: after a restart no page that is there is asked for again, but the last."""
+    blog = WordPress(origin, posts=95)
+    async with running(a_config(tmp_path)) as proxy:
+        held = asyncio.Event()
+
+        async def hold(count: int, _request: object) -> None:
+            if count >= number:
+                held.set()
+                await asyncio.Event().wait()
+
+        blog.on_request = hold
+        await proxy.get(blog.feed_url(), wait="0.1")
+        await held.wait()
+        rows = (await proxy.status(blog.feed_url()))["chain"]
+    had = {each["url"].partition("?")[2] for each in rows if each["role"] == "page"}
+    blog.on_request = None
+    origin.forget_requests()
+    async with running(a_config(tmp_path)) as proxy:
+        feed = Feed(proxy, blog)
+        reply = await feed.whole()
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    last = "orderby=ID&order=ASC&paged=10"
+    assert set(pages_asked(origin)) & (had - {last}) == set()
+
+
+async def test_a_process_that_is_killed_in_the_middle_goes_on_where_it_was(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """R14: killed over and over, until the feed is whole."""
+    blog = WordPress(origin, posts=95)
+    blog.latency_seconds = 0.02
+    for pages in (2, 5, 8):
+        origin.forget_requests()
+        async with serving(tmp_path) as served:
+            asking = asyncio.create_task(served.get(blog.feed_url()))
+            async with asyncio.timeout(30):
+                while len(pages_asked(origin)) < pages - 1 and not asking.done():
+                    await asyncio.sleep(0.002)
+            served.process.kill()
+            await served.ended()
+            with suppress(aiohttp.ClientError):
+                await asking
+        check_database(tmp_path / "wholefeed.db")
+    async with serving(tmp_path) as served:
+        reply = await served.whole(blog.feed_url())
+    assert (reply.state, blog.identities() - set(own_ids(reply.body))) == ("collected", set())
+
+
+async def test_switched_off_nothing_is_asked_and_what_was_collected_stays(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """`history.collect = "off"`, and `collect_deny_hosts`: the pages stay as remembered ones."""
+    blog = WordPress(origin, posts=45)
+    for history in ({"collect": "off"}, {"collect_deny_hosts": ("127.0.0.1",)}):
+        path = tmp_path / next(iter(history))
+        path.mkdir()
+        async with running(a_config(path, history=history)) as proxy:
+            reply = await proxy.whole(blog.feed_url())
+            assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
+        assert pages_asked(origin) == []
+        async with running(a_config(path)) as proxy:
+            reply = await proxy.refreshed(blog.feed_url())
+            reply = await proxy.whole(blog.feed_url())
+            assert (reply.state, len(own_ids(reply.body))) == ("collected", 45)
+        origin.forget_requests()
+        async with running(a_config(path, history=history)) as proxy:
+            blog.add()
+            await proxy.refreshed(blog.feed_url())
+            reply = await proxy.whole(blog.feed_url())
+            assert (reply.state, len(set(own_ids(reply.body)))) == ("remembered", len(blog.posts))
+        assert pages_asked(origin) == []
+        blog.delete(blog.posts[-1])
+
+
+# ---- Publishers that mean no good
+
+
+def items(first: int, count: int = 10, text: str = "") -> bytes:
+    return rss(*(an_item(f"{number}", number, text) for number in range(first, first - count, -1)))
+
+
+def a_hostile_site(origin: Origin, choose: object) -> str:
+    """Publish what claims to be a WordPress; `choose` answers for a page by its number and whether HEAD."""
+
+    def answer(request: Request) -> Answer:
+        query = request.target.partition("?")[2]
+        number = int(query.rpartition("paged=")[2] or 1) if "paged=" in query else 1
+        found = choose(number, request)  # type: ignore[operator]
+        if isinstance(found, bytes):
+            link = (API[0], API[1].format(origin.url("/wp-json/")))
+            return Document(body=found, headers=(("Content-Type", "application/rss+xml"), link))
+        assert not isinstance(found, str)
+        return found  # type: ignore[no-any-return]
+
+    origin.answer("/feed/", Computed(answer))
+    return origin.url("/feed/")
+
+
+async def test_endless_pages_that_are_always_new_end_at_a_limit(tmp_path: Path, origin: Origin) -> None:
+    """R18: partial, and what was had is served."""
+    url = a_hostile_site(origin, lambda number, _request: items(1_000_000 - 10 * number))
+    async with running(a_config(tmp_path, limits={"documents_per_feed": 30})) as proxy:
+        reply = await proxy.whole(url)
+        assert reply.state == "partial"
+        assert len(origin.requests) <= 30 + 25
+
+
+async def test_the_same_page_for_every_number_is_no_history(proxy: Proxy, origin: Origin) -> None:
+    """R27: HEAD says 200 to everything."""
+    url = a_hostile_site(origin, lambda _number, _request: items(100))
+    reply = await proxy.whole(url)
+    assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
+    assert len(origin.requests) <= 6
+
+
+async def test_empty_feeds_beyond_the_end_are_the_end(proxy: Proxy, origin: Origin) -> None:
+    """R28: 200 with nothing in it, whatever HEAD says."""
+
+    def page(number: int, request: Request) -> Answer | bytes:
+        if "order=ASC" not in request.target:
+            return items(60) if number <= 1 else rss()
+        return rss(*(an_item(f"{each}", each) for each in range(10 * number - 9, min(10 * number, 60) + 1)))
+
+    url = a_hostile_site(origin, page)
+    reply = await proxy.whole(url)
+    assert (reply.state, len(own_ids(reply.body))) == ("collected", 60)
+    assert len(origin.requests) <= 50
+
+
+@pytest.mark.parametrize("number", [2, 3])
+async def test_a_page_that_leads_to_another_site_is_missing(
+    proxy: Proxy, origin: Origin, number: int
+) -> None:
+    """R24, R27: nothing of the other site comes into the feed."""
+    async with Origin("127.0.0.2") as other:
+        foreign = items(9000).replace(b"site.test", b"other.test")
+        other.publish("/feed/", foreign, content_type="application/rss+xml")
+
+        def page(asked: int, request: Request) -> Answer | bytes:
+            if "order=ASC" in request.target and asked == number:
+                return Redirect(other.url(request.target))
+            if "order=ASC" not in request.target:
+                return items(60) if asked <= 1 else Status(404)
+            if asked > 6:
+                return Status(404)
+            return rss(*(an_item(f"{each}", each) for each in range(10 * asked - 9, 10 * asked + 1)))
+
+        reply = await proxy.whole(a_hostile_site(origin, page))
+    assert reply.state == "partial"
+    assert not any(int(each) > 60 for each in own_ids(reply.body))
+
+
+async def test_pages_that_are_too_large_are_missing(tmp_path: Path, origin: Origin) -> None:
+    """R18: each is let go at the limit, and three in a row are enough."""
+
+    def page(number: int, request: Request) -> bytes:
+        return items(60) if "order" not in request.target else items(6000 - 10 * number, 10, "x" * 300_000)
+
+    url = a_hostile_site(origin, page)
+    async with running(a_config(tmp_path, limits={"document_bytes": 1_000_000})) as proxy:
+        reply = await proxy.whole(url)
+        assert reply.state in ("partial", "remembered")
+        assert len(origin.requests) <= 10

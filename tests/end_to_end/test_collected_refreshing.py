@@ -1,0 +1,186 @@
+"""What becomes of a collected feed: news, edits, deletions, and what that costs (rules R29, R30)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.feeds import own_ids, texts
+from tests.origin import Origin
+from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
+from tests.publishers.wordpress import WordPress
+from tests.running import Proxy
+
+
+async def a_collected(proxy: Proxy, origin: Origin, form: str = "rss2", posts: int = 45) -> Feed:
+    feed = Feed(proxy, WordPress(origin, posts=posts), form)
+    assert (await feed.whole()).state == "collected"
+    origin.forget_requests()
+    return feed
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_a_refresh_without_news_is_one_request(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R30: 304 and nothing else, until a day has gone by; then two or three."""
+    feed = await a_collected(proxy, origin, form)
+    for _ in range(3):
+        reply = await feed.later(3600)
+        assert reply.state == "collected"
+    assert len(origin.requests) == 3
+    origin.forget_requests()
+    await feed.later()
+    assert len(origin.requests) <= 4
+
+
+@pytest.mark.parametrize("posts", [1, 10, 15])
+@pytest.mark.parametrize("form", FORMATS)
+async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int, form: str) -> None:
+    """R30: also more of them than the subscription document holds."""
+    feed = await a_collected(proxy, origin, form)
+    for _ in range(posts):
+        feed.blog.add()
+    reply = await feed.later(3600)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 1 + 2 * (posts // 10 + 1) + 1  # from the front, and by date of change
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_an_edited_old_post_appears(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R30: as it reads now, though it stands on no front page."""
+    feed = await a_collected(proxy, origin, form)
+    post = feed.blog.posts[4]
+    feed.blog.edit(post, content="Written anew.")
+    reply = await feed.later(3600)
+    assert "Written anew." in texts(reply.body)[feed.blog.identity(post, form)]
+    assert pages_asked(origin)[0] == "orderby=modified"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_old_posts_of_a_bulk_edit_appear_within_a_day(
+    proxy: Proxy,
+    origin: Origin,
+    form: str,
+) -> None:
+    """R30: all bear one instant, so the order by date of change says nothing: all pages by ID, once a day."""
+    feed = await a_collected(proxy, origin, form)
+    edited = [post for post in feed.blog.posts if post.id % 3]
+    feed.blog.bulk_edit(edited, content="All of them anew.")
+    reply = await feed.later()
+    found = texts(reply.body)
+    assert {post.id for post in edited if "anew" not in found[feed.blog.identity(post, form)]} == set()
+    origin.forget_requests()
+    await feed.later(3600)
+    assert len(origin.requests) == 1
+    await feed.later()
+    assert len(origin.requests) <= 5
+
+
+async def test_a_bulk_edit_in_the_middle_of_the_walk_appears_within_a_day(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R30: the pages that had been read by then hold old copies."""
+    blog = WordPress(origin, posts=45)
+    blog.on_request = lambda number, _request: (
+        blog.bulk_edit(blog.posts, content="All of them anew.") if number == 6 else None
+    )
+    feed = Feed(proxy, blog)
+    await feed.whole()
+    reply = await feed.later()
+    found = texts(reply.body)
+    assert {post.id for post in blog.posts if "anew" not in found[blog.identity(post)]} == set()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_a_back_dated_post_appears_within_a_day(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R30: it moves no validator and stands in the middle; by ID it is the last."""
+    feed = await a_collected(proxy, origin, form)
+    feed.blog.back_date()
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_back_dated_post_appears_though_the_blog_has_news_every_twenty_hours(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R30: a look that news have caused does not put off the daily one."""
+    feed = await a_collected(proxy, origin)
+    feed.blog.back_date()
+    feed.blog.add()
+    await feed.later(20 * 3600)
+    feed.blog.add()
+    reply = await feed.later(20 * 3600)
+    assert feed.lacks(reply) == set()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_a_deleted_post_stays(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R29: also when all pages are asked for again; forgetting takes it away."""
+    feed = await a_collected(proxy, origin, form)
+    gone = [feed.blog.identity(post, form) for post in feed.blog.posts[10:13]]
+    feed.blog.delete(*feed.blog.posts[10:13])
+    reply = await feed.later()
+    assert set(gone) <= set(own_ids(reply.body))
+    reply = await proxy.refreshed(feed.url, full=True)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert set(gone) <= set(own_ids(reply.body))
+    await proxy.ask("DELETE", "/feed", params={"url": feed.url})
+    reply = await feed.whole()
+    assert set(own_ids(reply.body)) == feed.blog.identities(form)
+
+
+async def test_a_full_refresh_asks_for_every_page_again(proxy: Proxy, origin: Origin) -> None:
+    """R29: and loses nothing, whatever shifted meanwhile."""
+    feed = await a_collected(proxy, origin)
+    feed.blog.delete(*feed.blog.posts[:12])
+    feed.blog.add()
+    before = set(own_ids((await proxy.get(feed.url)).body))
+    reply = await proxy.refreshed(feed.url, full=True)
+    assert len({page for page in pages_asked(origin) if "orderby=ID" in page}) >= 4
+    assert set(own_ids(reply.body)) == before | feed.blog.identities()
+    assert reply.state == "collected"
+
+
+async def test_posts_that_shift_while_a_page_is_read_twice_stay(proxy: Proxy, origin: Origin) -> None:
+    """R29: a page that is asked for again in one walk has lost what moved to a page that had been read."""
+    blog = WordPress(origin, posts=48)
+    drafts = [blog.schedule(post_id=number) for number in (2, 3, 4)]
+    blog.on_request = lambda number, _request: (
+        blog.go_live(drafts[number // 2 - 2]) if number in (4, 6, 8) else None
+    )
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_after_an_import_the_pages_are_asked_for_again_once_a_week_at_most(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R30: where all posts bear one instant of change a tie is nothing new."""
+    blog = WordPress(origin, posts=45)
+    blog.bulk_edit(blog.posts)
+    feed = Feed(proxy, blog)
+    await feed.whole()
+    origin.forget_requests()
+    for _ in range(3):
+        await feed.later()
+    assert len(origin.requests) <= 3 * 4
+    await feed.later(WEEK)
+    assert len(origin.requests) <= 4 * 4
+
+
+async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy, origin: Origin) -> None:
+    """R30: the subscription document is not new any more by then, but what stands behind it is not read."""
+    blog = WordPress(origin, posts=45)
+    blog.orderby_ignored = True
+    feed = Feed(proxy, blog)
+    await feed.whole()
+    for _ in range(25):
+        blog.add()
+
+    def refuse(_number: int, request: object) -> None:
+        blog.refusal = 503 if "paged" in request.target else None  # type: ignore[attr-defined]
+
+    blog.on_request = refuse
+    assert (await feed.later(3600)).state == "partial"
+    blog.on_request, blog.refusal = None, None
+    reply = await feed.later(DAY / 2)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
