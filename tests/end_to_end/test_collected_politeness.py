@@ -71,6 +71,20 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
     assert len(pages_asked(origin)) == 1
 
 
+@pytest.mark.parametrize("answer", [Status(503), Status(429), Document(body=b"<html>No such page</html>")])
+async def test_pages_that_never_come_are_asked_for_less_and_less(
+    proxy: Proxy, origin: Origin, answer: Answer
+) -> None:
+    """R27: a host that only claims to be a WordPress, or fails at pages for ever; in the end once a week."""
+    url = a_hostile_site(origin, lambda _number, request: answer if "?" in request.target else items(60))
+    assert (await proxy.whole(url)).state == "remembered"
+    for _ in range(8 * 14):
+        proxy.clock.advance(3 * 3600)
+        await proxy.get(url)
+        await proxy.settled()
+    assert len(pages_asked(origin)) <= 2 * 10
+
+
 async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Origin) -> None:
     """R32: nothing is asked of it for as long as it said; a proxy that is started anew keeps to that."""
     blog = WordPress(origin, posts=45)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Page, Sight
 from wholefeed.core.adapters.collection import Collection
@@ -37,14 +36,13 @@ from wholefeed.core.refresh.intents import (
 )
 from wholefeed.core.refresh.page_asking import PageAsking
 from wholefeed.core.refresh.page_judging import is_downward
+from wholefeed.core.refresh.page_trouble import WEEK_SECONDS
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Role, State
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 from wholefeed.core.walk.endings import End, Ending
-
-_WEEK_SECONDS: Final = 7 * DAY_SECONDS
 
 
 class Collecting:
@@ -141,7 +139,7 @@ class Collecting:
         retry_at = self._known.retry_at
         if retry_at is None or request.is_full or request.is_forced:
             return False
-        return 0 < retry_at - now <= _WEEK_SECONDS
+        return 0 < retry_at - now <= WEEK_SECONDS
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
@@ -162,7 +160,7 @@ class Collecting:
 
     def _all(self) -> Steps[Outcome | None]:
         known, now = self._known, self._given.clock.now
-        is_recent = known.began_at is not None and 0 <= now - known.began_at <= _WEEK_SECONDS
+        is_recent = known.began_at is not None and 0 <= now - known.began_at <= WEEK_SECONDS
         if self._given.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
@@ -232,11 +230,12 @@ class Collecting:
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
         reason = trouble.stop or ("" if found is None else found.reason)
         if self._is_denied(found):
-            pause = self._given.settings.retry_missing_seconds if trouble.has_failed else _WEEK_SECONDS
-            known = replace(known, retry_at=trouble.retry_at or now + pause, reason=reason, is_denied=True)
+            retry_at = max(trouble.retry_at or 0.0, now + trouble.denied_seconds(known.denials))
+            denials = known.denials + trouble.has_failed
+            known = replace(known, retry_at=retry_at, reason=reason, is_denied=True, denials=denials)
             yield from carry_out(NoteCollection(known.written()))
             return self._refused(reason)
-        known = replace(known, is_denied=False)
+        known = replace(known, is_denied=False, denials=0)
         notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         if notes or not (is_whole or self._is_all_there_is(found)):

@@ -14,6 +14,8 @@ _FORBIDDEN, _TOO_MANY = 403, 429
 _REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
 """Of HEAD: the publisher answers, but not this."""
 _HOUR_SECONDS: Final = 3600.0
+WEEK_SECONDS: Final = 7 * DAY_SECONDS
+_MAX_DOUBLINGS: Final = 20
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""
 
@@ -76,3 +78,15 @@ class Trouble:
         """A page was asked for once more."""
         self.failures.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
+
+    def denied_seconds(self, denials: int) -> float:
+        """Return when the pattern is tried again that nothing was to be had of (R27).
+
+        Args:
+            denials: How often in a row that was so before because something could not be had. That may have
+                been chance, so it is less than a week at first.
+        """
+        if not self.has_failed:
+            return WEEK_SECONDS
+        first_seconds = self._given.settings.retry_missing_seconds
+        return min(WEEK_SECONDS, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
