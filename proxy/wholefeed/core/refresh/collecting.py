@@ -36,7 +36,7 @@ from wholefeed.core.refresh.intents import (
 )
 from wholefeed.core.refresh.page_asking import PageAsking
 from wholefeed.core.refresh.page_judging import is_downward
-from wholefeed.core.refresh.page_trouble import WEEK_SECONDS
+from wholefeed.core.refresh.page_trouble import HOUR_SECONDS, WEEK_SECONDS
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
@@ -107,7 +107,14 @@ class Collecting:
     def _has_moved(self) -> bool:
         """Whether the subscription document, or what comes with it, is another than at the last look."""
         known = self._known
-        return self._is_unread or self._validators != (known.etag, known.last_modified)
+        is_other = self._validators != (known.etag, known.last_modified)
+        return self._is_unread or (is_other and self._is_hourly)
+
+    @property
+    def _is_hourly(self) -> bool:
+        """Some sites make validators up for each answer: alone they are worth a look an hour."""
+        looked_at = self._known.looked_at
+        return looked_at is None or not 0 <= self._given.clock.now - looked_at < HOUR_SECONDS
 
     @property
     def _is_unread(self) -> bool:

@@ -13,7 +13,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 _FORBIDDEN, _TOO_MANY = 403, 429
 _REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
 """Of HEAD: the publisher answers, but not this."""
-_HOUR_SECONDS: Final = 3600.0
+HOUR_SECONDS: Final = 3600.0
 WEEK_SECONDS: Final = 7 * DAY_SECONDS
 _MAX_DOUBLINGS: Final = 20
 _FAILURES_IN_A_ROW: Final = 3
@@ -58,7 +58,7 @@ class Trouble:
         if status == _FORBIDDEN and not ask.is_head:
             self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            pause = max(HOUR_SECONDS, failure.retry_after_seconds or 0.0)
             self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
             self.is_host_paused = True
         is_gone = status in GONE
