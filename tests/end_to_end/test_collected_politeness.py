@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,6 +70,43 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
     reply = await feed.whole()
     assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
     assert len(pages_asked(origin)) == 1
+
+
+@pytest.mark.parametrize("answer", [Status(503), Status(429), Document(body=b"<html>No such page</html>")])
+async def test_pages_that_never_come_are_asked_for_less_and_less(
+    proxy: Proxy, origin: Origin, answer: Answer
+) -> None:
+    """R27: a host that only claims to be a WordPress, or fails at pages for ever; in the end once a week."""
+    url = a_hostile_site(origin, lambda _number, request: answer if "?" in request.target else items(60))
+    assert (await proxy.whole(url)).state == "remembered"
+    for _ in range(8 * 14):
+        proxy.clock.advance(3 * 3600)
+        await proxy.get(url)
+        await proxy.settled()
+    assert len(pages_asked(origin)) <= 2 * 10
+
+
+async def test_validators_that_always_change_are_worth_a_look_an_hour(proxy: Proxy, origin: Origin) -> None:
+    """R30: a site whose ETag counts its answers, and a reader who asks every quarter of an hour."""
+    answers = itertools.count()
+
+    def page(number: int, request: Request) -> Answer:
+        if "order=ASC" in request.target:
+            body = rss(*(an_item(f"{each}", each) for each in range(10 * number - 9, 10 * number + 1)))
+        else:
+            body = items(60 - 10 * (number - 1))
+        status = 200 if number <= 6 else 404
+        headers = (("Content-Type", "application/rss+xml"), (API[0], API[1].format(origin.url("/wp-json/"))))
+        return Document(body=body, status=status, etag=f'"{next(answers)}"', headers=headers)
+
+    url = a_hostile_site(origin, page)
+    assert (await proxy.whole(url)).state == "collected"
+    origin.forget_requests()
+    for _ in range(48):
+        proxy.clock.advance(900)
+        await proxy.get(url, wait="5")
+        await proxy.settled()
+    assert 12 <= len(pages_asked(origin)) <= 2 * 12
 
 
 async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Origin) -> None:

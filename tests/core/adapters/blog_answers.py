@@ -45,6 +45,10 @@ class Site:
         self.ignored: frozenset[str] = frozenset()
         """Parameters that it does not read; `*` for all of them."""
         self.has_validators = True
+        self.etag_of: Callable[[str, str], str] = lambda _url, etag: etag
+        """The ETag of a page, by its URL and that of the site."""
+        self.leads: Callable[[str], str] = lambda url: url
+        """What is answered in place of a URL."""
         self.has_head = True
         self.rest_blog = blog
         """What the REST API counts."""
@@ -126,9 +130,10 @@ class Site:
         return parse_target(url.removeprefix(ROOT))
 
     def _page(self, url: str) -> Answer:
-        parts = urlsplit(url)
+        parts, asked_url = urlsplit(url), url
         if "*" in self.ignored:
             url = f"{ROOT}{parts.path}"
+        url = self.leads(url)
         query = self._query(url)
         for name in self.ignored:
             query.fields.pop(name, None)
@@ -143,11 +148,11 @@ class Site:
         modified = formatdate(self.blog.modified, usegmt=True)
         etag = hashlib.md5(modified.encode(), usedforsecurity=False).hexdigest()
         return Page(
-            url=url,
+            url=asked_url,
             family=Family.RSS,
             identities=identities,
             updated_at=float(max((post.modified for post in posts), default=self.blog.modified)),
-            validators=(etag, modified) if self.has_validators else ("", ""),
+            validators=(self.etag_of(asked_url, etag), modified) if self.has_validators else ("", ""),
             is_ascending=is_downward([float(post.published) for post in posts]),
             oldest_at=min((float(post.published) for post in posts), default=None),
             marks=Marks(generator="https://wordpress.org/?v=6.6", api_url=f"{ROOT}/wp-json/"),

@@ -5,14 +5,16 @@ Chance is seeded: each seed is one blog, with posts of its own, a page size, and
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.core.adapters.blog_answers import Site
+from tests.core.adapters.blog_answers import ROOT, Site
 from tests.publishers.blog import Blog
 from wholefeed.core.adapters.asking import Ask, Outcome
 from wholefeed.core.adapters.collection import Collection
@@ -325,3 +327,57 @@ def test_pages_that_go_because_posts_were_deleted_are_not_missing() -> None:
     site.before = lambda number: site.blog.delete(*site.blog.posts[5:45]) if number == 3 else None
     outcome = site.collect()
     assert (needed(site.asked), outcome.known.pages, site.missing()) == ([], 2, set())
+
+
+# ---- What is asked of publishers that are not what they seem
+
+
+@pytest.mark.parametrize("way", ["page", "answer"])
+def test_validators_that_tell_nothing_are_not_asked_about_on_and_on(way: str) -> None:
+    """R28: of each page, or of each answer, as caches make them: the walk costs a few requests more."""
+    site = Site(Blog(300))
+    answers = itertools.count()
+    site.etag_of = lambda url, etag: f"{etag} {url if way == 'page' else next(answers)}"
+    site.collect()
+    assert site.missing() == set()
+    assert site.questions <= 30 + 12
+
+
+@pytest.mark.parametrize("at", range(6, 30, 3))
+@pytest.mark.parametrize("way", ["page", "answer"])
+def test_a_post_that_goes_live_is_seen_without_validators_that_tell_it(way: str, at: int) -> None:
+    """R28: all pages behind it have moved, which shows at the end of the last one."""
+    blog = Blog(245)
+    draft = blog.schedule(post_id=1)
+    site = Site(blog, rest=False)
+    answers = itertools.count()
+    site.etag_of = lambda url, etag: f"{etag} {url if way == 'page' else next(answers)}"
+    site.before = lambda number: blog.go_live(draft) if number == at else None
+    site.collect()
+    assert site.missing() == set()
+
+
+@pytest.mark.parametrize("days", [0, 40, 400, 4000])
+def test_a_file_below_every_path_is_not_asked_for_day_by_day(days: int) -> None:
+    """R27: a static host that answers any URL with the feed; whether it is of this month or of years ago."""
+    site = Site(Blog(10))
+    site.rest, site.leads = False, lambda _url: f"{ROOT}{site.path}"
+    site.now += days * DAY_SECONDS
+    outcome = site.collect()
+    assert not outcome.is_honoured
+    assert site.questions <= 6
+
+
+def test_archives_by_date_that_are_made_up_are_not_read_on_and_on() -> None:
+    """R27: below every path others of its posts, whatever the date that it names."""
+    site = Site(Blog(300))
+    site.rest, numbers = False, itertools.count(2)
+
+    def leads(url: str) -> str:
+        is_dated = urlsplit(url).path != site.path
+        return f"{ROOT}{site.path}" + (f"?paged={next(numbers)}" if is_dated else "")
+
+    site.leads = leads
+    outcome = site.collect()
+    assert not outcome.is_honoured
+    assert site.questions <= 8

@@ -58,6 +58,8 @@ class Collection:
     """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
     is_denied: bool = False
     """Whether the publisher has shown nothing of the pattern: the feed is a remembered one."""
+    denials: int = 0
+    """How often in a row that could not even be found out: the pauses between the tries grow."""
     reason: str = ""
     """Why; for people."""
 

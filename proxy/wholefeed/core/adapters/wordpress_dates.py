@@ -15,11 +15,14 @@ from typing import Final
 from wholefeed.core.adapters.asking import Ask, Asking, Job, Outcome, Page, Refused, one
 from wholefeed.core.adapters.wordpress_pages import Pages
 from wholefeed.core.adapters.wordpress_urls import dated_url, is_main
+from wholefeed.core.model import EntryId
 from wholefeed.core.text.dates import DAY_SECONDS
 
 BY_DATE: Final = "date archives"
 EMPTY_YEARS: Final = 20
 _FIRST_YEAR: Final = 1970
+_ZONES_SECONDS: Final = 2 * DAY_SECONDS
+"""A site's day may begin earlier than that of UTC."""
 _DAYS_OF_MONTH: Final = 31
 _MONTHS: Final = 12
 
@@ -37,6 +40,10 @@ class _Archives:
         """Whether spans had posts: that some have and some have not shows that dates are honoured."""
         self.are_there = True
         """Whether the publisher has archives by date; it answers an empty one with an empty feed."""
+        self.shown: dict[int, set[tuple[EntryId, ...]]] = {}
+        """What years, months and days have shown, by how many numbers name them."""
+        self.strays = 0
+        """Answers with an entry of before the span."""
         self.full_day = ""
         """The URL of a day that has as many posts as a page holds."""
 
@@ -65,10 +72,28 @@ class _Archives:
                 self.pages.refused = answer
             return 0
         assert isinstance(answer, Page)
+        if self._is_anything(answer, span):
+            self.are_there = self.has_met = False
+            self.kinds.clear()
+            return 0
         if answer.identities:
             self.has_met |= self.pages.meet(answer) > 0
         self.kinds.add(bool(answer.identities))
         return len(answer.identities)
+
+    def _is_anything(self, page: Page, span: tuple[int, ...]) -> bool:
+        """Whether the publisher answers any path with some feed (R27): else a static one is asked for days.
+
+        One entry of before its span may bear a wrong date; no two spans of one kind have the same entries.
+        """
+        if not page.identities:
+            return False
+        shown = self.shown.setdefault(len(span), set())
+        is_repeated = page.identities in shown and not self.is_again
+        shown.add(page.identities)
+        is_stray = page.oldest_at is not None and page.oldest_at < _begin(*span) - _ZONES_SECONDS
+        self.strays += is_stray
+        return is_repeated or (is_stray and (self.strays > 1 or page.identities == self.pages.first))
 
     def year(self, year: int) -> Asking[int]:
         """Ask for a year, as finely as it takes; return how many posts it showed at first."""
@@ -142,6 +167,11 @@ def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
 def _day(now: float) -> date:
     """Half a day ahead: somewhere it is tomorrow already."""
     return datetime.fromtimestamp(now + DAY_SECONDS / 2, UTC).date()
+
+
+def _begin(year: int, month: int = 1, day: int = 1) -> float:
+    """Return when a span begins."""
+    return datetime(year, month, day, tzinfo=UTC).timestamp()
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:

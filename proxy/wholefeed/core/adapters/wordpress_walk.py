@@ -4,9 +4,10 @@ What a deletion moves comes to a page that has not been had yet. A post that goe
 way, to pages that were had; that shows in the validators.
 
     DOWN   N, N-1, … 1
-           the validators moved between k+1 and k -> SEAM
+           the validators moved between k+1 and k -> SEAM, unless each page bears its own
     SEAM   k+1, k+2, … until one has something that was had; from there down to k again
     END    N again, and what stands behind it now; where N is no more, what is the last now
+           validators tell nothing, and N begins with what stood on N-1 -> DOWN once more
     HOLES  pages that were not there, though later ones are: once more
 """
 
@@ -29,6 +30,8 @@ _SEAMS: Final = 8
 _OLDER_SECONDS: Final = 60.0
 """A page that was had so much before the one behind it comes from a walk that was cut off."""
 _FEW: Final = 3
+_MADE_UP: Final = 2
+"""Looks at a seam where nothing had moved and the validators were others again: none is believed then."""
 
 
 class NotHonouredError(Exception):
@@ -58,6 +61,13 @@ class Walk:
         self._repeated = 0
         """Pages in a row that were the one behind them once more."""
         self._seams = 0
+        self._are_told = True
+        """Whether validators tell that something moved: caches make them up, of each page or each answer."""
+        self._made_up = 0
+        self._tail: tuple[EntryId, ...] = ()
+        """What stood on the last page."""
+        self._has_shifted = False
+        """Whether it has moved to the end since: something went live below."""
         self._is_trusted = ask == pages.front
 
     def steps(self, last: int) -> Asking[int]:
@@ -68,6 +78,8 @@ class Walk:
         """
         yield from self._down(last)
         last = yield from self._end(last)
+        if self._has_shifted and not (self._is_again or self._pages.is_refused):
+            return (yield from Walk(self._pages, self._ask, is_again=True).steps(last))
         holes = sorted(number for number in self._holes if number < last)
         if (
             holes and not self._pages.is_refused
@@ -93,8 +105,10 @@ class Walk:
                         self._pages.has_gaps = True
                     continue
                 yield from self._check(each, answer, behind)
-                if behind is not None and _is_apart(behind, answer):
-                    yield from self._seam(each, last)
+                if behind is not None and self._is_apart(behind, answer):
+                    yield from self._seam(each, last, (behind, answer))
+                if each == last:
+                    self._tail = answer.identities
                 self._taken(answer)
                 behind = answer
             number = batch[-1] - 1
@@ -130,23 +144,42 @@ class Walk:
 
     # Something went live
 
-    def _seam(self, number: int, last: int) -> Asking[None]:
-        """Ask again for what may have moved past the boundary behind a page."""
+    def _is_apart(self, behind: Page, page: Page) -> bool:
+        """Whether something may have moved from a page to the one behind it, which was had before."""
+        is_later = page.had_at < behind.had_at - _OLDER_SECONDS
+        return is_later or (self._are_told and behind.validators != page.validators)
+
+    def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
+        """Ask again for what may have moved past the boundary behind a page.
+
+        Args:
+            number: Of the page.
+            last: Of the last page.
+            pair: The page behind it as it was had, and the page.
+        """
         had = frozenset(self._had)
         is_still = False
-        while not is_still and self._seams < _SEAMS + last // 4:
+        while not is_still and self._are_told and self._seams < _SEAMS + last // 4:
             self._seams += 1
             top = number + 1
             page = yield from self._again(top)
+            if page is not None and _is_same(page, pair[0]) and pair[0].validators != pair[1].validators:
+                self._are_told = False  # the page has validators of its own
+                return
             while page is not None and had.isdisjoint(page.identities) and top < MOST_PAGES:
                 top += 1
                 page = yield from self._again(top)
-            validators, is_still = None if page is None else page.validators, True
+            came, is_still = [page], True
             for each in range(top - 1, number - 1, -1):
                 page = yield from self._again(each)
-                if page is not None:
-                    is_still = is_still and validators in (None, page.validators)
-                    validators = page.validators
+                is_still = is_still and (None in (page, came[-1]) or _are_of_one(page, came[-1]))
+                came.append(page or came[-1])
+            self._doubt(pair, came, is_still=is_still)
+
+    def _doubt(self, pair: tuple[Page, Page], came: Sequence[Page | None], *, is_still: bool) -> None:
+        is_moved = [page and page.identities for page in came] != [page.identities for page in pair]
+        self._made_up += not (is_still or is_moved)
+        self._are_told = self._made_up < _MADE_UP
 
     # The end
 
@@ -154,6 +187,8 @@ class Walk:
         """Ask for the last page again, and for what stands behind it; return which is the last now."""
         had = frozenset(self._had)
         number, page = last, (yield from self._again(last))
+        if page is not None and not self._are_told:
+            self._has_shifted = page.identities[0] in had and page.identities[0] not in self._tail
         if page is None and last > 1 and not self._pages.is_refused:  # there are fewer now
             number = yield from self._search(last)
             page = yield from self._again(number)
@@ -177,6 +212,9 @@ class Walk:
             return gone
 
 
-def _is_apart(behind: Page, page: Page) -> bool:
-    """Whether something may have moved from a page to the one behind it, which was had before."""
-    return behind.validators != page.validators or page.had_at < behind.had_at - _OLDER_SECONDS
+def _are_of_one(page: Page | None, other: Page | None) -> bool:
+    return page is not None and other is not None and page.validators == other.validators
+
+
+def _is_same(page: Page, other: Page) -> bool:
+    return page.validators == other.validators and page.identities == other.identities

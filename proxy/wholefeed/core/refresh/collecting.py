@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Page, Sight
 from wholefeed.core.adapters.collection import Collection
@@ -37,14 +36,13 @@ from wholefeed.core.refresh.intents import (
 )
 from wholefeed.core.refresh.page_asking import PageAsking
 from wholefeed.core.refresh.page_judging import is_downward
+from wholefeed.core.refresh.page_trouble import HOUR_SECONDS, WEEK_SECONDS
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Role, State
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 from wholefeed.core.walk.endings import End, Ending
-
-_WEEK_SECONDS: Final = 7 * DAY_SECONDS
 
 
 class Collecting:
@@ -81,9 +79,8 @@ class Collecting:
         cls, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
     ) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
-        row = next(
-            (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None), None
-        )
+        attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
+        row = next(attached, None)
         if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
             return None
         marks = Marks.read(row.marks)
@@ -109,7 +106,14 @@ class Collecting:
     def _has_moved(self) -> bool:
         """Whether the subscription document, or what comes with it, is another than at the last look."""
         known = self._known
-        return self._is_unread or self._validators != (known.etag, known.last_modified)
+        is_other = self._validators != (known.etag, known.last_modified)
+        return self._is_unread or (is_other and self._is_hourly)
+
+    @property
+    def _is_hourly(self) -> bool:
+        """Some sites make validators up for each answer: alone they are worth a look an hour."""
+        looked_at = self._known.looked_at
+        return looked_at is None or not 0 <= self._given.clock.now - looked_at < HOUR_SECONDS
 
     @property
     def _is_unread(self) -> bool:
@@ -141,7 +145,7 @@ class Collecting:
         retry_at = self._known.retry_at
         if retry_at is None or request.is_full or request.is_forced:
             return False
-        return 0 < retry_at - now <= _WEEK_SECONDS
+        return 0 < retry_at - now <= WEEK_SECONDS
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
@@ -162,7 +166,7 @@ class Collecting:
 
     def _all(self) -> Steps[Outcome | None]:
         known, now = self._known, self._given.clock.now
-        is_recent = known.began_at is not None and 0 <= now - known.began_at <= _WEEK_SECONDS
+        is_recent = known.began_at is not None and 0 <= now - known.began_at <= WEEK_SECONDS
         if self._given.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
@@ -232,11 +236,12 @@ class Collecting:
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
         reason = trouble.stop or ("" if found is None else found.reason)
         if self._is_denied(found):
-            pause = self._given.settings.retry_missing_seconds if trouble.has_failed else _WEEK_SECONDS
-            known = replace(known, retry_at=trouble.retry_at or now + pause, reason=reason, is_denied=True)
+            retry_at = max(trouble.retry_at or 0.0, now + trouble.denied_seconds(known.denials))
+            denials = known.denials + trouble.has_failed
+            known = replace(known, retry_at=retry_at, reason=reason, is_denied=True, denials=denials)
             yield from carry_out(NoteCollection(known.written()))
             return self._refused(reason)
-        known = replace(known, is_denied=False)
+        known = replace(known, is_denied=False, denials=0)
         notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         if notes or not (is_whole or self._is_all_there_is(found)):
@@ -280,9 +285,8 @@ class Collecting:
             notes.append(HistoryShort(url, known.total, known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
-        return Walked(
-            notes=notes, failures=dict(self._asking.trouble.failures), ending=ending
-        ), State.COLLECTED
+        failures = dict(self._asking.trouble.failures)
+        return Walked(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
     def _refused(self, reason: str) -> tuple[Walked, State]:
         note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)

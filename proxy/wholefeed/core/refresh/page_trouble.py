@@ -13,7 +13,9 @@ from wholefeed.core.text.dates import DAY_SECONDS
 _FORBIDDEN, _TOO_MANY = 403, 429
 _REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
 """Of HEAD: the publisher answers, but not this."""
-_HOUR_SECONDS: Final = 3600.0
+HOUR_SECONDS: Final = 3600.0
+WEEK_SECONDS: Final = 7 * DAY_SECONDS
+_MAX_DOUBLINGS: Final = 20
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""
 
@@ -56,11 +58,11 @@ class Trouble:
         if status == _FORBIDDEN and not ask.is_head:
             self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
-            self.stop, self.retry_at = "the publisher asked not to be asked so often (429)", now + pause
+            pause = max(HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
             self.is_host_paused = True
         is_gone = status in GONE
-        is_answer = is_gone or (ask.is_head and status in _REFUSED)
+        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
         self._in_a_row = 0 if is_answer else self._in_a_row + 1
         self.has_failed |= not is_answer
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
@@ -76,3 +78,15 @@ class Trouble:
         """A page was asked for once more."""
         self.failures.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
+
+    def denied_seconds(self, denials: int) -> float:
+        """Return when the pattern is tried again that nothing was to be had of (R27).
+
+        Args:
+            denials: How often in a row that was so before because something could not be had. That may have
+                been chance, so it is less than a week at first.
+        """
+        if not self.has_failed:
+            return WEEK_SECONDS
+        first_seconds = self._given.settings.retry_missing_seconds
+        return min(WEEK_SECONDS, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
