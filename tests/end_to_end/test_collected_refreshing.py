@@ -184,3 +184,18 @@ async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy,
     blog.on_request, blog.refusal = None, None
     reply = await feed.later(DAY / 2)
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("per_feed", [4, 25])
+async def test_a_back_dated_post_appears_though_pages_have_another_length(
+    proxy: Proxy, origin: Origin, per_feed: int
+) -> None:
+    """R30: the last page has another number then, and it is found out once."""
+    feed = await a_collected(proxy, origin, posts=95)
+    feed.blog.per_feed = per_feed
+    for _ in range(3):
+        feed.blog.back_date(days=1800.5)
+        origin.forget_requests()
+        reply = await feed.later()
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 5
