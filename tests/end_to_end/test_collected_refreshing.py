@@ -199,3 +199,16 @@ async def test_a_back_dated_post_appears_though_pages_have_another_length(
         reply = await feed.later()
         assert (reply.state, feed.lacks(reply)) == ("collected", set())
     assert len(origin.requests) <= 5
+
+
+async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy, origin: Origin) -> None:
+    """R30: where nobody asked for five months, all of them are looked through."""
+    feed = Feed(proxy, WordPress(origin, posts=45))
+    feed.blog.queries = "ignored"
+    assert (await feed.whole()).state == "collected"
+    now = int(proxy.clock())
+    for days in range(1, 150, 4):
+        at = now + days * int(DAY)
+        feed.blog.add(published=at, modified=at)
+    reply = await feed.later(151 * DAY)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
