@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -167,6 +167,8 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
             documents.append(await asyncio.to_thread(_held, row, body, attached.live[row.id]))
+    entries_of = Entries.by_publication if _is_collected(attached.documents) else Entries
+    entries = await asyncio.to_thread(entries_of, documents, attached.ambiguous)
     return Feed(
         url=feed.url,
         state=reconstruction.state,
@@ -183,7 +185,7 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
             )
             for each in reconstruction.missing
         ),
-        entries=Entries(documents, attached.ambiguous),
+        entries=entries,
         _coded=b"".join(coded),
     )
 
@@ -202,6 +204,12 @@ def _attached(db: sqlite3.Connection, feed_id: int) -> _Attached:
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
     ambiguous = identities.ambiguous(db, feed_id)
     return _Attached(rows, live_ordinals(db, [row.id for row in rows]), ambiguous)
+
+
+def _is_collected(rows: Sequence[DocumentRow]) -> bool:
+    """Whether pages that an adapter asked for (R26) are what follows the subscription document."""
+    pages = [row for row in rows if row.role in (Role.ARCHIVE, Role.PAGE)]
+    return bool(pages) and all(row.generated_at is not None for row in pages)
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import wholefeed
 from tests.feeds import own_ids
 from tests.origin import Origin
 from tests.publishers.collected import FORMATS, Feed
@@ -48,3 +49,13 @@ async def test_the_newest_entry_stands_first_in_a_feed_of_many_segments(proxy: P
         post.content = "words " * 8000
     reply = await feed.whole()
     assert own_ids(reply.body) == [feed.blog.identity(post) for post in reversed(feed.blog.posts)]
+
+
+async def test_the_library_has_the_newest_entry_first_too(proxy: Proxy, origin: Origin) -> None:
+    """R20: by publication across the pages, whichever way they are looked at."""
+    feed = Feed(proxy, WordPress(origin, posts=45))
+    config = {"fetch": {"allow_networks": ["127.0.0.0/8"]}}
+    entries = (await wholefeed.areconstruct(feed.url, config=config)).entries
+    newest_first = [feed.blog.identity(post) for post in reversed(feed.blog.posts)]
+    assert [entry.identity for entry in entries] == newest_first
+    assert [entries[at].identity for at in (0, 44, 20, -1)] == [newest_first[at] for at in (0, 44, 20, -1)]

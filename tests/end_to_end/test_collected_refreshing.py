@@ -184,3 +184,31 @@ async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy,
     blog.on_request, blog.refusal = None, None
     reply = await feed.later(DAY / 2)
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("per_feed", [4, 25])
+async def test_a_back_dated_post_appears_though_pages_have_another_length(
+    proxy: Proxy, origin: Origin, per_feed: int
+) -> None:
+    """R30: the last page has another number then, and it is found out once."""
+    feed = await a_collected(proxy, origin, posts=95)
+    feed.blog.per_feed = per_feed
+    for _ in range(3):
+        feed.blog.back_date(days=1800.5)
+        origin.forget_requests()
+        reply = await feed.later()
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 5
+
+
+async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy, origin: Origin) -> None:
+    """R30: where nobody asked for five months, all of them are looked through."""
+    feed = Feed(proxy, WordPress(origin, posts=45))
+    feed.blog.queries = "ignored"
+    assert (await feed.whole()).state == "collected"
+    now = int(proxy.clock())
+    for days in range(1, 150, 4):
+        at = now + days * int(DAY)
+        feed.blog.add(published=at, modified=at)
+    reply = await feed.later(151 * DAY)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())

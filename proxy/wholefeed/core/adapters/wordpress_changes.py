@@ -33,9 +33,10 @@ def changed_since(pages: Pages, date: float | None) -> Asking[Scan]:
         page = pages.take((yield from one(pages.modified(number))))
         if page is None:
             return Scan(None if pages.is_refused or number == 1 else latest)
+        if number == 1:
+            latest, pages.length = page.updated_at, len(page.identities)
         if page.updated_at is None:
             return Scan(None)
-        latest = page.updated_at if number == 1 else latest
         if date is None or page.updated_at < date:
             break
         # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is

@@ -143,14 +143,14 @@ def _is_of_site(job: Job) -> bool:
 
 
 def look_by_date(job: Job) -> Asking[Outcome]:
-    """Ask for this month and the one before it, by their days where they are full."""
+    """Ask for the months since the last look and the one before it, by their days where they are full."""
     pages = Pages(job)
     archives = _Archives(pages, is_again=True)
-    today = _day(job.now)
-    for span in (today, today.replace(day=1) - timedelta(days=1)):
+    span, looked_at = _day(job.now), job.known.looked_at
+    first = _month_before(span if looked_at is None else min(span, _day(looked_at)))
+    while span >= first and not pages.is_refused:
         yield from archives.month(span.year, span.month)
-        if pages.is_refused:
-            break
+        span = _month_before(span)
     return _outcome(archives, Outcome(is_honoured=True, known=job.known))
 
 
@@ -172,6 +172,10 @@ def _day(now: float) -> date:
 def _begin(year: int, month: int = 1, day: int = 1) -> float:
     """Return when a span begins."""
     return datetime(year, month, day, tzinfo=UTC).timestamp()
+
+
+def _month_before(day: date) -> date:
+    return (day.replace(day=1) - timedelta(days=1)).replace(day=1)
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from wholefeed.core.adapters.asking import Asking, Job, Outcome, one
+from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.last_page import MOST_PAGES, SearchError, last_page
 from wholefeed.core.adapters.wordpress_all import front_pages
 from wholefeed.core.adapters.wordpress_changes import changed_since
@@ -39,7 +40,7 @@ def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
             scanned_date=known.scanned_date if scan.date is None else scan.date,
         )
         if job.is_daily and not pages.is_refused:
-            known = replace(known, pages=(yield from _behind(pages, known.pages)))
+            known = yield from _behind(pages, known)
     return Outcome(
         is_honoured=True,
         is_whole=not pages.is_refused,
@@ -55,18 +56,24 @@ def _may_ask_for_all(job: Job) -> bool:
     return ended_at is None or not 0 <= job.now - ended_at < pause
 
 
-def _behind(pages: Pages, last: int) -> Asking[int]:
-    """Ask for the last page by ID, and those behind it; return which is the last."""
-    number = max(1, last)
+def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
+    """Ask for the last page by ID, and those behind it; come to what is known then."""
+    number = max(1, known.pages)
     page = pages.take((yield from one(pages.by_id(number, is_again=True))))
-    if page is None and number > 1 and not pages.is_refused:  # there are fewer now
+    if pages.is_refused:
+        return known
+    is_fewer = page is None and number > 1
+    if is_fewer or pages.length != known.page_entries:
+        low, high = (1, number) if is_fewer else (number, None)
         try:
-            number = yield from last_page(lambda each: pages.by_id(each, is_probe=True), low=1, high=number)
+            found = yield from last_page(lambda each: pages.by_id(each, is_probe=True), low=low, high=high)
         except SearchError as exc:
             pages.refused = exc.refused
-            return last
-        page = pages.take((yield from one(pages.by_id(number, is_again=True))))
-    while page is not None and len(page.identities) >= max(1, pages.job.known.page_entries):
+            return known
+        if found != number:
+            number = found
+            page = pages.take((yield from one(pages.by_id(number, is_again=True))))
+    while page is not None and len(page.identities) >= pages.length:
         if number >= MOST_PAGES:
             break
         page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
@@ -74,4 +81,4 @@ def _behind(pages: Pages, last: int) -> Asking[int]:
             number += 1
             if not page.news:
                 break
-    return number
+    return known if pages.refused is not None else replace(known, pages=number, page_entries=pages.length)

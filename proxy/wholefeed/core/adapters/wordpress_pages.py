@@ -30,6 +30,9 @@ class Pages:
         self.job = job
         self.first = job.page.identities
         """Of the subscription document, from the top."""
+        self.length = self.full
+        """How many entries a full page has now. The subscription document does not tell when that changes:
+        its validators stay as they were."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
         self.total: int | None = None

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple, Self, overload
 
 from wholefeed.core.compose.compose import newest_first
 from wholefeed.core.compose.deflate import Sealed, inflate, seal
@@ -23,6 +23,8 @@ from wholefeed.core.parse.documents import parse
 
 _ANY_DEPTH: Final = 1 << 62
 """The documents were within the limits when they were fetched, whatever those are now."""
+_OPENED: Final = 8
+"""Documents that are kept open where entries are sorted across them."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -81,25 +83,43 @@ class Entries(Sequence[Entry]):
     """The entries of a feed in output order (R20): documents newest first, in each the newest entry first.
 
     One document at a time is read and kept, so going through them in order reads each once, whereas jumping
-    to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed.
+    to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed. Of collected pages
+    (R26), whose entries are sorted across them, some more are kept.
 
     Args:
         documents: In output order.
         ambiguous: Keys that identify no entry of the feed (R9).
+        order: How the entries stand, as their places in the documents one after the other; None: as there.
     """
 
-    def __init__(self, documents: Sequence[Held], ambiguous: Collection[EntryId] = ()) -> None:
+    def __init__(
+        self,
+        documents: Sequence[Held],
+        ambiguous: Collection[EntryId] = (),
+        order: Sequence[int] | None = None,
+    ) -> None:
         self._documents = [each for each in documents if each.live]
         self._ends = list(itertools.accumulate(len(each.live) for each in self._documents))
         self._ambiguous = ambiguous
-        self._opened: tuple[int, list[Entry]] = (-1, [])
+        self._order = order
+        self._opened: tuple[tuple[int, list[Entry]], ...] = ()
+
+    @classmethod
+    def by_publication(cls, documents: Sequence[Held], ambiguous: Collection[EntryId] = ()) -> Self:
+        """Return entries sorted by publication across their documents, each of which is read for it once."""
+        dates = [each.published or each.updated for each in cls(documents, ambiguous)]
+        order = newest_first([None if date is None else date.timestamp() for date in dates])
+        return cls(documents, ambiguous, order)
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[Entry]:
-        for place in range(len(self._documents)):
-            yield from self._open(place)
+        if self._order is None:
+            for place in range(len(self._documents)):
+                yield from self._open(place)
+        else:
+            yield from (self[place] for place in range(len(self)))
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -113,6 +133,8 @@ class Entries(Sequence[Entry]):
         wanted = index + len(self) if index < 0 else index
         if not 0 <= wanted < len(self):
             raise IndexError(f"expected an entry from 0 to {len(self) - 1}, got {index}")
+        if self._order is not None:
+            wanted = self._order[wanted]
         place = bisect_right(self._ends, wanted)
         return self._open(place)[wanted - self._ends[place]]  # counted from the end of its document
 
@@ -120,10 +142,12 @@ class Entries(Sequence[Entry]):
         return f"<{len(self)} entries>"
 
     def _open(self, place: int) -> list[Entry]:
-        opened, entries = self._opened
-        if opened != place:
-            entries = _read(self._documents[place], self._ambiguous)
-            self._opened = (place, entries)  # at once, for threads that share the feed
+        for opened, entries in self._opened:
+            if opened == place:
+                return entries
+        entries = _read(self._documents[place], self._ambiguous)
+        kept = self._opened[: _OPENED - 1] if self._order is not None else ()
+        self._opened = ((place, entries), *kept)  # at once, for threads that share the feed
         return entries
 
 
