@@ -50,6 +50,8 @@ class Site:
         self.leads: Callable[[str], str] = lambda url: url
         """What is answered in place of a URL."""
         self.has_head = True
+        self.is_head_always_there = False
+        """Whether HEAD is answered well whatever it asks for."""
         self.rest_blog = blog
         """What the REST API counts."""
         self.refuses: Callable[[Ask], bool] = lambda _ask: False
@@ -123,6 +125,8 @@ class Site:
             return Refused("http", 503 if self.refuses(ask) else 404)
         if ask.is_head and not self.has_head:
             return Refused("http", 405)
+        if ask.is_head and self.is_head_always_there:
+            return There({})
         answer = self._page(ask.url)
         return There({}) if ask.is_head and isinstance(answer, Page) else answer
 

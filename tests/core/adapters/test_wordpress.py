@@ -381,3 +381,13 @@ def test_archives_by_date_that_are_made_up_are_not_read_on_and_on() -> None:
     outcome = site.collect()
     assert not outcome.is_honoured
     assert site.questions <= 8
+
+
+@pytest.mark.parametrize("posts", [25, 95, 300, 900])
+def test_a_head_that_is_always_answered_well_is_soon_not_believed(posts: int) -> None:
+    """R28: the pages are counted with GET then, and not up to the highest number."""
+    site = Site(Blog(posts), rest=False)
+    site.is_head_always_there = True
+    outcome = site.collect()
+    assert (outcome.known.pages, site.missing()) == (-(-posts // 10), set())
+    assert site.questions <= outcome.known.pages + 24

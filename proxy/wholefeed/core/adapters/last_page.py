@@ -14,6 +14,10 @@ _NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
 """Statuses of HEAD that say nothing of GET."""
 
 
+_PROVEN_BEHIND: Final = 8
+"""So many times as far as a page that came, GET has to bear HEAD out: some publishers answer it always."""
+
+
 class SearchError(Exception):
     """It cannot be found out; `refused` says why."""
 
@@ -36,7 +40,7 @@ def last_page(
     Raises:
         SearchError: A page could not be asked for.
     """
-    search = _Search(ask, uses_head)
+    search = _Search(ask, low, uses_head=uses_head)
     while high is None:
         if low >= MOST_PAGES:
             return MOST_PAGES
@@ -45,6 +49,8 @@ def last_page(
             low = probe
         else:
             high = probe
+            low = low if search.uses_head else search.proven
+    search.is_head_proven = True  # it has said of a page that it is not there, or is not used
     while high - low > 1:
         probe = (low + high) // 2
         if (yield from search.is_there(probe)):
@@ -55,24 +61,30 @@ def last_page(
 
 
 class _Search:
-    def __init__(self, ask: Callable[[int], Ask], uses_head: bool) -> None:
+    def __init__(self, ask: Callable[[int], Ask], low: int, *, uses_head: bool) -> None:
         self._ask = ask
-        self._uses_head = uses_head
+        self.uses_head = uses_head
+        self.proven = low
+        """The last page that came."""
+        self.is_head_proven = False
 
     def is_there(self, number: int) -> Asking[bool]:
         ask = self._ask(number)
-        if self._uses_head:
+        if self.uses_head:
             answer = yield from one(ask._replace(is_head=True))
-            if isinstance(answer, There):
+            is_there = isinstance(answer, There)
+            if is_there and (self.is_head_proven or number < self.proven * _PROVEN_BEHIND):
                 return True
             if isinstance(answer, Refused) and answer.is_gone:
                 return False
             if isinstance(answer, Refused) and answer.status not in _NO_HEAD:
                 raise SearchError(answer)
-            self._uses_head = False
+            self.uses_head = is_there
         answer = yield from one(ask)
-        if isinstance(answer, Page):
-            return bool(answer.identities)
+        if isinstance(answer, Page) and answer.identities:
+            self.proven = number
+            return True
+        self.uses_head = False
         if isinstance(answer, Refused) and not answer.is_gone:
             raise SearchError(answer)
         return False
