@@ -54,6 +54,16 @@ async def test_an_edited_old_post_appears(proxy: Proxy, origin: Origin, form: st
     assert pages_asked(origin)[0] == "orderby=modified"
 
 
+async def test_edits_appear_with_the_next_refresh(proxy: Proxy, origin: Origin) -> None:
+    """R30: a validator that changed is looked into at once, as long as such looks bring something."""
+    feed = await a_collected(proxy, origin, "rss2")
+    for number in (4, 14, 4):
+        post = feed.blog.posts[number]
+        feed.blog.edit(post, content=f"Written anew at {feed.blog.blog.now}.")
+        reply = await feed.later(900)
+        assert post.content in texts(reply.body)[feed.blog.identity(post, "rss2")]
+
+
 @pytest.mark.parametrize("form", FORMATS)
 async def test_old_posts_of_a_bulk_edit_appear_within_a_day(
     proxy: Proxy,

@@ -39,6 +39,8 @@ class Collection:
     """When the publisher had changed something last by then, by its own clock."""
     ended_at: float | None = None
     """When the last page of them was had, the last time that it came to that."""
+    is_idle: bool = False
+    """Whether the last look has brought nothing that was worth keeping."""
     looked_at: float | None = None
     """When it was looked for news last."""
     daily_at: float | None = None

@@ -105,13 +105,12 @@ class Collecting:
     @property
     def _has_moved(self) -> bool:
         """Whether the subscription document, or what comes with it, is another than at the last look."""
-        known = self._known
-        is_other = self._validators != (known.etag, known.last_modified)
-        return self._is_unread or (is_other and self._is_hourly)
+        is_other = self._validators != (self._known.etag, self._known.last_modified)
+        return self._is_unread or (is_other and (self._is_hourly or not self._known.is_idle))
 
     @property
     def _is_hourly(self) -> bool:
-        """Some sites make validators up for each answer: alone they are worth a look an hour."""
+        """Some sites make validators up for each answer: such are worth a look an hour."""
         looked_at = self._known.looked_at
         return looked_at is None or not 0 <= self._given.clock.now - looked_at < HOUR_SECONDS
 
@@ -255,6 +254,7 @@ class Collecting:
                 retry_at=None,
                 reason="" if is_whole else reason,
                 looked_at=now,
+                is_idle=not (asking.is_all or asking.has_put),
                 daily_at=now if asking.is_all or self._is_daily else known.daily_at,
                 ended_at=now if asking.is_all else known.ended_at,
                 etag=etag,

@@ -82,6 +82,8 @@ class PageAsking:
         """What could not be had, and what follows from that."""
         self.has_kept = self.has_pages
         """Whether a page of this pattern is part of the feed."""
+        self.has_put = False
+        """Whether one came that was worth keeping."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -212,6 +214,7 @@ class PageAsking:
             found_in=self._walk,
         )
         yield from outcome(put, Stored)
+        self.has_put = True
         self.has_kept = True
         self._renewed.add(document_key(ask.url))
         self._documents += row is None
