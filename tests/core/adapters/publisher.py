@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -138,3 +139,8 @@ class Entries(ABC):
     def targets(self) -> list[str]:
         """The query strings of the questions."""
         return [urlsplit(ask.url).query for ask in self.asked]
+
+
+def looked(outcome: Outcome, seconds_ago: float = 60.0) -> Collection:
+    """What is known after a collection, as the driver keeps it."""
+    return replace(outcome.known, looked_at=NOW - seconds_ago, ended_at=NOW - seconds_ago)

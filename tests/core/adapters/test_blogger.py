@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
-from tests.core.adapters.publisher import NOW, Entries
+from tests.core.adapters.publisher import Entries, looked
 from wholefeed.core.adapters.asking import Outcome, Refused
 from wholefeed.core.adapters.blogger import Blogger
 from wholefeed.core.adapters.collection import Collection
@@ -50,11 +49,6 @@ class Posts(Entries):
     def look(self, known: Collection) -> Outcome:
         self.asked.clear()
         return self.play(Blogger().look(self.job(known)))
-
-
-def looked(outcome: Outcome, seconds_ago: float = 60.0) -> Collection:
-    """What is known after a collection, as the driver keeps it."""
-    return replace(outcome.known, looked_at=NOW - seconds_ago, ended_at=NOW - seconds_ago)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
-from tests.core.adapters.publisher import NOW, Entries
+from tests.core.adapters.publisher import Entries, looked
 from wholefeed.core.adapters.asking import Outcome, Refused
 from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
@@ -42,11 +41,6 @@ class Statuses(Entries):
     def look(self, known: Collection) -> Outcome:
         self.asked.clear()
         return self.play(Mastodon().look(self.job(known)))
-
-
-def looked(outcome: Outcome, seconds_ago: float = 60.0) -> Collection:
-    """What is known after a collection, as the driver keeps it."""
-    return replace(outcome.known, looked_at=NOW - seconds_ago, ended_at=NOW - seconds_ago)
 
 
 @pytest.mark.parametrize("generator", ["Mastodon v4.3.0", "Mastodon v4.3.0-alpha.0+glitch"])

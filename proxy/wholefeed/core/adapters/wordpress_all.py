@@ -25,7 +25,7 @@ def collect_all(pages: Pages) -> Asking[Outcome | None]:
     try:
         last = yield from count_pages(pages)
     except SearchError as exc:
-        return pages.unproven(f"a page could not be asked for: {exc.refused.slug}")
+        return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
     if last is None:
         return (yield from _from_front(pages)) if pages.has_queries else None
     if last == 1:
@@ -86,7 +86,7 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
     first, second = yield [pages.by_id(1), pages.by_id(2)]
     failed = next((each for each in (first, second) if _is_failure(each)), None)
     if isinstance(failed, Refused):
-        return pages.unproven(failed.slug)
+        return pages.job.unproven(failed.slug)
     if not isinstance(first, Page) or (isinstance(second, Refused) and second.is_objection):
         return None
     if isinstance(second, Page) and second.identities == first.identities:
@@ -95,7 +95,7 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
         try:
             last = yield from last_page(lambda number: pages.by_id(number, is_probe=True), low=2)
         except SearchError as exc:
-            return pages.unproven(f"a page could not be asked for: {exc.refused.slug}")
+            return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
         return (yield from _walked(pages, last))
     pages.meet(first)
     is_ordered = first.is_ascending is not False or not pages.repeats(first)
@@ -120,5 +120,5 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
         last = number
         number += 1
     if last == 1:
-        return None if not pages.is_refused else pages.unproven(pages.refused.slug if pages.refused else "")
+        return None if pages.refused is None else pages.job.unproven(pages.refused.slug)
     return pages.outcome(FROM_FRONT, last)

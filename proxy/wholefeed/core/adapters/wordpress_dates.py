@@ -119,7 +119,7 @@ class _Archives:
 def collect_by_date(pages: Pages) -> Asking[Outcome]:
     """Ask for the date archives, from this year back."""
     if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
-        return pages.unproven("the publisher does not answer by pages")
+        return pages.job.unproven("the publisher does not answer by pages")
     archives, empty = _Archives(pages, is_again=False), 0
     today = _day(pages.job.now)
     for year in range(today.year, _FIRST_YEAR - 1, -1):
@@ -132,7 +132,7 @@ def collect_by_date(pages: Pages) -> Asking[Outcome]:
         yield from archives.month(today.year, today.month)
     if not archives.is_honoured:
         reason = "the publisher does not answer by pages, nor by date"
-        return pages.unproven(pages.refused.slug if pages.refused else reason)
+        return pages.job.unproven(pages.refused.slug if pages.refused else reason)
     return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
 
 

@@ -9,7 +9,6 @@ once a day                              -> the last page by ID, and what stands 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from wholefeed.core.adapters.asking import Asking, Job, Outcome, one
 from wholefeed.core.adapters.collection import Collection
@@ -17,9 +16,7 @@ from wholefeed.core.adapters.last_page import MOST_PAGES, SearchError, last_page
 from wholefeed.core.adapters.wordpress_all import front_pages
 from wholefeed.core.adapters.wordpress_changes import changed_since
 from wholefeed.core.adapters.wordpress_pages import Pages
-from wholefeed.core.text.dates import DAY_SECONDS
-
-_WEEK_SECONDS: Final = 7 * DAY_SECONDS
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 
 def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
@@ -52,7 +49,7 @@ def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
 
 def _may_ask_for_all(job: Job) -> bool:
     ended_at = job.known.ended_at
-    pause = _WEEK_SECONDS if job.known.is_flat else DAY_SECONDS
+    pause = WEEK_SECONDS if job.known.is_flat else DAY_SECONDS
     return ended_at is None or not 0 <= job.now - ended_at < pause
 
 

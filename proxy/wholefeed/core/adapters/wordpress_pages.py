@@ -142,10 +142,6 @@ class Pages:
         reason = "" if self.refused is None else self.refused.slug
         return Outcome(is_honoured=True, is_whole=not self.is_refused, known=known, reason=reason)
 
-    def unproven(self, reason: str) -> Outcome:
-        """Return that the publisher has shown nothing more than the subscription document."""
-        return Outcome(is_honoured=False, known=self.job.known, reason=reason)
-
 
 def _numbered(url: str, number: int) -> str:
     """WordPress leads a page of number 1 to the URL without a number."""

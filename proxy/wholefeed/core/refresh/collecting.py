@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Page, Sight
+from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Sight
 from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.table import fitting
@@ -35,13 +35,13 @@ from wholefeed.core.refresh.intents import (
     outcome,
 )
 from wholefeed.core.refresh.page_asking import PageAsking
-from wholefeed.core.refresh.page_judging import is_downward
-from wholefeed.core.refresh.page_trouble import HOUR_SECONDS, WEEK_SECONDS
+from wholefeed.core.refresh.page_judging import page_stored
+from wholefeed.core.refresh.page_trouble import HOUR_SECONDS
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.terms import Role, State
-from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_rfc822
 from wholefeed.core.walk.endings import End, Ending
 
 
@@ -201,15 +201,7 @@ class Collecting:
     def _job(self) -> Steps[Job]:
         row = self._subscription
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        page = Page(
-            url=row.final_url,
-            family=row.family,
-            identities=tuple(identity for identity, _ in read.entries),
-            updated_at=row.updated_at,
-            validators=self._validators,
-            is_ascending=is_downward([at for _, at in read.entries]),
-            marks=Marks.read(row.marks or "{}"),
-        )
+        page = replace(page_stored(row, read), validators=self._validators)
         self._asking.first = page.identities
         return Job(
             asked_url=self._given.feed.url,

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from wholefeed.core.memento.notes import MementoServed
-from wholefeed.core.merge.merge import Copy, is_preferred
-from wholefeed.core.refresh.events import ArchivedCopy, FreshDocument, KnownRead, Stored
+from wholefeed.core.refresh.adding import adds_to
+from wholefeed.core.refresh.events import ArchivedCopy, KnownRead, Stored
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import Drop, Put, ReadKnown, Steps, carry_out, outcome
 from wholefeed.core.refresh.stored import StoredDocument
@@ -27,8 +27,6 @@ from wholefeed.core.text.urls import document_key
 
 _BEHIND_ALL: Final = 1 << 40
 """Rank of a copy of the year 1970; those made later stand before it."""
-_NOWHERE: Final = 1 << 62
-"""The place of a document that is compared with what is stored: between equals it adds nothing."""
 
 
 def copy_steps(given: Given, documents: Sequence[StoredDocument], current: Current) -> Steps[bool]:
@@ -63,33 +61,6 @@ def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
     wanted = ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=copy.copy_url)
     read = yield from outcome(wanted, KnownRead)
     return adds_to(read, copy.fresh, copy.captured_at)
-
-
-def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float) -> bool:
-    """Return whether a document holds an entry, or a better copy, that no other does but memory (R6, R10).
-
-    Args:
-        read: What is stored of its entries.
-        fresh: The document.
-        fetched_at: When it was had.
-    """
-    return any(
-        identity not in read.live
-        or is_preferred(
-            Copy(
-                key=ordinal,
-                updated_at=updated_at,
-                role=Role.PAGE,
-                position=_NOWHERE,
-                ordinal=ordinal,
-                document_updated_at=fresh.updated_at,
-                fetched_at=fetched_at,
-            ),
-            read.live[identity],
-            subscription_updated_at=read.subscription_updated_at,
-        )
-        for ordinal, (identity, updated_at) in enumerate(fresh.arrival.keys or ())
-    )
 
 
 def standing(given: Given, documents: Sequence[StoredDocument]) -> list[MementoServed]:

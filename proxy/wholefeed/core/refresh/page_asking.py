@@ -8,6 +8,7 @@ from typing import Final
 from wholefeed.core.adapters.asking import Answer, Ask, Page, Refused, There
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import DocumentUnavailable, HistoryUnfinished, LimitReached, Note
+from wholefeed.core.refresh.adding import adds_to
 from wholefeed.core.refresh.events import (
     Answered,
     Arrived,
@@ -35,7 +36,7 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.page_judging import improves, objection_to, page_come, page_stored
+from wholefeed.core.refresh.page_judging import objection_to, page_come, page_stored
 from wholefeed.core.refresh.page_trouble import Trouble
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
@@ -44,8 +45,6 @@ from wholefeed.core.text.urls import document_key
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
-
-_BEHIND_ALL: Final = 1 << 62
 
 
 class PageAsking:
@@ -174,8 +173,7 @@ class PageAsking:
         if objection is not None:
             yield from carry_out(Drop(url))
             return self.trouble.objected(ask, objection)
-        keys, now = list(arrival.keys or ()), self._given.clock.now
-        identities = tuple(identity for identity, _ in keys)
+        now, identities = self._given.clock.now, tuple(identity for identity, _ in arrival.keys or ())
         read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
         news = sum(identity not in read.known for identity in identities)
         row = yield from self._row(url)
@@ -188,7 +186,9 @@ class PageAsking:
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
             yield from carry_out(Drop(url))
             yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
-        elif self._says_more(identities) and (news or self.is_all or improves(fresh, keys, read, now)):
+        elif self._says_more(identities) and (
+            news or self.is_all or adds_to(read, fresh, now, is_collected=True)
+        ):
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))

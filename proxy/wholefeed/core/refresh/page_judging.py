@@ -1,23 +1,16 @@
-"""A page that an adapter asked for: how it is told of, whether it belongs, whether it adds (R6, R27)."""
+"""A page that an adapter asked for: how it is told of, and whether it belongs (R27)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final
 
 from wholefeed.core.adapters.asking import Page, Refused
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.urls import bears
-from wholefeed.core.merge.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId
-from wholefeed.core.refresh.events import EntriesRead, FreshDocument, KnownRead
+from wholefeed.core.refresh.events import EntriesRead, FreshDocument
 from wholefeed.core.refresh.stored import StoredDocument
-from wholefeed.core.terms import Role
-from wholefeed.core.walk.seen import Key
-
-_BEHIND_ALL: Final = 1 << 62
-"""The place of a page that is compared with what is stored: between equals it adds nothing."""
 
 
 def page_stored(row: StoredDocument, read: EntriesRead) -> Page:
@@ -70,27 +63,6 @@ def objection_to(
     if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
         return Refused("cross-origin-unconfirmed")
     return None if bears(arrival.final_url, url) else Refused("redirected")
-
-
-def improves(fresh: FreshDocument, keys: Sequence[Key], read: KnownRead, now: float) -> bool:
-    """R6: whether a page holds an entry that no other document but memory does, or a better copy."""
-    for ordinal, (identity, updated_at) in enumerate(keys):
-        live = read.live.get(identity)
-        copy = Copy(
-            key=ordinal,
-            updated_at=updated_at,
-            role=Role.PAGE,
-            position=_BEHIND_ALL,
-            ordinal=ordinal,
-            document_updated_at=fresh.updated_at,
-            fetched_at=now,
-            generated_at=now,
-            is_collected=True,
-        )
-        latest = read.subscription_updated_at
-        if live is None or is_preferred(copy, live, subscription_updated_at=latest):
-            return True
-    return False
 
 
 def is_downward(order: Sequence[float | None]) -> bool | None:

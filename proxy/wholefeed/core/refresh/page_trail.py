@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Final
 
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone
+from wholefeed.core.refresh.adding import adds_to
 from wholefeed.core.refresh.events import (
     Arrived,
     Confirmed,
@@ -29,7 +30,6 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.given import Given
 from wholefeed.core.refresh.intents import Put, ReadKnown, Steps, Touch, carry_out, outcome
-from wholefeed.core.refresh.mementos import adds_to
 from wholefeed.core.refresh.progress import Answers, Progress
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail import TrailSteps

@@ -8,13 +8,12 @@ from wholefeed.core.adapters.asking import GONE, Ask, Refused
 from wholefeed.core.notes import DocumentUnavailable, LimitReached, Note
 from wholefeed.core.refresh.events import Failure
 from wholefeed.core.refresh.given import Given
-from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 _FORBIDDEN, _TOO_MANY = 403, 429
 _REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
 """Of HEAD: the publisher answers, but not this."""
 HOUR_SECONDS: Final = 3600.0
-WEEK_SECONDS: Final = 7 * DAY_SECONDS
 _MAX_DOUBLINGS: Final = 20
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""

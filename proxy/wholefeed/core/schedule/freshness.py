@@ -39,7 +39,7 @@ def freshness_seconds(
     lifetime = _lifetime(fields, directives, now)
     if lifetime is None:
         return min(max(default, minimum), maximum)
-    return min(max(lifetime - age_seconds(headers), minimum), maximum)
+    return min(max(lifetime - _age(fields), minimum), maximum)
 
 
 def is_uncacheable(headers: Mapping[str, str]) -> bool:
@@ -52,7 +52,7 @@ def is_uncacheable(headers: Mapping[str, str]) -> bool:
 
 def age_seconds(headers: Mapping[str, str]) -> float:
     """Return for how long an answer has been in caches (RFC 9111, section 5.1); 0 where it says nothing."""
-    return _seconds(_fields(headers).get("age", "").partition(",")[0]) or 0.0
+    return _age(_fields(headers))
 
 
 def is_private(headers: Mapping[str, str]) -> bool:
@@ -90,6 +90,10 @@ def _fields(headers: Mapping[str, str]) -> dict[str, str]:
         key = name.lower()
         fields[key] = f"{fields[key]}, {value}" if key in fields else value
     return fields
+
+
+def _age(fields: Mapping[str, str]) -> float:
+    return _seconds(fields.get("age", "").partition(",")[0]) or 0.0
 
 
 def _directives(fields: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ _LONGEST: Final = 80
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MICROSECONDS: Final = 1_000_000
 DAY_SECONDS: Final = 86_400
+WEEK_SECONDS: Final = 7 * DAY_SECONDS
 _FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
 _LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, assert_never
+from typing import assert_never
 
 from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
@@ -23,6 +23,7 @@ from wholefeed.core.refresh.events import (
     LedBack,
     TimeOver,
 )
+from wholefeed.core.refresh.page_asking import AT_ONCE
 from wholefeed.core.walk.lookahead import next_urls
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched, Validators
@@ -32,8 +33,6 @@ from wholefeed.service.documents.facts import failure_of, fresh_document
 from wholefeed.service.documents.source import Obtained, Source
 
 Outcome = Obtained | Fetched | DocumentError
-COLLECTED_AT_ONCE: Final = 2
-"""Requests to a host of which an adapter asks pages (R32)."""
 
 
 class WalkFetches:
@@ -147,7 +146,7 @@ class WalkFetches:
             intent.url,
             is_met=self._is_met,
             style=self._style(),
-            manner=Manner(is_head=intent.is_head, at_most=COLLECTED_AT_ONCE),
+            manner=Manner(is_head=intent.is_head, at_most=AT_ONCE),
         )
 
     def _is_foreseen(self, url: str) -> bool:
