@@ -1,8 +1,9 @@
 """Who may do what: clients that ask too often, other sites, token, signed URLs (docs/faults.md row 80).
 
-`/healthz` and `/readyz` are for supervisors and open. Where a token or signing keys are set, everything else
-is for those who know the token; a signature lets its holder read one feed, and see its status and its
-progress. A route that is named nowhere here is behind the token.
+`/healthz` and `/readyz` are for supervisors and open, `/static/…` is for whoever is asked for the token.
+Where a token or signing keys are set, everything else is for those who know the token; a signature lets its
+holder read one feed, and see its status and its progress. A route that is named nowhere here is behind the
+token.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes

@@ -11,7 +11,8 @@ from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import WholefeedError
 from wholefeed.web.request_target import Query, is_prefix_form, read_prefix, read_query
 
-OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz"})
+STATIC: Final = "/static/{name}"
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
@@ -64,4 +65,4 @@ class Asked:
 
 def _route_of(request: web.Request) -> str:
     resource = request.match_info.route.resource
-    return resource.canonical if resource is not None and "{" not in resource.canonical else UNMATCHED
+    return UNMATCHED if resource is None or resource.canonical == PREFIXED else resource.canonical

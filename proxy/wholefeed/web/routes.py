@@ -6,9 +6,11 @@ from typing import Final
 
 from aiohttp import web
 
+from wholefeed.web.asked import STATIC
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.openapi.document import get_openapi
+from wholefeed.web.page.static import get_static
 from wholefeed.web.status import get_feeds, get_status, post_refresh
 
 _PREFIXED: Final = (
@@ -30,5 +32,6 @@ def routes() -> list[web.RouteDef]:
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
         web.get("/openapi.json", get_openapi),
+        web.get(STATIC, get_static),
         web.get(f"/{{url:{_PREFIXED}}}", get_prefixed),
     ]

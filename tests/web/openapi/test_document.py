@@ -111,7 +111,7 @@ def test_operations_have_names_of_their_own_and_parameters_as_their_paths_say() 
     assert len(names) == len(set(names))
     for (_, path), operation in found.items():
         in_path = {p["name"] for p in map(resolved, operation["parameters"]) if p["in"] == "path"}
-        assert in_path == ({"url"} if "{url}" in path else set())
+        assert in_path == set(re.findall(r"{(\w+)}", path))
         for requirement in operation["security"]:
             assert requirement.keys() <= DOCUMENT["components"]["securitySchemes"].keys()
 
@@ -295,7 +295,8 @@ def requests(draw: st.DrawFn, urls: st.SearchStrategy[str]) -> Asked:
         if parameter["in"] == "header":
             fields += f"{name}: {value.translate({10: 32, 13: 32, 0: 32})}\r\n"
         elif parameter["in"] == "path":
-            target = f"/{quote(value, safe='') if written is None or ' ' in written else written}"
+            quoted = quote(value, safe="") if written is None or " " in written else written
+            target = path.replace(f"{{{name}}}", quoted)
         else:
             safe = "" if written is None else ":/?#[]@!$'()*,;"
             query += [f"{name}={quote(value, safe=safe)}"] * draw(st.sampled_from([1, 1, 1, 1, 2]))
