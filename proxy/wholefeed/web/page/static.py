@@ -1,4 +1,4 @@
-"""GET /static/…: style and script of the pages, for everybody: the page that asks for a token has them, too."""
+"""GET /static/…: style and script of the pages, for everybody: the page that asks for a token needs them."""
 
 from __future__ import annotations
 
