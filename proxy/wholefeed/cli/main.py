@@ -24,9 +24,10 @@ from wholefeed.cli.fetching import FETCH
 from wholefeed.cli.output import fail, give_up
 from wholefeed.cli.serving import CONFIG, HEALTHCHECK, MIGRATE, SERVE
 from wholefeed.cli.signing import SIGN
+from wholefeed.cli.url import URL
 from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
-COMMANDS: Final = (SERVE, FETCH, EXPLAIN, LIST, REFRESH, FORGET, SIGN, CONFIG, MIGRATE, HEALTHCHECK)
+COMMANDS: Final = (SERVE, URL, FETCH, EXPLAIN, LIST, REFRESH, FORGET, SIGN, CONFIG, MIGRATE, HEALTHCHECK)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,36 +5,21 @@ from __future__ import annotations
 import argparse
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from wholefeed.cli.base import add_base, base_of
 from wholefeed.cli.command import EXIT_DONE, Command, load, some
 from wholefeed.cli.output import show
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
 
-if TYPE_CHECKING:
-    from wholefeed.config.tables import ServerConfig
-
-_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 _LONGEST_DAYS: Final = 36_500
 
 
 def _add_sign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
-    base_help = (
-        "the URL that readers reach the proxy by (server.public_url, else server.host and server.port)"
-    )
-    parser.add_argument("--base", metavar="URL", type=_base, help=base_help)
+    add_base(parser)
     parser.add_argument("--days", metavar="N", type=_days, help="days that it is good for (for ever)")
-
-
-def _base(text: str) -> str:
-    from wholefeed.config.rules import web_url
-
-    with suppress(ValueError):
-        if base := str(web_url("").check(text)):
-            return base
-    raise argparse.ArgumentTypeError(f"expected an http or https URL without a query, got {text!r}")
 
 
 def _days(text: str) -> int:
@@ -51,21 +36,11 @@ def _sign(options: argparse.Namespace) -> int:
 
     if not server.signing_keys:
         raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")
-    base = options.base or server.public_url or _listening_at(server)
+    base = base_of(options, server)
     expires_at = None if options.days is None else int(time.time()) + options.days * DAY_SECONDS
     url = feed_url(options.url)
     show(own_url(base, url, sign(url, server.signing_keys, expires_at=expires_at)) + "\n")
     return EXIT_DONE
-
-
-def _listening_at(server: ServerConfig) -> str:
-    if server.host in _EVERYWHERE or not server.port:
-        raise ConfigError("expected --base URL, or server.public_url to be set, got neither")
-    return (
-        f"http://[{server.host}]:{server.port}"
-        if ":" in server.host
-        else f"http://{server.host}:{server.port}"
-    )
 
 
 SIGN: Final = Command(

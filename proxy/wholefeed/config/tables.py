@@ -39,6 +39,8 @@ _T = TypeVar("_T")
 
 _YEAR: Final = 365 * DAY_SECONDS
 _TIB: Final = 1 << 40
+SMALLEST_ANSWER_BYTES: Final = 1024
+"""What an answer may be cut to at the least: in less there is hardly room for a head."""
 
 
 def _key(default: _T, rule: Rule, why: str, *, secret: bool = False) -> _T:
@@ -168,7 +170,7 @@ class LimitsConfig:
     xml_depth: int = _key(256, whole(16, 10_000), "nesting of XML elements")
     answer_bytes: int = _key(
         0,
-        whole(1024, _TIB, zero="off"),
+        whole(SMALLEST_ANSWER_BYTES, _TIB, zero="off"),
         "cut answers, newest entries first, for readers with a cap; 0 is off",
     )
     respond_within_seconds: float = _key(

@@ -8,12 +8,15 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from wholefeed.config.tables import SMALLEST_ANSWER_BYTES
 from wholefeed.core.compose.views import View
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url
 from wholefeed.errors import InvalidUrlError, RequestError
 
-OPTIONS: Final = frozenset({"url", "wait", "limit", "since", "token", "signed", "full"})
+VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
+"""Parameters that name a part of the feed, in the order in which our own URLs have them."""
+OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
 _LONGEST_KEPT: Final = 500
@@ -180,24 +183,31 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
 
     Args:
         options: Of the request.
-        max_bytes: What an answer may come to at most; 0: any number of bytes.
+        max_bytes: What any answer may come to at most; 0: any number of bytes.
 
     Raises:
-        RequestError: `limit` or `since` is not what it should be.
+        RequestError: `limit`, `since` or `answer_bytes` is not what it should be.
     """
-    limit, since = None, None
+    limit, since, room = None, None, max_bytes or None
     if "limit" in options:
-        given = options["limit"]
-        if not _COUNT.fullmatch(given):
-            raise RequestError(f"expected limit as a whole number, 1 or more, got {given[:40]!r}")
-        limit = int(given)
+        limit = _whole_number(options, "limit", 1)
     if "since" in options:
         given = options["since"]
         since = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
         if since is None:
             expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
             raise RequestError(f"expected {expected}, got {given[:40]!r}")
-    return View(limit, since, max_bytes or None)
+    if "answer_bytes" in options:
+        asked = _whole_number(options, "answer_bytes", SMALLEST_ANSWER_BYTES)
+        room = asked if room is None else min(asked, room)
+    return View(limit, since, room)
+
+
+def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
+    given = options[name]
+    if not _COUNT.fullmatch(given) or int(given) < least:
+        raise RequestError(f"expected {name} as a whole number, {least} or more, got {given[:40]!r}")
+    return int(given)
 
 
 def own_url(base: str, url: str, mark: str = "") -> str:
@@ -218,6 +228,4 @@ def page_url(base: str, url: str) -> str:
 
 def view_query(options: Mapping[str, str]) -> str:
     """Return the part of a URL's query that names the view, as given."""
-    return "".join(
-        f"&{name}={quote(options[name], safe='')}" for name in ("limit", "since") if name in options
-    )
+    return "".join(f"&{name}={quote(options[name], safe='')}" for name in VIEW_OPTIONS if name in options)

@@ -100,6 +100,37 @@ async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, ma
     assert gzip.decompress(packed.body) == reply.body == prefixed.body
 
 
+async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(tmp_path: Path, origin: Origin) -> None:
+    """`answer_bytes=`: the cap of one reader; the lower of it and `limits.answer_bytes` counts, and the
+    answer bears a tag and a self link of its own."""
+    expected = publish_chain(origin, archives=5, entries=4)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, limits={"answer_bytes": 4000})) as proxy:
+        configured = await proxy.whole(url)
+        lower = await proxy.get(url, answer_bytes="2500")
+        higher = await proxy.get(url, answer_bytes="100000")
+        known = await proxy.get(url, answer_bytes="2500", headers={"If-None-Match": lower.headers["ETag"]})
+    assert 0 < len(ids(lower.body)) < len(ids(configured.body)) < len(expected)
+    assert len(lower.body) <= 2500
+    assert 2500 < len(higher.body) <= 4000
+    assert lower.reconstruction == configured.reconstruction == higher.reconstruction
+    assert lower.reconstruction.endswith(";cut")
+    assert len({reply.headers["ETag"] for reply in (lower, configured, higher)}) == 3
+    assert known.status == 304
+    assert links(lower.body)["self"] == [links(configured.body)["self"][0] + "&answer_bytes=2500"]
+    assert links(lower.body)["urn:wholefeed:whole"] == links(configured.body)["self"]
+
+
+async def test_a_feed_that_fits_the_url_s_answer_bytes_is_whole(proxy: Proxy, origin: Origin) -> None:
+    """R21: nothing was cut, so a complete feed still says so."""
+    expected = publish_chain(origin, archives=1)
+    await proxy.whole(origin.url("/feed"))
+    reply = await proxy.get(origin.url("/feed"), answer_bytes="100000")
+    assert ids(reply.body) == expected
+    assert says_complete(reply)
+    assert not reply.reconstruction.endswith("cut")
+
+
 async def test_an_answer_below_answer_bytes_is_whole(tmp_path: Path, origin: Origin) -> None:
     """R21: a feed that fits limits.answer_bytes is not cut, and still says fh:complete."""
     publish_chain(origin, archives=1)
@@ -154,6 +185,8 @@ async def test_entries_of_a_view_are_those_of_the_whole_byte_for_byte(
         ({"limit": "many"}, "whole number"),
         ({"limit": ""}, "whole number"),
         ({"limit": "1" * 30}, "whole number"),
+        ({"answer_bytes": "1023"}, "answer_bytes as a whole number, 1024 or more"),
+        ({"answer_bytes": "5M"}, "answer_bytes as a whole number, 1024 or more"),
         ({"since": "yesterday"}, "RFC 3339"),
         ({"since": "2026-01-01"}, "RFC 3339"),
         ({"since": "2026-13-01T00:00:00Z"}, "RFC 3339"),

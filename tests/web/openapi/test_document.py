@@ -263,6 +263,7 @@ OPTIONS = {
     "wait": st.sampled_from(["0", "0.01"]),
     "limit": st.sampled_from(["1", "2", "1000000"]),
     "since": st.sampled_from(["2023-11-14T00:00:00Z", "2023-11-14T23:59:60Z", "9999-12-31T23:59:59+00:00"]),
+    "answer_bytes": st.sampled_from(["1024", "5000000"]),
     "full": st.sampled_from(["1", "0", ""]),
     "If-None-Match": st.sampled_from(["*", '"x"', 'W/"x", "y"', '"']),
     "If-Modified-Since": st.sampled_from(["Tue, 14 Nov 2023 00:00:00 GMT", "Tue, 99 Foo 0000 00:00:00 GMT"]),

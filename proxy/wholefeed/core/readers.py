@@ -1,0 +1,128 @@
+"""Readers that have limits of their own, and what is added to a feed's URL for their sake.
+
+A table of facts and nothing else: the page of a feed offers its rows, `wholefeed url --for NAME` takes one.
+
+    reader = reader_named("CommaFeed")
+    reader.parameters(now)              # {"answer_bytes": "5000000"}
+
+Sizes are those of the body without content coding, which is how these readers count. What is asked for
+stays a little below: some may read "at most" as "less than", and of what is too long for them they show
+nothing at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from wholefeed.core.text.dates import format_rfc3339
+
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """What one reader takes."""
+
+    name: str
+    """As its makers write it."""
+    max_bytes: int | None = None
+    """The largest feed that it reads; None: no limit was found."""
+    patience_seconds: int | None = None
+    """How long it waits for an answer; None: as long as it takes."""
+    answer_bytes: int | None = None
+    """What its URLs ask for at most."""
+    starts_now: bool = False
+    """Whether it should be given only what comes from now on, because it passes each entry on to people."""
+    hint: str
+    """What its user should know or set, in a sentence."""
+
+    def parameters(self, now: float) -> dict[str, str]:
+        """Return the parameters to add to a feed's URL.
+
+        Args:
+            now: Epoch seconds.
+        """
+        added = {}
+        if self.starts_now:
+            added["since"] = format_rfc3339(now)
+        if self.answer_bytes is not None:
+            added["answer_bytes"] = str(self.answer_bytes)
+        return added
+
+
+READERS: Final = (
+    Reader(
+        name="CommaFeed",
+        max_bytes=5 * _MIB,
+        patience_seconds=10,
+        answer_bytes=5_000_000,
+        hint="Refuses feeds above 5 MB; at a private address it needs block-local-addresses=false.",
+    ),
+    Reader(
+        name="Feedbin",
+        max_bytes=10 * _MIB,
+        patience_seconds=30,
+        answer_bytes=10_000_000,
+        hint="Refuses feeds above 10 MiB; it reaches a proxy with a public address only.",
+    ),
+    Reader(
+        name="FreshRSS",
+        patience_seconds=20,
+        hint="Takes feeds of any size; from 1.30 on a private address must be in INTERNAL_HOST_ALLOWLIST.",
+    ),
+    Reader(
+        name="gPodder",
+        patience_seconds=60,
+        hint="Keeps 200 episodes unless limit.episodes is raised before subscribing.",
+    ),
+    Reader(
+        name="Liferea",
+        patience_seconds=30,
+        hint="Keeps 100 entries of a feed unless its cache limit is raised.",
+    ),
+    Reader(
+        name="Miniflux",
+        max_bytes=15 * _MIB,
+        patience_seconds=20,
+        answer_bytes=15_000_000,
+        hint="Refuses feeds above 15 MiB (HTTP_CLIENT_MAX_BODY_SIZE); a private address needs"
+        " FETCHER_ALLOW_PRIVATE_NETWORKS=1.",
+    ),
+    Reader(
+        name="NetNewsWire",
+        patience_seconds=15,
+        hint="Takes feeds of any size.",
+    ),
+    Reader(
+        name="Newsboat",
+        patience_seconds=30,
+        hint="Takes feeds of any size.",
+    ),
+    Reader(
+        name="rss2email",
+        patience_seconds=60,
+        starts_now=True,
+        hint="Mails every entry that it has not seen: `since` keeps the first run from mailing the history.",
+    ),
+    Reader(
+        name="sfeed",
+        patience_seconds=15,
+        hint="Takes feeds of any size.",
+    ),
+    Reader(
+        name="Tiny Tiny RSS",
+        max_bytes=16 * _MIB,
+        patience_seconds=45,
+        answer_bytes=16_000_000,
+        hint="Refuses feeds above 16 MiB, loopback, and private addresses on ports other than 80 and 443.",
+    ),
+)
+"""By name."""
+
+_BY_NAME: Final = {reader.name.casefold(): reader for reader in READERS}
+
+
+def reader_named(name: str) -> Reader | None:
+    """Return the row of a reader, however its name is capitalised; None where there is none."""
+    return _BY_NAME.get(" ".join(name.split()).casefold())
