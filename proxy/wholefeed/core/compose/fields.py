@@ -10,7 +10,7 @@ under. Nothing here decides anything: identities are the parser's (rule R9).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -49,7 +49,7 @@ class Fields(NamedTuple):
     published_at: float | None
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
     """The same, before it is told which of it identifies the entry."""
 
     id: str
@@ -68,7 +68,7 @@ def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]
     return [_fields(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
 
 
-def _fields(document: FeedDocument, ordinal: int, said: _Said) -> Fields:
+def _fields(document: FeedDocument, ordinal: int, said: Said) -> Fields:
     entry = document.entries[ordinal]
     base = said.base or document.scopes[entry.scope].base
     identity = _identity(entry.identity, (said.id, absolute(base, said.href)))
@@ -90,9 +90,9 @@ def _absolute(base: str, href: str) -> str:
         return ""
 
 
-def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
+def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
     fragments = fragments_of(document)
-    said = _atom_said if document.family is Family.ATOM else _rss_said
+    said = atom_said if document.family is Family.ATOM else rss_said
     for start in range(0, len(ordinals), _AT_ONCE):
         texts = [fragments.entry(ordinal) for ordinal in ordinals[start : start + _AT_ONCE]]
         yield from map(said, _elements(document, fromstring(synthesize(document.family, "", texts))))
@@ -106,65 +106,71 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
     return list(root[0])
 
 
-def _atom_said(entry: Element) -> _Said:
+def atom_said(entry: Element) -> Said:
+    """Return what an entry of Atom says."""
     own = entry.tag.rpartition("}")[0] + "}"
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
         base = _absolute(base, inner) or base
-    dates = (parse_rfc3339(_text(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
-    return _Said(
-        id=_text(entry, f"{own}id"),
-        title=_text(entry, f"{own}title"),
+    dates = (parse_rfc3339(text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
+    return Said(
+        id=text_of(entry, f"{own}id"),
+        title=text_of(entry, f"{own}title"),
         href=link.get("href", "") if link is not None else "",
         base=base,
         published_at=next((at for at in dates if at is not None), None),
     )
 
 
-def _rss_said(item: Element) -> _Said:
+def rss_said(item: Element) -> Said:
+    """Return what an item of RSS says, be it one of RSS 1.0."""
     space, brace, _ = item.tag.rpartition("}")
     own = space + brace
     guid = item.find(f"{own}guid")
-    href = _text(item, f"{own}link")
+    href = text_of(item, f"{own}link")
     if not href and (link := item.find(f"{{{ATOM_NS}}}link")) is not None:
         href = link.get("href", "") if link.get("rel", "") in _ALTERNATE else ""
     if not href and guid is not None:
-        text = _text(item, f"{own}guid")
+        text = text_of(item, f"{own}guid")
         is_url = text.startswith(("http:", "https:")) or ":" not in text.partition("/")[0]
         href = text if is_url and is_permalink(text, guid.get("isPermaLink")) else ""
     dates = (
-        parse_rfc3339(_text(item, f"{{{ATOM_NS}}}published")),
-        parse_rfc822(_text(item, f"{own}pubDate")),
-        parse_rfc822(_text(item, f"{{{DC_NS}}}date")),
+        parse_rfc3339(text_of(item, f"{{{ATOM_NS}}}published")),
+        parse_rfc822(text_of(item, f"{own}pubDate")),
+        parse_rfc822(text_of(item, f"{{{DC_NS}}}date")),
     )
-    return _Said(
-        id=item.get(_ABOUT, "") or _text(item, f"{own}guid"),
-        title=_text(item, f"{own}title"),
+    return Said(
+        id=item.get(_ABOUT, "") or text_of(item, f"{own}guid"),
+        title=text_of(item, f"{own}title"),
         href=href,
         base=item.get(_XML_BASE, ""),
         published_at=next((at for at in dates if at is not None), None),
     )
 
 
-def _text(element: Element, name: str) -> str:
+def text_of(element: Element, name: str) -> str:
     """Return the text of the first child of that name, with that of its markup where it has any."""
     child = element.find(name)
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
-def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
+def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
     for entry in (document.entries[ordinal] for ordinal in ordinals):
-        item = json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str)
-        yield _Said(
-            id=_string(item.get("id")),
-            title=_string(item.get("title")),
-            href=_string(item.get("url")) or _string(item.get("external_url")),
-            base="",
-            published_at=parse_rfc3339(_string(item.get("date_published"))),
-        )
+        yield item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
 
 
-def _string(value: Any) -> str:
+def item_said(item: Mapping[str, Any]) -> Said:
+    """Return what an item of a JSON Feed says; numbers are texts."""
+    return Said(
+        id=string_of(item.get("id")),
+        title=string_of(item.get("title")),
+        href=string_of(item.get("url")) or string_of(item.get("external_url")),
+        base="",
+        published_at=parse_rfc3339(string_of(item.get("date_published"))),
+    )
+
+
+def string_of(value: Any) -> str:
     """Return a member's text; half a character, which JSON can hold, is shown as a question mark."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""

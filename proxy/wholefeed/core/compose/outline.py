@@ -44,6 +44,16 @@ def each_of(outline: bytes) -> Iterator[Slice]:
         start = end
 
 
+def between(outline: bytes, first: int, last: int) -> list[Slice]:
+    """Return the slices from one up to another, without a look at those before and behind."""
+    start = _ENTRY.unpack_from(outline, (first - 1) * _ENTRY.size)[0] if first else 0
+    wanted = outline[first * _ENTRY.size : last * _ENTRY.size]
+    slices: list[Slice] = []
+    for each in each_of(wanted):
+        slices.append(each._replace(start=slices[-1].end if slices else start))
+    return slices
+
+
 def number_of(outline: bytes) -> int:
     """Return how many slices a segment has."""
     return len(outline) // _ENTRY.size
