@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -202,7 +202,7 @@ def _of_rss(item: Element, *, is_cut: bool) -> Shown:
         updated=next((at for at in dates if at is not None), None),
         authors=names,
         enclosures=[
-            (base, each.get("url", ""), each.get("type", ""), each.get("length") or each.get("fileSize", ""))
+            (base, each.get("url", ""), each.get("type", ""), each.get("length", each.get("fileSize", "")))
             for each in enclosures
         ],
         is_cut=is_cut,
