@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -232,7 +232,6 @@ def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
         enclosures=[
             ("", *(string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
             for each in files
-            if isinstance(each, dict)
         ],
         is_cut=is_cut,
     )
