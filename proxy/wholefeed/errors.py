@@ -14,7 +14,8 @@ WholefeedError
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
-|   |-- UploadError           422 not-opml, and those of UnreadableError
+|   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
+|   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
 |-- WorkError                 500 work-failed

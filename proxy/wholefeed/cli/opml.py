@@ -23,8 +23,10 @@ _SHOWN: Final = 20
 
 
 def _add_opml(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
     file_help = "the list that a reader exported; - is standard input"
-    parser.add_argument("file", metavar="FILE", type=Path, help=file_help)
+    source.add_argument("file", metavar="FILE", nargs="?", type=Path, help=file_help)
+    source.add_argument("--export", action="store_true", help="instead, the feeds that the proxy knows")
     output_help = "where the list goes; may be FILE itself (default: standard output)"
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=output_help)
     add_base(parser, is_repeatable=True)
@@ -38,9 +40,11 @@ def _opml(options: argparse.Namespace) -> int:
     from wholefeed.core.opml.document import read_opml
     from wholefeed.core.parse.errors import ParseError
 
-    name = "standard input" if str(options.file) == "-" else str(options.file)
+    name = {None: "the proxy's list", "-": "standard input"}.get(
+        options.file and str(options.file), options.file
+    )
     try:
-        document = read_opml(_read(options.file))
+        document = read_opml(_exported(config) if options.export else _read(options.file))
     except ParseError as exc:
         raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
     if document.repairs:
@@ -48,8 +52,21 @@ def _opml(options: argparse.Namespace) -> int:
     moved = _moved(options, config, document)
     with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
         output.write(moved.document)
-    _tell(moved, is_undone=options.undo)
+    if not options.export:
+        _tell(moved, is_undone=options.undo)
+    elif not document.subscriptions:
+        tell("no feed is known yet")
     return EXIT_DONE
+
+
+def _exported(config: Config) -> bytes:
+    """Return the known feeds, at their publishers."""
+    from wholefeed.cli.backend import reach
+    from wholefeed.core.opml.document import read_opml
+    from wholefeed.web.moving import OwnAddresses, moved_out
+
+    own = OwnAddresses([config.server.public_url, url_here(config)])
+    return moved_out(read_opml(reach(config).exported()), own).document
 
 
 def _read(path: Path) -> bytes:
@@ -89,7 +106,7 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
     tell(f"{number} of {all_of_them} subscriptions {way}")
     left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]
     for each in left[:_SHOWN]:
-        tell(f"line {each.line}, left as it is: {each.url}: {IN_WORDS[each.why]}")
+        tell(f"line {each.line}, left as it is: {each.url or 'nothing'}: {IN_WORDS[each.why]}")
     if len(left) > _SHOWN:
         tell(f"{len(left) - _SHOWN} more are left as they are")
     for why in (Left.ALREADY, Left.DIRECT):
@@ -99,9 +116,10 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
 
 OPML: Final = Command(
     name="opml",
-    summary="lead a reader's subscription list (OPML) through the proxy, or back",
+    summary="lead a reader's subscription list (OPML) through the proxy, or back; or export the known feeds",
     examples="  wholefeed opml subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --undo moved.opml -o subscriptions.opml\n"
+    "  wholefeed opml --export -o wholefeed.opml\n"
     "  newsboat -e | wholefeed opml --base http://192.168.1.5:8080 - > moved.opml",
     run=_opml,
     add_arguments=_add_opml,

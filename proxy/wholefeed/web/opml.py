@@ -22,6 +22,7 @@ from wholefeed.errors import UploadError
 from wholefeed.fetch.guard.addresses import AddressPolicy
 from wholefeed.service.listing import every_feed
 from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import Store
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, STORE
 from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out
@@ -32,7 +33,7 @@ MEDIA_TYPE: Final = "text/x-opml"
 COUNTS_FIELD: Final = "Opml-Subscriptions"
 """How many were rewritten, and how many left and why: an RFC 8941 dictionary."""
 
-_UPLOAD_SECONDS: Final = 60
+UPLOAD_SECONDS: Final = 60
 _FIELD_BYTES: Final = 200
 """Of a field of the form beside the file."""
 _FIELDS: Final = ("undo", *VIEW_OPTIONS)
@@ -43,10 +44,15 @@ async def get_opml(request: web.Request) -> web.StreamResponse:
     """GET /opml: the known feeds, through the proxy."""
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED], config.server)
+    return _download(await exported(request.app[STORE], base, config), "wholefeed.opml")
+
+
+async def exported(store: Store, base: str, config: Config) -> bytes:
+    """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
     listed: list[Listed] = []
-    async for rows in every_feed(request.app[STORE]):
+    async for rows in every_feed(store):
         listed += await asyncio.to_thread(_listed, rows, base, config)
-    return _download(compose_opml("wholefeed", listed), "wholefeed.opml")
+    return compose_opml("wholefeed", listed)
 
 
 def _listed(rows: Sequence[FeedRow], base: str, config: Config) -> list[Listed]:
@@ -63,10 +69,10 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
     asked, config = request[ASKED], request.app[CONFIG]
     base = base_url(request, asked, config.server)
     try:
-        async with asyncio.timeout(_UPLOAD_SECONDS):
+        async with asyncio.timeout(UPLOAD_SECONDS):
             body, fields = await _uploaded(request)
     except TimeoutError as exc:
-        raise UploadError(f"expected the whole list within {_UPLOAD_SECONDS} s", slug="bad-request") from exc
+        raise UploadError(f"expected the whole list within {UPLOAD_SECONDS} s", slug="bad-request") from exc
     options = {**asked.query.options, **fields}
     read_view(options, 0)
     is_undone = options.get("undo", "") not in ("", "0", "false")

@@ -125,7 +125,7 @@ def _codec(body: bytes, decoded: Decoded) -> str:
             if from_utf8(decoded.text, codec) == body[encoding.mark_bytes :]:
                 return codec
     raise ParseError(
-        f"expected text in {encoding.declared or encoding.codec}, got bytes that are none: save the list as UTF-8",
+        f"expected text in {encoding.declared or encoding.codec}, got something else: save the list as UTF-8",
         slug="unsupported-encoding",
     )
 
