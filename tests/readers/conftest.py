@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -65,7 +66,10 @@ async def origin() -> AsyncIterator[Origin]:
         yield origin
 
 
-def installed(kind: type[Reader], folder: Path) -> Reader:
+Kind = TypeVar("Kind", bound=Reader)
+
+
+def installed(kind: type[Kind], folder: Path) -> Kind:
     """Return a reader that knows nothing yet; skip the test where it is not installed."""
     if lacking := kind.lacking():
         pytest.skip(lacking)
@@ -77,4 +81,5 @@ def installed(kind: type[Reader], folder: Path) -> Reader:
 @pytest.fixture(params=READERS, ids=[each.name for each in READERS])
 def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
     """Each reader, one after the other."""
-    return installed(request.param, tmp_path)
+    kind: type[Reader] = request.param
+    return installed(kind, tmp_path)

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from tests.processes import Served, serving
@@ -160,7 +160,7 @@ class Server:
 
 
 @asynccontextmanager
-async def server(folder: Path, **settings: object) -> AsyncIterator[Server]:
+async def server(folder: Path, **settings: Any) -> AsyncIterator[Server]:
     """Start a proxy for readers and stop it at the end."""
     async with serving(folder, **settings) as served:
         assert served.port, served.told or served.lines

@@ -16,6 +16,7 @@ import sys
 import urllib.request
 from contextlib import closing
 from io import BytesIO
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import feedparser
@@ -23,7 +24,7 @@ import feedparser
 from tests.readers.harness import Entry, Reader
 
 
-def _rows(database: Any, query: str) -> list[tuple[Any, ...]]:
+def _rows(database: Path, query: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         return connection.execute(query).fetchall()
 
@@ -54,10 +55,12 @@ class Sfeed(Reader):
     name = "sfeed"
     programs = ("sfeed_update", "curl")
     package = "sfeed curl"
+    settings = ""
+    """What stands in sfeedrc beside the feed."""
 
     async def subscribe(self, url: str) -> None:
         (self.folder / "sfeedrc").write_text(
-            f'sfeedpath="{self.folder}/feeds"\nfeeds() {{\n\tfeed "one" "{url}"\n}}\n'
+            f'sfeedpath="{self.folder}/feeds"\nfeeds() {{\n\tfeed "one" "{url}"\n}}\n{self.settings}'
         )
         await self.poll()
 
@@ -71,12 +74,26 @@ class Sfeed(Reader):
         return [Entry(each[1], each[2], (each[7],) if each[7] else ()) for each in fields]
 
 
+class SfeedWithValidators(Sfeed):
+    """sfeed_update with the `fetch` of docs/readers.md."""
+
+    name = "sfeed with validators"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        page = (Path(__file__).parents[2] / "docs" / "readers.md").read_text("utf-8")
+        begun = page.index("fetch() {")
+        self.settings = page[begun : page.index("```", begun)]
+
+
 class Rss2email(Reader):
     """r2e, writing a maildir instead of sending."""
 
     name = "rss2email"
     programs = ("r2e",)
     package = "rss2email"
+
+    first_run: ClassVar[tuple[str, ...]] = ("run",)
 
     _CONFIG: Final = (
         "[DEFAULT]\nfrom = feeds@example.org\nto = reader@example.org\n"
@@ -87,7 +104,7 @@ class Rss2email(Reader):
         (self.folder / "mail").mkdir()
         (self.folder / "config").write_text(self._CONFIG.format(self.folder))
         await self._r2e("add", "one", url)
-        await self.poll()
+        await self._r2e(*self.first_run)
 
     async def poll(self) -> None:
         written = await self._r2e("run")
@@ -95,25 +112,31 @@ class Rss2email(Reader):
         assert "[ERROR]" not in written, written
 
     async def entries(self) -> list[Entry]:
-        box = mailbox.Maildir(self.folder / "mail" / "feeds", create=False)
+        box = mailbox.Maildir(self.folder / "mail" / "feeds")
         return [Entry(str(mail["Subject"]), str(mail["X-RSS-URL"] or "")) for mail in box]
 
     async def _r2e(self, *arguments: str) -> str:
         return await self.run("r2e", "-c", "config", "-d", "data.json", *arguments)
 
 
+class Rss2emailFromNowOn(Rss2email):
+    """r2e, told at its first run to mail nothing of what is there."""
+
+    name = "rss2email from now on"
+    first_run = ("run", "--no-send")
+
+
 class Gpodder(Reader):
-    """gpo, the command line of gPodder, told to keep as many episodes as a whole history has."""
+    """gpo, the command line of gPodder, told to keep all episodes."""
 
     name = "gpodder"
     programs = ("gpo",)
     package = "gpodder"
-    episodes: ClassVar[int | None] = 10_000
-    """The setting `limit.episodes`; None leaves it as it is."""
+    is_limited: ClassVar[bool] = False
 
     async def subscribe(self, url: str) -> None:
-        if self.episodes is not None:
-            await self._gpo("set", "limit.episodes", str(self.episodes))
+        if not self.is_limited:
+            await self.keep_all()
         written = await self._gpo("subscribe", url)
         assert "Successfully added" in written, written
 
@@ -123,6 +146,10 @@ class Gpodder(Reader):
     async def entries(self) -> list[Entry]:
         rows = _rows(self.folder / "Database", "SELECT title, link, url FROM episode")
         return [Entry(title, link, (url,)) for title, link, url in rows]
+
+    async def keep_all(self) -> None:
+        """Lift the limit of episodes."""
+        await self._gpo("set", "limit.episodes", "0")
 
     async def download(self) -> list[bytes]:
         """Download all episodes; return what was downloaded."""
@@ -142,7 +169,7 @@ class GpodderAsInstalled(Gpodder):
     """gPodder with the limit that it comes with."""
 
     name = "gpodder as installed"
-    episodes = None
+    is_limited = True
 
 
 class InPython(Reader):

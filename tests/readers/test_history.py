@@ -8,7 +8,7 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
-from tests.readers.programs import GpodderAsInstalled
+from tests.readers.programs import GpodderAsInstalled, Rss2emailFromNowOn, SfeedWithValidators
 
 POLLS_AGAIN = {
     "newsboat": [200, 304],
@@ -20,6 +20,12 @@ POLLS_AGAIN = {
     "podcastparser": [200, 200],
 }
 """What the second and the third poll of an unchanged feed are answered with."""
+
+
+def add_an_entry(origin: Origin, names: list[str], *, archives: int) -> None:
+    """Have the publisher write "new", in front of what `publish_chain` has named."""
+    held = [an_item("new", 1000), an_item(names[0], len(names)), an_item(names[1], len(names) - 1)]
+    origin.publish("/feed", atom(*held, updated=1000, prev_archive=f"/archive/{archives}"))
 
 
 async def test_a_reader_has_every_entry_once_and_polls_cheaply(
@@ -47,8 +53,7 @@ async def test_a_new_entry_arrives_beside_the_history(
     expected = publish_chain(origin, archives=3, entries=2)
     url = origin.url("/feed")
     await reader.subscribe(proxy_of_readers.feed(url))
-    held = [an_item("new", 100), *(an_item(name, 8 - n) for n, name in enumerate(expected[:2]))]
-    origin.publish("/feed", atom(*held, updated=100, prev_archive="/archive/3"))
+    add_an_entry(origin, expected, archives=3)
     await proxy_of_readers.refreshed(url)
     await reader.poll()
     assert sorted(await reader.titles()) == sorted(["new", *expected])
@@ -57,8 +62,49 @@ async def test_a_new_entry_arrives_beside_the_history(
 async def test_gpodder_keeps_200_episodes_unless_it_is_told_otherwise(
     proxy_of_readers: Server, origin: Origin, tmp_path: Path
 ) -> None:
-    """`limit.episodes` is 200 where nobody has changed it: the newest stay."""
+    """`limit.episodes` is 200 where nobody has changed it; lifted later it waits for the feed to change."""
     expected = publish_chain(origin, archives=29, entries=10)
+    url = origin.url("/feed")
     gpodder = installed(GpodderAsInstalled, tmp_path)
-    await gpodder.subscribe(proxy_of_readers.feed(origin.url("/feed")))
+    await gpodder.subscribe(proxy_of_readers.feed(url))
     assert sorted(await gpodder.titles()) == sorted(expected[:200])
+    await gpodder.keep_all()
+    await gpodder.poll()
+    assert len(await gpodder.titles()) == 200
+    add_an_entry(origin, expected, archives=29)
+    await proxy_of_readers.refreshed(url)
+    await gpodder.poll()
+    assert sorted(await gpodder.titles()) == sorted(["new", *expected])
+
+
+async def test_rss2email_can_be_told_to_mail_only_what_comes(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """`r2e run --no-send`, once after subscribing, takes the history for seen."""
+    expected = publish_chain(origin, archives=3, entries=2)
+    url = origin.url("/feed")
+    rss2email = installed(Rss2emailFromNowOn, tmp_path)
+    await rss2email.subscribe(proxy_of_readers.feed(url))
+    assert await rss2email.titles() == []
+    add_an_entry(origin, expected, archives=3)
+    await proxy_of_readers.refreshed(url)
+    await rss2email.poll()
+    assert await rss2email.titles() == ["new"]
+
+
+async def test_sfeed_asks_with_validators_when_told_how(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """The `fetch` of docs/readers.md: 304 when nothing is new, the new entry when one is."""
+    expected = publish_chain(origin, archives=3, entries=2)
+    url = origin.url("/feed")
+    sfeed = installed(SfeedWithValidators, tmp_path)
+    await sfeed.subscribe(proxy_of_readers.feed(url))
+    async with proxy_of_readers.asked(url) as statuses:
+        await sfeed.poll()
+    assert statuses == [304]
+    assert sorted(await sfeed.titles()) == sorted(expected)
+    add_an_entry(origin, expected, archives=3)
+    await proxy_of_readers.refreshed(url)
+    await sfeed.poll()
+    assert sorted(await sfeed.titles()) == sorted(["new", *expected])

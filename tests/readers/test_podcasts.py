@@ -82,7 +82,6 @@ async def test_gpodder_downloads_the_whole_history(
     """Episodes are had from the publisher itself, the old ones too; the proxy is not asked for them."""
     expected = publish_podcast(origin, rss_podcast)
     gpodder = installed(Gpodder, tmp_path)
-    assert isinstance(gpodder, Gpodder)
     await gpodder.subscribe(proxy_of_readers.feed(origin.url("/feed")))
     assert sorted(await gpodder.download()) == [b"sound1", b"sound2", b"sound3", b"sound4"]
     assert all(origin.requests_for(url.removeprefix(origin.url(""))) for url in expected.values())
