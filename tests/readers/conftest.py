@@ -30,14 +30,6 @@ READERS = (Newsboat, Sfeed, Rss2email, Gpodder, Lemon24, Feedparser, Podcastpars
 _hosts = itertools.count(2)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run these tests in the event loop that the proxy's process is read in."""
-    own = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(own):
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def proxy_of_readers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """A proxy that lets anyone on this machine in."""

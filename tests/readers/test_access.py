@@ -8,6 +8,9 @@ from tests.feeds import publish_chain
 from tests.origin import Origin
 from tests.readers.harness import TOKEN, Reader, Server, with_password
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the proxy's process is read in."""
+
 NO_PASSWORD_IN_A_URL = {"podcastparser"}
 """Those that make no `Authorization` of what stands in the URL."""
 

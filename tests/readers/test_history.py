@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
 from tests.readers.programs import GpodderAsInstalled, Rss2emailFromNowOn, SfeedWithValidators
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the proxy's process is read in."""
 
 POLLS_AGAIN = {
     "newsboat": [200, 304],

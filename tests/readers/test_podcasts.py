@@ -14,6 +14,9 @@ from tests.readers.harness import Reader, Server
 from tests.readers.programs import Gpodder, Rss2email
 from wholefeed.core.terms import ATOM_NS
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the proxy's process is read in."""
+
 HEARING = [each for each in READERS if each is not Rss2email]
 """rss2email's mails name no enclosures unless it is told to."""
 

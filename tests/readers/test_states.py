@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.answers import Status
 from tests.feeds import publish_chain
 from tests.origin import Origin
 from tests.readers.harness import Reader, Server
 from wholefeed.core.compose.warning import HEALED
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the proxy's process is read in."""
 
 MISSING = "Older entries of this feed are missing"
 WARNING_AFTER_HEALING = {
