@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from tests.answers import Status
 from tests.feeds import publish_chain
 from tests.origin import Origin
+from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
+from tests.readers.programs import Gpodder, Newsboat
 from wholefeed.core.compose.warning import HEALED
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -71,15 +74,30 @@ async def test_a_feed_that_loads_is_completed_by_an_ordinary_poll(
     assert sorted(await reader.titles()) == sorted(expected)
 
 
+@pytest.mark.parametrize("kind", [Newsboat, Gpodder], ids=["newsboat", "gpodder"])
 async def test_a_publisher_that_is_down_takes_nothing_from_a_reader(
-    proxy_of_readers: Server, origin: Origin, reader: Reader
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path, kind: type[Reader]
 ) -> None:
-    """What is stored is served, and a reader keeps it."""
+    """What is stored is served, and kept: also by gPodder, which removes what a feed no longer lists."""
     expected = publish_chain(origin, archives=3, entries=3)
     url = origin.url("/feed")
+    reader = installed(kind, tmp_path)
     await reader.subscribe(proxy_of_readers.feed(url))
     origin.fault("/feed", Status(503))
     await proxy_of_readers.refreshed(url)
     assert (await proxy_of_readers.served.get(url)).reconstruction.endswith(";stale")
     await reader.poll()
     assert sorted(await reader.titles()) == sorted(expected)
+
+
+async def test_a_publisher_that_was_never_reached_is_an_error_and_no_feed(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """Where nothing is stored the answer is 502, and no reader may take its body for a feed."""
+    origin.answer("/feed", Status(503))
+    url = origin.url("/feed")
+    newsboat = installed(Newsboat, tmp_path)
+    async with proxy_of_readers.asked(url) as statuses:
+        await newsboat.subscribe(proxy_of_readers.feed(url))
+    assert statuses == [502]
+    assert await newsboat.titles() == []
