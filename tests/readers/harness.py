@@ -104,7 +104,7 @@ class Reader(ABC):
     def _environment(self) -> dict[str, str]:
         home = str(self.folder)
         return {
-            "PATH": f"/usr/bin:{os.environ['PATH']}",  # Debian's readers need Debian's Python
+            "PATH": os.environ["PATH"],
             "HOME": home,
             "XDG_CONFIG_HOME": home,
             "XDG_DATA_HOME": home,

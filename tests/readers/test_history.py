@@ -24,7 +24,8 @@ LATER_POLLS = {
     "feedparser": 304,
     "podcastparser": 200,
 }
-"""What the third poll of an unchanged feed is answered with: newsboat 2.21 sends no validators at its second."""
+"""What the third poll of an unchanged feed is answered with. At its second, newsboat 2.21 sends no validators,
+whoever is asked."""
 
 
 def add_an_entry(origin: Origin, names: list[str], *, archives: int) -> None:
