@@ -10,7 +10,7 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
-from tests.readers.programs import GpodderAsInstalled, Rss2emailFromNowOn, SfeedWithValidators
+from tests.readers.programs import GpodderAsInstalled, Newsboat, Rss2emailFromNowOn, SfeedWithValidators
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 """The event loop that the proxy's process is read in."""
@@ -24,8 +24,8 @@ LATER_POLLS = {
     "feedparser": 304,
     "podcastparser": 200,
 }
-"""What the third poll of an unchanged feed is answered with. At its second, newsboat 2.21 sends no validators,
-whoever is asked."""
+"""What the third poll of an unchanged feed is answered with. At its second one newsboat 2.21 sends no
+validators, whoever is asked."""
 
 
 def add_an_entry(origin: Origin, names: list[str], *, archives: int) -> None:
@@ -64,6 +64,19 @@ async def test_a_new_entry_arrives_beside_the_history(
     await proxy_of_readers.refreshed(url)
     await reader.poll()
     assert sorted(await reader.titles()) == sorted(["new", *expected])
+
+
+async def test_a_reader_with_a_cap_gets_the_newest_entries_that_fit(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """`answer_bytes` in the URL: what does not fit is the oldest."""
+    expected = publish_chain(origin, archives=9, entries=4)
+    url = origin.url("/feed")
+    newsboat = installed(Newsboat, tmp_path)
+    await newsboat.subscribe(proxy_of_readers.feed(url, answer_bytes="4000"))
+    found = await newsboat.titles()
+    assert 5 < len(found) < len(expected)
+    assert sorted(found) == sorted(expected[: len(found)])
 
 
 async def test_gpodder_keeps_200_episodes_unless_it_is_told_otherwise(

@@ -12,6 +12,7 @@ from tests.readers.harness import Reader
 from tests.readers.test_history import LATER_POLLS
 from tests.readers.test_states import WARNING_AFTER_HEALING
 from wholefeed.config.tables import Config
+from wholefeed.core import readers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "readers.md").read_text("utf-8")
 
@@ -45,6 +46,15 @@ def test_the_page_says_what_a_poll_is_answered_with_and_what_becomes_of_the_warn
     }
     kept = tuple(title.split()[0] for title in WARNING_AFTER_HEALING[reader.name])
     assert any(word in cells[5] for word in says[kept])
+
+
+@pytest.mark.parametrize("known", readers.READERS, ids=lambda known: known.name)
+def test_the_page_agrees_with_what_urls_are_made_from(known: readers.Reader) -> None:
+    """Each reader of `wholefeed url --for` has its row, with its patience and its cap."""
+    row = next(line for line in PAGE.splitlines() if line.casefold().startswith(f"| {known.name.casefold()}"))
+    assert known.patience_seconds is None or f"| {known.patience_seconds} s" in row
+    assert known.answer_bytes is None or f"`&answer_bytes={known.answer_bytes}`" in row
+    assert (known.max_bytes is None) == ("none" in row.split("|")[3])
 
 
 def test_the_settings_of_the_proxy_that_the_page_names_exist() -> None:
