@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.feeds import an_item, atom, publish_chain
+from tests.feeds import an_item, atom, json_feed, publish_chain
 from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
-from tests.readers.programs import GpodderAsInstalled, Newsboat, Rss2emailFromNowOn, SfeedWithValidators
+from tests.readers.programs import (
+    GpodderAsInstalled,
+    Lemon24,
+    Newsboat,
+    Rss2emailFromNowOn,
+    SfeedWithValidators,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 """The event loop that the proxy's process is read in."""
@@ -64,6 +70,19 @@ async def test_a_new_entry_arrives_beside_the_history(
     await proxy_of_readers.refreshed(url)
     await reader.poll()
     assert sorted(await reader.titles()) == sorted(["new", *expected])
+
+
+async def test_lemon24_reads_the_history_of_a_json_feed(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """The one reader here that reads JSON Feed at all gets its pages as one document."""
+    for page in range(1, 4):
+        items = [an_item(f"e{page}{n}", 100 - 10 * page - n) for n in range(3)]
+        head = {"next_url": origin.url(f"/{page + 1}.json")} if page < 3 else {}
+        origin.publish(f"/{page}.json", json_feed(*items, **head), content_type="application/feed+json")
+    lemon24 = installed(Lemon24, tmp_path)
+    await lemon24.subscribe(proxy_of_readers.feed(origin.url("/1.json")))
+    assert sorted(await lemon24.titles()) == [f"e{page}{n}" for page in range(1, 4) for n in range(3)]
 
 
 async def test_a_reader_with_a_cap_gets_the_newest_entries_that_fit(
