@@ -135,8 +135,8 @@ class Gpodder(Reader):
     is_limited: ClassVar[bool] = False
 
     async def subscribe(self, url: str) -> None:
-        if not self.is_limited:
-            await self.keep_all()
+        if not self.is_limited:  # as `keep_all` does, in no time
+            (self.folder / "Settings.json").write_text('{"limit": {"episodes": 0}}')
         written = await self._gpo("subscribe", url)
         assert "Successfully added" in written, written
 

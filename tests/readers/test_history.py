@@ -44,7 +44,7 @@ async def test_a_reader_has_every_entry_once_and_polls_cheaply(
     proxy_of_readers: Server, origin: Origin, reader: Reader
 ) -> None:
     """The whole history arrives with the first poll; further ones bring nothing, and the same bytes."""
-    expected = publish_chain(origin, archives=19, entries=8)
+    expected = publish_chain(origin, archives=20, entries=10)
     url = origin.url("/feed")
     await reader.subscribe(proxy_of_readers.feed(url))
     assert sorted(await reader.titles()) == sorted(expected)
