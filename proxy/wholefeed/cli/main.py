@@ -18,6 +18,7 @@ from typing import Final
 
 from wholefeed import __version__
 from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from wholefeed.cli.completion import add_completion
 from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
@@ -78,6 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"wholefeed {__version__}")
+    add_completion(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(
