@@ -17,12 +17,13 @@ from aiohttp import web
 
 from wholefeed import __version__
 from wholefeed.config.tables import Config
+from wholefeed.counts import Counts
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive, Turns
 from wholefeed.fetch.sites import site_of
 from wholefeed.loggers import get_logger
 from wholefeed.server.buckets import Buckets
-from wholefeed.server.clients import TrustedProxies
+from wholefeed.server.clients import Networks, TrustedProxies
 from wholefeed.server.connections import MAX_CONNECTIONS, Connections, allow_open_files, reaping
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.documents.source import Source
@@ -32,7 +33,17 @@ from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
+from wholefeed.web.keys import (
+    BUCKETS,
+    CONFIG,
+    CONNECTIONS,
+    COUNTS,
+    LISTENERS,
+    METRICS_NETWORKS,
+    SERVICE,
+    STORE,
+    TRUSTED,
+)
 from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.routes import routes
 from wholefeed.workers.cores import worker_count
@@ -73,23 +84,33 @@ def make_app(
     hide_version()
     app = web.Application(middlewares=[attend])
     app[CONFIG] = config
+    counts = app[COUNTS] = Counts()
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
+    app[METRICS_NETWORKS] = Networks(config.server.metrics_networks)
     if config.server.client_requests_per_minute:
         app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
         opening = partial(open_fetcher, own_addresses=app[LISTENERS].include)
-        opened = open_service(config, now=now, open_fetcher=opening, walks=walks, archive_turns=archive_turns)
+        opened = open_service(
+            config,
+            now=now,
+            open_fetcher=opening,
+            walks=walks,
+            archive_turns=archive_turns,
+            counts=counts,
+        )
         async with opened as (store, service):
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
+            told = partial(_log_failure, counts)
             in_background = [
-                asyncio.create_task(_log_failure("house-keeping", service.keep_house())),
-                asyncio.create_task(_log_failure("polling", service.keep_polling())),
-                asyncio.create_task(_log_failure("archive", service.keep_searching())),
+                asyncio.create_task(told("house-keeping", service.keep_house())),
+                asyncio.create_task(told("polling", service.keep_polling())),
+                asyncio.create_task(told("archive", service.keep_searching())),
             ]
             yield
             for task in in_background:
@@ -103,11 +124,12 @@ def make_app(
     return app
 
 
-async def _log_failure(name: str, work: Coroutine[Any, Any, None]) -> None:
+async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None]) -> None:
     """Let nothing that goes on in the background end in silence."""
     try:
         await work
     except Exception:  # the last resort: readers are answered all the same
+        counts.trouble(name)
         log.exception("background.failed", name=name)
 
 
@@ -123,21 +145,23 @@ async def open_service(
     open_fetcher: OpenFetcher = Fetcher.open,
     walks: WalkTurns | None = None,
     archive_turns: Turns | None = None,
+    counts: Counts | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
-    Args as for `make_app`.
+    Args as for `make_app`; counts are those that everything adds to.
 
     Raises:
         StoreError: The database cannot be used.
     """
+    counts = Counts() if counts is None else counts
     for name in await migrate_file(config.store.path):
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(Store.open(Path(config.store.path)))
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
         stack.push_async_callback(workers.close)
-        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
+        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(
                 store=store,
@@ -147,6 +171,7 @@ async def open_service(
                 now=now,
                 walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE) if walks is None else walks,
                 archive=_archive(config, fetcher, archive_turns),
+                counts=counts,
             )
         )
         stack.push_async_callback(service.close)

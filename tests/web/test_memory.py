@@ -78,7 +78,7 @@ async def test_a_fresh_answer_touches_neither_database_nor_thread(
         calls = count_store_calls(proxy, monkeypatch)
         assert await ask_for_all(proxy, url) == [200, 304, 200] * 2
         assert (calls == []) is (memory_bytes > 0)
-        assert (proxy.service.memory.hits > 0) is (memory_bytes > 0)
+        assert (proxy.service.load.memory.hits > 0) is (memory_bytes > 0)
 
 
 async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, origin: Origin) -> None:

@@ -90,6 +90,9 @@ class ServerConfig:
     shutdown_grace_seconds: float = _key(
         8, seconds(0, 600), "how long answers may take to finish on SIGTERM; Docker kills after 10 s"
     )
+    metrics_networks: tuple[str, ...] = _key(
+        (), listed(network_item, _NETWORKS), "networks that may read /metrics without the token"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from wholefeed.core.schedule.backoff import backoff_seconds
 from wholefeed.core.schedule.freshness import retry_after_seconds
 from wholefeed.core.text.redact import without_credentials
 from wholefeed.core.text.urls import UrlError
+from wholefeed.counts import Counts
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.conclusion import concluded, fetched_from
@@ -65,6 +66,7 @@ class Fetcher:
         budget: MemoryBudget,
         sleep: Callable[[float], Awaitable[None]],
         jitter: Callable[[], float],
+        counts: Counts,
     ) -> None:
         self._config = fetch
         self._exchange = exchange
@@ -73,6 +75,7 @@ class Fetcher:
         self._budget = budget
         self._sleep = sleep
         self._jitter = jitter
+        self._counts = counts
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -89,6 +92,7 @@ class Fetcher:
         budget: MemoryBudget | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
+        counts: Counts | None = None,
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
@@ -114,11 +118,17 @@ class Fetcher:
                 budget=MemoryBudget() if budget is None else budget,
                 sleep=sleep,
                 jitter=jitter,
+                counts=Counts() if counts is None else counts,
             )
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
         return self._gate.blocked_seconds(host, port)
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many requests are under way, and how many wait for a place."""
+        return self._gate.running, self._gate.waiting
 
     async def fetch(
         self,
@@ -171,15 +181,20 @@ class Fetcher:
             share.keep_for(fetched)
             yield fetched
         except ForbiddenTargetError as exc:
+            self._counts.failed(exc.slug)
             log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
+            self._counts.failed(exc.slug, is_guess=is_ahead)
             if is_ahead:  # a guess that leads nowhere is no loss
                 log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             raise
+        finally:
+            transfer.count(self._counts)
         outcome = "not-modified" if fetched.not_modified else "fetched"
+        self._counts.fetched(outcome)
         log.info("document.fetched", outcome=outcome, **transfer.facts())
 
     async def _travel(

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.core.text.redact import safe_url
+from wholefeed.counts import Counts
 from wholefeed.fetch.budget import Share
 
 Turn = Callable[[], Awaitable[None]]
@@ -69,6 +70,10 @@ class Transfer:
     def spend(self, seconds: float) -> None:
         """Count time that was spent."""
         self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def count(self, counts: Counts) -> None:
+        """Count what it has taken."""
+        counts.transferred(self.traffic.wire_bytes, self.traffic.body_bytes, self.spent_seconds)
 
     def facts(self) -> dict[str, object]:
         """What every event of a fetch tells: never credentials, never a query string."""

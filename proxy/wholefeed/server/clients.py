@@ -18,7 +18,25 @@ from typing import Final
 _WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
 _CLIENT_IPV6_BITS: Final = 64
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Networks:
+    """Networks that somebody may be in.
+
+    Args:
+        networks: In CIDR notation.
+    """
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks = tuple(ipaddress.ip_network(network) for network in networks)
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def include(self, address: Address | None) -> bool:
+        """Return whether an address is in one of them; nobody's is in none."""
+        return address is not None and any(address in network for network in self._networks)
 
 
 class TrustedProxies:
@@ -29,14 +47,11 @@ class TrustedProxies:
     """
 
     def __init__(self, networks: Iterable[str]) -> None:
-        self._networks = tuple(ipaddress.ip_network(network) for network in networks)
+        self._networks = Networks(networks)
 
     def include(self, peer: str | None) -> bool:
         """Return whether the connection comes from one of them."""
-        if not self._networks:
-            return False
-        address = _parsed(peer or "")
-        return address is not None and self._has(address)
+        return bool(self._networks) and self._networks.include(_parsed(peer or ""))
 
     def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
         """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
@@ -48,17 +63,19 @@ class TrustedProxies:
             peer: The address that the connection comes from.
             forwarded_for: The X-Forwarded-For fields, in their order.
         """
+        client = self.address(peer, forwarded_for)
+        return "unknown" if client is None else _name(client)
+
+    def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
+        """Return who asks, by the rule of `client`, as an address; None: it is not known."""
         client = _parsed(peer or "")
         hops = [hop.strip() for field in forwarded_for for hop in field.split(",")]
-        while client is not None and self._has(client) and hops:
+        while self._networks.include(client) and hops:
             before = _parsed(hops.pop())
             if before is None:
                 break
             client = before
-        return "unknown" if client is None else _name(client)
-
-    def _has(self, address: _Address) -> bool:
-        return any(address in network for network in self._networks)
+        return client
 
 
 def last_value(fields: Sequence[str]) -> str:
@@ -66,7 +83,7 @@ def last_value(fields: Sequence[str]) -> str:
     return fields[-1].rpartition(",")[2].strip() if fields else ""
 
 
-def _parsed(text: str) -> _Address | None:
+def _parsed(text: str) -> Address | None:
     found = _WITH_PORT.fullmatch(text)
     try:
         address = ipaddress.ip_address((found["v4"] or found["v6"]) if found else text.partition("%")[0])
@@ -76,7 +93,7 @@ def _parsed(text: str) -> _Address | None:
     return mapped or address
 
 
-def _name(address: _Address) -> str:
+def _name(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     return str(ipaddress.ip_network((address, _CLIENT_IPV6_BITS), strict=False))

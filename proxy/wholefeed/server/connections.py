@@ -64,6 +64,11 @@ class Connections:
             del self._busy[connection]
         self._idle_since[connection] = time.monotonic()
 
+    @property
+    def busy_count(self) -> int:
+        """How many are busy."""
+        return len(self._busy)
+
     def is_crowded(self, *, at_most: int = MAX_CONNECTIONS) -> bool:
         """Return whether more connections are busy than may be; the idle ones are reaped."""
         return len(self._busy) > at_most

@@ -63,6 +63,7 @@ class Housekeeping:
                     await self._upkeep.purge(now=self._context.now())
                 has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
+                self._context.counts.trouble("house-keeping")
                 log.warning("store.unpurged", reason=str(exc))
                 has_room = False
             wait_seconds = purge_at - time.monotonic()
@@ -92,6 +93,7 @@ class Housekeeping:
                 is_all_gone = False
                 continue
             await self._context.store.forget(feed_id, now=self._context.now())
+            self._context.counts.has_evicted()
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
         return is_all_gone
 

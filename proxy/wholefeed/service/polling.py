@@ -65,6 +65,7 @@ class Polling:
                 try:
                     seconds = await self._turn(polls)
                 except (StoreError, OverloadedError) as exc:
+                    self._context.counts.trouble("polling")
                     log.warning("polling.paused", reason=str(exc))
                     seconds = REST_SECONDS
                 await asyncio.sleep(seconds)

@@ -23,10 +23,11 @@ from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.housekeeping import Housekeeping
+from wholefeed.service.load import Load
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.polling import Polling
-from wholefeed.service.published import Held, Published, Usage
+from wholefeed.service.published import Held, Published
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
@@ -57,12 +58,8 @@ class FeedService:
         self.keep_searching = self._mementos.run
         self.search_archive = self._mementos.finish
         self._openings = Openings(context, self._running, self._mementos)
+        self.load = Load(context, self._running, self._openings, self._published)
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def memory(self) -> Usage:
-        """Return what is held in memory of published feeds."""
-        return self._published.usage
 
     @property
     def is_busy(self) -> bool:
@@ -232,6 +229,7 @@ class FeedService:
             made = self._openings.made
             feed = await self._by_url(url)
         if feed is None or not feed.digest:
+            self._context.counts.given("publisher")
             return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
@@ -275,7 +273,9 @@ class FeedService:
         """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
         is_due = self._running.is_due(feed)
         if not is_due and self._running.running(feed.id) is None:
+            self._context.counts.given("store")
             return False
+        self._context.counts.given("publisher")
         flight = self._running.join(feed, RefreshRequest())
         with self._published.awaited(feed.id):
             await self._wait(flight, deadline)

@@ -115,6 +115,11 @@ class Store:
         if self._writer.condition.is_full:
             await self.write(lambda db: run(db, _PROBE))
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether it can be written, as far as is known."""
+        return self._writer.condition.is_sound
+
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Return what a function finds; all of it is of one moment."""
         return await self._readers.run(work)

@@ -5,17 +5,40 @@ Pages that are freed are used again by what comes next; the file itself does not
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import sqlite3
-from typing import Final
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.statements import fetch_all, fetch_value
 from wholefeed.store.sqlite.writer import Writer
-from wholefeed.store.tables import documents, segments
+from wholefeed.store.tables import documents, feeds, segments
 from wholefeed.store.tables.pins import Pins
 
 _RETIRED_BYTES: Final = "SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NOT NULL"
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
+_DATABASE: Final = "SELECT file FROM pragma_database_list WHERE name = 'main'"
+
+
+SUMMARY_SECONDS: Final = 5.0
+"""For so long a summary is good: it counts the feeds one by one."""
+_FILES: Final = ("", "-wal")
+
+
+class Summary(NamedTuple):
+    """How large the store is."""
+
+    feeds: Mapping[str, tuple[int, int]]
+    """By visible state: how many there are, and how many of them are stale."""
+    used_bytes: int
+    file_bytes: int
+    """With what is not yet in the file."""
+    free_bytes: int
+    """On the volume."""
 
 
 class Upkeep:
@@ -26,6 +49,8 @@ class Upkeep:
         self._readers = readers
         self.pins = pins
         """Which segments answers are using."""
+        self._summing_up = asyncio.Lock()
+        self._summary: tuple[Summary, float] | None = None
 
     async def purge(self, *, now: float) -> int:
         """Delete documents detached for 90 days and retired segments. Returns how many documents."""
@@ -42,6 +67,13 @@ class Upkeep:
         """Return what the database's pages in use come to, without segments that wait to be deleted."""
         return await self._readers.run(_used_bytes)
 
+    async def summary(self) -> Summary:
+        """Return how large the store is, or was some seconds ago."""
+        async with self._summing_up:
+            if self._summary is None or time.monotonic() - self._summary[1] > SUMMARY_SECONDS:
+                self._summary = await self._readers.run(_sum_up), time.monotonic()
+            return self._summary[0]
+
     async def least_asked(self) -> list[tuple[int, float]]:
         """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
         rows = await self._readers.run(lambda db: fetch_all(db, _LEAST_ASKED))
@@ -57,3 +89,14 @@ def _used_bytes(db: sqlite3.Connection) -> int:
     free = fetch_value(db, "PRAGMA freelist_count")
     page_bytes = fetch_value(db, "PRAGMA page_size")
     return int((pages - free) * page_bytes - fetch_value(db, _RETIRED_BYTES))
+
+
+def _sum_up(db: sqlite3.Connection) -> Summary:
+    path = Path(fetch_value(db, _DATABASE))
+    files = [path.with_name(path.name + end) for end in _FILES]
+    return Summary(
+        feeds=feeds.count_states(db),
+        used_bytes=_used_bytes(db),
+        file_bytes=sum(file.stat().st_size for file in files if file.exists()),
+        free_bytes=shutil.disk_usage(path.parent).free,
+    )

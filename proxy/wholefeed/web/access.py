@@ -3,7 +3,7 @@
 `/healthz` and `/readyz` are for supervisors and open, `/static/…` is for whoever is asked for the token.
 Where a token or signing keys are set, everything else is for those who know the token; a signature lets its
 holder read one feed, and see its status and its progress. A route that is named nowhere here is behind the
-token.
+token; `/metrics` is so too, but for `server.metrics_networks`.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes
@@ -32,8 +32,8 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
-from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, SERVICE, TRUSTED
+from wholefeed.web.asked import FEED_ROUTES, METRICS, OPEN_ROUTES, Asked
+from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.request_target import Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -83,7 +83,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
     if asked.route in OPEN_ROUTES:
         return
     server = request.app[CONFIG].server
-    if not (server.access_token or server.signing_keys):
+    if not (server.access_token or server.signing_keys) or _may_watch(request, asked):
         return
     query = asked.query
     is_signable = asked.route in SIGNED_ROUTES and request.method in ("GET", "HEAD")
@@ -100,6 +100,20 @@ def require_access(request: web.Request, asked: Asked) -> None:
                 " behind the slash is the feed's own; /feed?url=…&token=… takes it too"
             )
         raise _refusal(mark, verdict, has_token=bool(server.access_token), is_signable=is_signable)
+
+
+def _may_watch(request: web.Request, asked: Asked) -> bool:
+    """Whether the numbers are asked for from one of `server.metrics_networks`.
+
+    What was forwarded by somebody who is not believed comes from anywhere.
+    """
+    networks = request.app[METRICS_NETWORKS]
+    if asked.route != METRICS or not networks:
+        return False
+    forwarded_for = request.headers.getall("X-Forwarded-For", ())
+    trusted = request.app[TRUSTED]
+    is_known = trusted.include(request.remote) or not (forwarded_for or "Forwarded" in request.headers)
+    return is_known and networks.include(trusted.address(request.remote, forwarded_for))
 
 
 def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool) -> WholefeedError:

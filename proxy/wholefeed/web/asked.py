@@ -13,6 +13,7 @@ from wholefeed.errors import WholefeedError
 from wholefeed.web.request_target import Query, is_prefix_form, read_prefix, read_query
 
 STATIC: Final = "/static/{name}"
+METRICS: Final = "/metrics"
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""

@@ -24,7 +24,7 @@ from wholefeed.web.answer.joining import sliced
 from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
+from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE
 from wholefeed.web.named import named_url
 from wholefeed.web.request_target import instead_url, own_url, page_url, read_view, read_wait, view_query
 
@@ -137,6 +137,7 @@ async def _answered_from(
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
+    request.app[COUNTS].given("memory")
     request[ASKED].facts.update(_facts(feed))
     if response is not None:
         return await _send(request, response)

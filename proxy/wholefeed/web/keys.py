@@ -7,8 +7,9 @@ from typing import Final
 from aiohttp import web
 
 from wholefeed.config.tables import Config
+from wholefeed.counts import Counts
 from wholefeed.server.buckets import Buckets
-from wholefeed.server.clients import TrustedProxies
+from wholefeed.server.clients import Networks, TrustedProxies
 from wholefeed.server.connections import Connections
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.service import FeedService
@@ -17,6 +18,8 @@ from wholefeed.web.asked import Asked
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
+COUNTS: Final = web.AppKey("counts", Counts)
+METRICS_NETWORKS: Final = web.AppKey("metrics_networks", Networks)
 CONNECTIONS: Final = web.AppKey("connections", Connections)
 LISTENERS: Final = web.AppKey("listeners", Listeners)
 SERVICE: Final = web.AppKey("service", FeedService)

@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web, web_response
 from aiohttp.typedefs import Handler
 
+from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
@@ -24,7 +25,7 @@ from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
 from wholefeed.web.asked import UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
-from wholefeed.web.keys import ASKED, CONNECTIONS
+from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS
 
 log = get_logger()
 
@@ -54,23 +55,39 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     asked = request[ASKED] = Asked(request)
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
-    connections, status = request.app[CONNECTIONS], 0
+    connections, status, body_bytes = request.app[CONNECTIONS], 0, 0
     connections.begin(request.protocol)
     try:
         response = await _answered(request, asked, handler)
         status = response.status
+        if request.method != "HEAD" and status != HTTPStatus.NOT_MODIFIED:
+            body_bytes = response.content_length or 0
         return response
     finally:
         connections.end(request.protocol)
+        duration_seconds = time.monotonic() - started
+        _count(request.app[COUNTS], asked, status, duration_seconds, body_bytes)
         log.info(
             "request.answered",
             method=request.method,
             path=asked.route,
             url=asked.shown_url,
             status=status or None,
-            duration_s=round(time.monotonic() - started, 6),
+            duration_s=round(duration_seconds, 6),
             **asked.facts,
         )
+
+
+def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
+    """Count what the log line tells; of an answer that was cut off, no bytes."""
+    facts = asked.facts
+    is_aborted = "aborted" in facts
+    state = str(facts.get("state", NONE))
+    counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
+    if is_aborted:
+        counts.was_aborted()
+    if "slug" in facts:
+        counts.refused(str(facts["slug"]))
 
 
 async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
@@ -84,7 +101,7 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         asked.facts["slug"] = exc.slug
         return _problem(asked, exc.answer_status, exc.slug, str(exc), _headers(exc))
     except web.HTTPException as exc:
-        slug = _HTTP_SLUGS.get(exc.status, "bad-request")
+        slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
         allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
         return _problem(asked, exc.status, slug, f"{request.method}: {exc.reason}", allowed)
     except ConnectionError:  # the reader has left
@@ -92,6 +109,7 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         raise
     except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
         log.exception("request.failed", **asked.facts)
+        asked.facts["slug"] = "internal"
         return _problem(asked, 500, "internal", "an error of the proxy's own; its log has the request id", {})
 
 

@@ -6,9 +6,10 @@ from typing import Final
 
 from aiohttp import web
 
-from wholefeed.web.asked import STATIC
+from wholefeed.web.asked import METRICS, STATIC
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
+from wholefeed.web.metrics import get_metrics
 from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.opml import get_opml, post_opml
 from wholefeed.web.page.static import get_static
@@ -34,6 +35,7 @@ def routes() -> list[web.RouteDef]:
         web.post("/opml", post_opml),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
+        web.get(METRICS, get_metrics),
         web.get("/openapi.json", get_openapi),
         web.get(STATIC, get_static),
         web.get(f"/{{url:{_PREFIXED}}}", get_prefixed),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wholefeed.core.refresh.intents import Fetch
+from wholefeed.counts import Counts
 from wholefeed.service.walk.fetching import WalkFetches
 
 
@@ -40,7 +41,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
     """R0: the link in a head that still arrives is a prediction; where several documents are under way and
     their URLs count on, look-ahead has it already. The document that the walk has come to is read early in
     any case: it tells where the guesses are wrong."""
-    source = WaitingSource()
+    source, counts = WaitingSource(), Counts()
     fetches = WalkFetches(
         source,  # type: ignore[arg-type]
         is_ahead=lambda url: url != f"http://o.test/{paths[0]}",
@@ -49,9 +50,11 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         style=lambda: None,
         identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
         enough=enough,
+        counts=counts,
     )
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))
     await asyncio.sleep(0)
     assert [path for path in paths if source.is_foreseen[f"http://o.test/{path}"]()] == foreseen
     await fetches.stop()
+    assert counts.look_ahead == {"hit": 0, "miss": len(paths) - 1}

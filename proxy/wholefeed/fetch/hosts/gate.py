@@ -130,8 +130,10 @@ class HostGate:
         self._retry_after_seconds = retry_after_seconds
         self._clock = clock
         self._call_later = call_later
-        self._running = 0
-        self._waiting = 0
+        self.running = 0
+        """How many requests have a place."""
+        self.waiting = 0
+        """How many wait for one."""
         self._hosts: dict[str, Host] = {}  # the one that was asked least recently first
         self._queued: dict[Host, None] = {}  # those with a queue, the least recently served first
         self._timer: Timer | None = None
@@ -139,11 +141,6 @@ class HostGate:
     def __len__(self) -> int:
         """Return how many hosts are remembered."""
         return len(self._hosts)
-
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for a place."""
-        return self._waiting
 
     def now(self) -> float:
         """Return the present instant of the gate's clock."""
@@ -209,11 +206,11 @@ class HostGate:
         """Wait until a request may begin; it is counted as running then."""
         if (refusal := host.refusal(waiter, self._clock())) is not None:
             raise refusal
-        if self._waiting >= MAX_WAITING or len(host.waiting) >= self.max_waiting_per_host:
+        if self.waiting >= MAX_WAITING or len(host.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=waiter.url, retry_after_seconds=self._retry_after_seconds)
         host.waiting.append(waiter)
-        self._waiting += 1
+        self.waiting += 1
         self._queued.setdefault(host)
         self._dispatch()
         try:
@@ -230,7 +227,7 @@ class HostGate:
     def _dispatch(self) -> None:
         """Let requests begin, as many as may."""
         now = self._clock()
-        while self._running < self._concurrency:
+        while self.running < self._concurrency:
             ready = (host for host in self._queued if host.may_start(now))
             host = min(ready, key=lambda each: each.running, default=None)
             if host is None:
@@ -250,7 +247,7 @@ class HostGate:
             waiter.turn.set_result(refusal)
             return
         host.running += 1
-        self._running += 1
+        self.running += 1
         host.next_start_at = now + self._min_interval_seconds
         waiter.turn.set_result(Slot(self, host, waiter.port))
 
@@ -275,14 +272,14 @@ class HostGate:
     def _take_from_queue(self, host: Host, waiter: Waiter) -> None:
         if waiter in host.waiting:
             host.waiting.remove(waiter)
-            self._waiting -= 1
+            self.waiting -= 1
         if not host.waiting:
             self._queued.pop(host, None)
 
     def _leave(self, slot: Slot) -> None:
         slot.end()
         slot.host.running -= 1
-        self._running -= 1
+        self.running -= 1
         self._dispatch()
 
     def _host(self, name: str) -> Host:

@@ -86,6 +86,11 @@ class Source:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
         return self._fetcher.blocked_seconds(host, port)
 
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many requests to publishers are under way, and how many wait for a place."""
+        return self._fetcher.queue
+
     async def obtain(
         self,
         url: str,

@@ -36,6 +36,11 @@ class Work:
         self._workers = workers
         self._large = LargeWork()
 
+    @property
+    def processes(self) -> tuple[int, int]:
+        """How many there are, and how many of them are busy."""
+        return len(self._workers.pids), self._workers.busy
+
     def turn(self, size_bytes: int) -> AbstractAsyncContextManager[None]:
         """Return what is held while documents of so many bytes are in memory to be worked on."""
         return self._large.turn(size_bytes)

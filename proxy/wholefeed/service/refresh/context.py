@@ -10,6 +10,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.refresh.given import Settings
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.limits import WalkLimits
+from wholefeed.counts import Counts
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.service.documents.source import Source
@@ -32,6 +33,7 @@ class RefreshContext:
     """Of walks that use the network."""
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
+    counts: Counts = field(default_factory=Counts)
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
 

@@ -26,6 +26,8 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
+from wholefeed.core.terms import State
+from wholefeed.counts import NONE
 from wholefeed.errors import OverloadedError, StoreError, WorkError
 from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
@@ -80,6 +82,7 @@ class Refresh:
             style=lambda: self._asking.style(),  # noqa: PLW0108 - it is another one later
             identified=self._storage.identified,
             enough=context.config.fetch.concurrency_per_host,
+            counts=context.counts,
         )
         self._decision: Decision | None = None
         self._writing = asyncio.Lock()
@@ -202,6 +205,7 @@ class Refresh:
             self.is_waiting = False
         self._walk_began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
+        self._context.counts.walk_began()
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -210,14 +214,15 @@ class Refresh:
     async def _end_walk(self, intent: intents.EndWalk) -> None:
         await self._walk.aclose()
         assert self._decision is not None, "it wants this"
-        began = self._walk_began or time.monotonic()
+        took_seconds = time.monotonic() - self._walk_began if self._walk_began else 0.0
+        self._context.counts.walk_ended(intent.ending, took_seconds)
         log.info(
             "walk.ended",
             feed=self._feed.id,
             ending=intent.ending,
             documents=intent.documents,
             fetched=self._decision.progress.fetched,
-            duration_s=round(time.monotonic() - began, 3),
+            duration_s=round(took_seconds, 3),
         )
 
     async def _publish_meanwhile(self) -> None:
@@ -249,6 +254,9 @@ class Refresh:
                 notes=said,
             )
         if feed is not None:
+            if intent.state is not State.LOADING:
+                reasons = (note.slug for note in intent.notes if note.partial)
+                self._context.counts.published(str(feed.state), next(reasons, NONE))
             log.info(
                 "feed.published",
                 feed=feed.id,

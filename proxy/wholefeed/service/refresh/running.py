@@ -54,6 +54,11 @@ class Running:
         return len(self._flights)
 
     @property
+    def walking(self) -> int:
+        """How many walks use the network."""
+        return sum(refresh.progress is not None for refresh in self._running.values())
+
+    @property
     def waiting(self) -> int:
         """How many walks wait for their turn to use the network, those of polls not counted."""
         return sum(refresh.is_waiting for refresh in self._running.values())
@@ -175,6 +180,7 @@ class Running:
         try:
             await refresh.run()
         except DocumentError as exc:
+            self._context.counts.refresh_failed(exc.slug)
             log.info("feed.stale", feed=feed.id, slug=exc.slug)
             raise
         except UnknownFeedError:  # forgotten meanwhile
@@ -182,9 +188,11 @@ class Running:
         except (StoreError, OverloadedError, WorkError) as exc:
             # What is stored serves; the publisher is left alone.
             self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            self._context.counts.refresh_failed(exc.slug)
             log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
             raise
         except Exception:
+            self._context.counts.refresh_failed("internal")
             log.exception("refresh.failed", feed=feed.id)
             raise
         finally:

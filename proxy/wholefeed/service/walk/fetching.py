@@ -25,6 +25,7 @@ from wholefeed.core.refresh.events import (
 )
 from wholefeed.core.refresh.page_asking import AT_ONCE
 from wholefeed.core.walk.lookahead import next_urls
+from wholefeed.counts import Counts
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.transfer import Manner
@@ -48,6 +49,7 @@ class WalkFetches:
         identified: Identifies the entries of a document that has come by what is known of the feed, and by
             the documents that have come before and wait to be kept.
         enough: How many documents a publisher is asked for at once; behind as many no more is sought.
+        counts: Told what came of looking ahead.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class WalkFetches:
         style: Callable[[], Style | None],
         identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
         enough: int,
+        counts: Counts,
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
@@ -68,10 +71,13 @@ class WalkFetches:
         self._style = style
         self._identified = identified
         self._enough = enough
+        self._counts = counts
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._collected: set[str] = set()
         """What adapters ask for."""
+        self._ahead: set[str] = set()
+        """What was asked for before the path came to it, until it is known whether it does."""
         self._deadline = 0.0
 
     async def carry_out(self, intent: intents.Fetching) -> Event:
@@ -85,6 +91,7 @@ class WalkFetches:
                 return await self._wait()
             case intents.Drop(url):
                 del self._obtained[url]
+                self._settle(url, is_hit=False)
             case intents.StopFetching():
                 await self.stop()
             case _:
@@ -97,6 +104,7 @@ class WalkFetches:
 
     def take(self, url: str) -> Obtained:
         """Hand over a document that has come: it is to be stored."""
+        self._settle(url, is_hit=True)
         return self._obtained.pop(url)
 
     def offer(self, url: str, obtained: Obtained) -> None:
@@ -107,6 +115,8 @@ class WalkFetches:
         """Cancel what was fetched ahead and is not needed."""
         tasks = list(self._pending.values())
         self._pending.clear()
+        self._counts.looked_ahead(is_hit=False, times=len(self._ahead))
+        self._ahead.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -114,7 +124,15 @@ class WalkFetches:
     def _begin(self, intent: intents.Fetch) -> None:
         if intent.is_collected:
             self._collected.add(intent.url)
+        elif self._is_ahead(intent.url):
+            self._ahead.add(intent.url)
         self._pending[intent.url] = asyncio.create_task(self._fetch(intent))
+
+    def _settle(self, url: str, *, is_hit: bool) -> None:
+        """Count what was asked for ahead, once it is known whether the walk needs it."""
+        if url in self._ahead:
+            self._ahead.remove(url)
+            self._counts.looked_ahead(is_hit=is_hit)
 
     async def _fetch(self, intent: intents.Fetch) -> Outcome:
         validators = None
@@ -174,6 +192,7 @@ class WalkFetches:
             obtained = await self._identified(outcome, self._obtained.values())
             self._obtained[url] = obtained
             return Arrived(url, fresh_document(url, obtained, is_collected=url in self._collected))
+        self._settle(url, is_hit=isinstance(outcome, Fetched) and outcome.not_modified)
         if isinstance(outcome, Fetched):
             if outcome.is_met:
                 return LedBack(url, outcome.final_url)

@@ -21,6 +21,11 @@ class Condition:
         """Whether the last write found the volume full or read-only."""
         self._damage = ""
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether it can be written, as far as is known."""
+        return not (self.is_full or self._damage)
+
     def require_sound(self) -> None:
         """Make sure that the database is not known to be damaged.
 

@@ -20,6 +20,11 @@ _BY_URL: Final = """
     LIMIT 1
 """
 _LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
+_STATES: Final = """
+    SELECT CASE WHEN is_walking THEN 'loading' ELSE state END AS state,
+        count(*) AS feeds, sum(is_stale) AS stale
+    FROM feed GROUP BY 1
+"""
 _UNFINISHED: Final = """
     SELECT * FROM feed
     WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
@@ -94,6 +99,11 @@ def require_known(db: sqlite3.Connection, feed: int) -> None:
 def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:
     """Return feeds by URL."""
     return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+
+
+def count_states(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Return how many feeds there are in each visible state, and how many of them are stale."""
+    return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
 
 
 def list_unfinished(db: sqlite3.Connection) -> list[FeedRow]:

@@ -1,0 +1,165 @@
+"""What happens, counted: each part adds where it logs the event, and `/metrics` shows the sums.
+
+    counts = Counts()                       # one an application; `wholefeed.app` hands it down
+    counts.fetched("not-modified")
+
+Plain numbers, so that counting costs less than a microsecond and needs no library, and does not depend on
+which events a level of the log lets through. A key of a table is one of a few: a route, a state, a slug. What
+publishers and readers write never becomes one.
+"""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from wholefeed.core.slugs import SLUGS
+
+ANSWER_SECONDS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 8.0, 10.0, 30.0),
+)
+"""From a fresh 304 out of memory to what readers bear; limits.respond_within_seconds is 8 by default."""
+FETCH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0)
+WALK_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+
+TASKS: Final = ("house-keeping", "polling", "archive")
+"""What goes on in the background. A sum that is not shown as 0 first has no increase to be seen."""
+
+NONE: Final = "none"
+"""Stands for a state, a status or a reason where there is none."""
+
+
+class Durations:
+    """How long something took, counted by how long.
+
+    Args:
+        bounds: The upper ends of the ranges, in seconds, ascending; the last range has none.
+    """
+
+    __slots__ = ("bounds", "numbers", "total_seconds")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.numbers = [0] * (len(bounds) + 1)
+        self.total_seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.numbers[bisect_left(self.bounds, seconds)] += 1
+        self.total_seconds += seconds
+
+
+@dataclass(slots=True)
+class Counts:
+    """All sums since the start. Whoever counts calls a method; the tables are for whoever shows them."""
+
+    answers: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """By route, state and status; a status of 0 is none: the reader left before."""
+    answer_seconds: dict[str, Durations] = field(default_factory=dict)
+    """By route."""
+    answer_bytes: int = 0
+    aborted: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    """Error answers, by slug."""
+    sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
+    """Answers with a feed: `memory`, `store`, or `publisher` where one had to be waited for."""
+    documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
+    """Fetched, by outcome."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Documents that were needed and could not be had, by slug."""
+    failed_guesses: int = 0
+    fetch_seconds: Durations = field(default_factory=lambda: Durations(FETCH_SECONDS))
+    wire_bytes: int = 0
+    body_bytes: int = 0
+    look_ahead: Counter[str] = field(default_factory=lambda: Counter(hit=0, miss=0))
+    """Documents asked for before the path of a walk came to them: `hit` when it did, else `miss`."""
+    walks_begun: int = 0
+    walks: Counter[str] = field(default_factory=Counter)
+    """By what ended them: `end`, or the slug of what is missing first."""
+    walk_seconds: Durations = field(default_factory=lambda: Durations(WALK_SECONDS))
+    publications: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Of refreshes that have ended, by state and reason."""
+    failed_refreshes: Counter[str] = field(default_factory=Counter)
+    """By slug."""
+    evicted: int = 0
+    troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
+    """What goes on in the background and failed, by name."""
+
+    def answered(self, route: str, state: str, status: int, seconds: float, body_bytes: int) -> None:
+        """Count an answer."""
+        self.answers[route, state, status] += 1
+        durations = self.answer_seconds.get(route)
+        if durations is None:
+            durations = self.answer_seconds[route] = Durations(ANSWER_SECONDS)
+        durations.add(seconds)
+        self.answer_bytes += body_bytes
+
+    def was_aborted(self) -> None:
+        """Count an answer that was cut off."""
+        self.aborted += 1
+
+    def refused(self, slug: str) -> None:
+        """Count an error answer."""
+        self.problems[_known(slug)] += 1
+
+    def given(self, source: str) -> None:
+        """Count where an answer with a feed came from."""
+        self.sources[source] += 1
+
+    def fetched(self, outcome: str) -> None:
+        """Count a document that was had, or found unchanged."""
+        self.documents[outcome] += 1
+
+    def failed(self, slug: str, *, is_guess: bool = False) -> None:
+        """Count a document that was not; a guess that leads nowhere is no loss."""
+        if is_guess:
+            self.failed_guesses += 1
+        else:
+            self.failures[_known(slug)] += 1
+
+    def transferred(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
+        """Count what a fetch took, whatever came of it."""
+        self.wire_bytes += wire_bytes
+        self.body_bytes += body_bytes
+        self.fetch_seconds.add(seconds)
+
+    def looked_ahead(self, *, is_hit: bool, times: int = 1) -> None:
+        """Count documents that were asked for before it was known whether the walk needs them."""
+        self.look_ahead["hit" if is_hit else "miss"] += times
+
+    def walk_began(self) -> None:
+        """Count a walk that has its turn."""
+        self.walks_begun += 1
+
+    def walk_ended(self, ending: str, seconds: float) -> None:
+        """Count a walk that came to an end."""
+        self.walks[ending if ending == "end" else _known(ending)] += 1
+        self.walk_seconds.add(seconds)
+
+    def published(self, state: str, reason: str) -> None:
+        """Count what a refresh has come to."""
+        self.publications[state, reason if reason == NONE else _known(reason)] += 1
+
+    def refresh_failed(self, slug: str) -> None:
+        """Count a refresh that brought nothing."""
+        self.failed_refreshes[_known(slug)] += 1
+
+    def has_evicted(self) -> None:
+        """Count a feed that was forgotten because the store was too large."""
+        self.evicted += 1
+
+    def trouble(self, name: str) -> None:
+        """Count a failure in the background; the name is one of the program's own."""
+        self.troubles[name] += 1
+
+    def copy(self) -> Self:
+        """Return them as they are now."""
+        return copy.deepcopy(self)
+
+
+def _known(slug: str) -> str:
+    return slug if slug in SLUGS else "other"
