@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 from wholefeed import __version__
 from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from wholefeed.cli.completion import add_completion
+from wholefeed.cli.doctor import DOCTOR
 from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
@@ -42,6 +43,7 @@ COMMANDS: Final = (
     SIGN,
     CONFIG,
     MIGRATE,
+    DOCTOR,
     HEALTHCHECK,
 )
 

@@ -15,6 +15,7 @@ from wholefeed.store.tables import outlook as polling
 
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",
+    "wholefeed.store.tables.feeds._STATES",
     "wholefeed.store.tables.feeds._UNFINISHED",
     "wholefeed.store.tables.outlook._COUNT",
 }

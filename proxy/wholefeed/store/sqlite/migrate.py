@@ -92,7 +92,7 @@ def check_current(path: Path) -> None:
     if not path.exists():
         raise StoreUnusableError(f"no database at {path}: expected one made by `wholefeed migrate`")
     newest = len(read_migrations())
-    if (version := _inspect(path, newest)) < newest:
+    if (version := inspect(path, newest)) < newest:
         raise StoreUnusableError(
             f"expected schema {newest} in {path}, got {version}: `wholefeed migrate` brings it up to date"
         )
@@ -166,7 +166,7 @@ def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[st
     with locked(path):
         if not path.exists():
             return _create(path, wanted)
-        version = _inspect(path, len(wanted))
+        version = inspect(path, len(wanted))
         missing = wanted[version:]
         if not missing:
             return []
@@ -192,13 +192,17 @@ def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
     return applied
 
 
-def _inspect(path: Path, newest: int) -> int:
-    """Return the schema version of an existing file, without writing to it."""
+def inspect(path: Path, newest: int, uri: str = "") -> int:
+    """Return the schema version of an existing file, without writing to it; by a URI of one's own.
+
+    Raises:
+        StoreUnusableError: It is none of this program's, damaged, or newer than `newest`.
+    """
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         _check_header(path, header, newest)
-        with closing(sqlite3.connect(readonly_uri(path), uri=True, timeout=_BUSY_SECONDS)) as db:
+        with closing(sqlite3.connect(uri or readonly_uri(path), uri=True, timeout=_BUSY_SECONDS)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except OSError as exc:
