@@ -59,6 +59,14 @@ def test_what_is_wrong_is_exit_1_and_a_warning_is_not(
     assert json.loads(capsys.readouterr().out)["verdict"] == "wrong"
 
 
+def test_nothing_is_printed_but_what_was_found(capfd: pytest.CaptureFixture[str]) -> None:
+    """What a fetch logs is said in the finding already; exit 1, since the guard refuses."""
+    assert main(["doctor", "http://127.0.0.1:22/feed"]) == 1
+    shown = capfd.readouterr()
+    assert "wrong    fetch" in shown.out
+    assert shown.err == ""
+
+
 def test_a_url_that_is_none_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 2, one line."""
     assert main(["doctor", "gopher://a.example/"]) == 2

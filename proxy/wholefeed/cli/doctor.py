@@ -9,7 +9,7 @@ import argparse
 import json
 from typing import Final
 
-from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load_for_result, run
+from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run
 from wholefeed.cli.output import show
 
 
@@ -22,7 +22,7 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    config = load_for_result(options)
+    config = load(options)
     from wholefeed.cli.checks.findings import Verdict, as_object, as_text, worst
     from wholefeed.cli.checks.installation import this_machine
     from wholefeed.cli.checks.run import examined

@@ -123,5 +123,8 @@ async def test_a_publisher_that_is_silent_is_not_waited_for(
 async def test_no_secret_of_a_url_is_shown(origin: Origin, tmp_path: Path) -> None:
     """Feeds of podcasts bear tokens in their query: what is printed is pasted into reports."""
     origin.publish("/feed", atom(an_item("a")))
-    found, *_ = await check_fetch(origin.url("/feed?token=secret"), a_config(tmp_path))
-    assert "secret" not in found.text
+    origin.redirect("/moved", "/gone?token=secret")
+    for path in ("/feed?token=secret", "/moved?token=secret", "/gone?token=secret"):
+        found, *_ = await check_fetch(origin.url(path), a_config(tmp_path))
+        assert "secret" not in found.text
+        assert origin.url(path.partition("?")[0]) in found.text

@@ -16,7 +16,7 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.sqlite.examine import Examined, examine, lock_holder
 
-EXAMINE_SECONDS: Final = 6.0
+EXAMINE_SECONDS: Final = 4.0
 _CHECK: Final = "database"
 _LEAST_FREE_BYTES: Final = 64 << 20
 _FEW_FREE_BYTES: Final = 512 << 20

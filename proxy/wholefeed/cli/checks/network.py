@@ -17,7 +17,6 @@ from wholefeed.cli.checks.findings import Finding, good, skipped, warning, wrong
 from wholefeed.config.tables import Config
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.slugs import in_words
 from wholefeed.core.text.dates import parse_rfc822
 from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import DocumentError
@@ -93,9 +92,9 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
 
 def judge_failure(error: DocumentError, url: str) -> Finding:
     """Say why nothing came, and what may help."""
-    words = in_words(error.slug)
-    said = f"{words} ({error.slug})" if words != error.slug else error.slug
-    return wrong("fetch", f"{safe_url(url)}: {said}: {error}", _ADVICE.get(error.slug, _ELSE))
+    there = f", at {safe_url(error.url)}" if error.url != url else ""
+    text = f"{safe_url(url)}: {error.args[0]} ({error.slug}{there})"
+    return wrong("fetch", text, _ADVICE.get(error.slug, _ELSE))
 
 
 def judge_document(fetched: Fetched, max_depth: int) -> Finding:
