@@ -438,6 +438,17 @@ async def test_promtool_finds_no_fault(proxy: Proxy, origin: Origin, tmp_path: P
     assert "SUCCESS" in await asyncio.to_thread(check, "rules", str(panels))
 
 
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt install prometheus)")
+def test_the_alerts_fire_when_it_is_time_and_not_before(tmp_path: Path) -> None:
+    """Prometheus' own tool plays three hours in which all is well, and three in which nothing is."""
+    played = (Path(__file__).parent / "alert_tests.yml").read_text("utf-8")
+    file = tmp_path / "alert_tests.yml"
+    file.write_text(played.replace("[ALERTS]", json.dumps([str(ALERTS)])), "utf-8")
+    command = [str(PROMTOOL), "test", "rules", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
     """Each has a number and a place of its own, within the width of 24."""
     taken: set[tuple[int, int]] = set()
