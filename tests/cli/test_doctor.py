@@ -14,9 +14,10 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import a_config
 from wholefeed.cli.checks import run
+from wholefeed.cli.checks.beside import beside
 from wholefeed.cli.checks.findings import Verdict
 from wholefeed.cli.checks.installation import Machine
-from wholefeed.cli.checks.run import beside, examined
+from wholefeed.cli.checks.run import examined
 from wholefeed.cli.main import main
 
 CHECKS = {

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp.abc import AbstractResolver
 from aiohttp.resolver import DefaultResolver
 
+from wholefeed.cli.checks.beside import beside
 from wholefeed.cli.checks.database import judge_date
 from wholefeed.cli.checks.findings import Finding, good, skipped, warning, wrong
 from wholefeed.config.tables import Config
@@ -54,11 +55,11 @@ async def check_names(host: str, config: Config, resolver: AbstractResolver | No
         async with asyncio.timeout(LOOKUP_SECONDS):
             addresses = await names.resolve(host, 443)
     except TimeoutError:
-        servers = await asyncio.to_thread(_servers)
+        servers = await beside(_servers)
         text = f"no name server answered in {LOOKUP_SECONDS:g} s ({servers}): this machine may be offline"
         return [wrong("dns", text, _ADVICE["dns-timeout"])]
     except OSError as exc:
-        servers = await asyncio.to_thread(_servers)
+        servers = await beside(_servers)
         text = f"{host} could not be looked up ({servers}): {exc.strerror or exc}"
         return [wrong("dns", text, "look whether this machine is online, and /etc/resolv.conf")]
     finally:
@@ -86,7 +87,7 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
     except DocumentError as exc:
         return [judge_failure(exc, url)]
     date = parse_rfc822(fetched.headers.get("date", ""))
-    document = await asyncio.to_thread(judge_document, fetched, config.limits.xml_depth)
+    document = await beside(lambda: judge_document(fetched, config.limits.xml_depth))
     return [document, *judge_date(date, before, time.time())]
 
 

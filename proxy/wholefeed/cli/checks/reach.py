@@ -14,6 +14,7 @@ from typing import Final
 import aiohttp
 
 from wholefeed.cli.access_token import is_loopback
+from wholefeed.cli.checks.beside import beside
 from wholefeed.cli.checks.findings import Finding, good, skipped, warning, wrong
 from wholefeed.cli.command import server_address
 from wholefeed.config.tables import Config
@@ -60,7 +61,7 @@ async def check_server(config: Config, *, is_container: bool, is_offline: bool) 
     """Ask the server by each of its addresses."""
     host, port = server_address(config)
     public_url = "" if is_offline else config.server.public_url.rstrip("/")
-    outer_host = await asyncio.to_thread(_outer_address, config.server.host)
+    outer_host = await beside(lambda: _outer_address(config.server.host))
     asked = [_base(host, port), _base(outer_host, port) if outer_host else "", public_url]
     own, outer, public = await asyncio.gather(*map(_ask, asked))
     assert own is not None, "there is an address"

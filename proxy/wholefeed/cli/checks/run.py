@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from wholefeed.cli.checks.beside import beside
 from wholefeed.cli.checks.database import check_clock, check_database
 from wholefeed.cli.checks.findings import Finding, skipped, warning, wrong
 from wholefeed.cli.checks.installation import Machine, check_machine, check_versions
@@ -15,8 +15,6 @@ from wholefeed.cli.checks.network import EXAMPLE_HOST, check_fetch, check_names,
 from wholefeed.cli.checks.reach import check_server
 from wholefeed.cli.checks.settings import judge_settings
 from wholefeed.config.tables import Config
-
-_T = TypeVar("_T")
 
 CHECK_SECONDS: Final = 9.5
 """For one check; they run at once."""
@@ -75,31 +73,3 @@ async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
     except Exception as exc:  # noqa: BLE001 - the others are worth having above all
         text = f"it could not be looked at: {type(exc).__name__}: {exc}"
         return [wrong(name, text, "tell the project of this line")]
-
-
-async def beside(work: Callable[[], _T]) -> _T:
-    """Do what blocks in a thread that nobody waits for at the end: a dead disk may keep it for ever."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[_T] = loop.create_future()
-
-    def settle(result: _T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]
-
-    def do() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except BaseException as exc:  # noqa: BLE001 - it is raised where it is awaited
-            error = exc
-        try:
-            loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:  # the loop has ended; nobody waits any more
-            return
-
-    threading.Thread(target=do, daemon=True, name="doctor").start()
-    return await done
