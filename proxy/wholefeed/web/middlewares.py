@@ -22,9 +22,11 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import UNMATCHED, Asked
+from wholefeed.web.asked import FEED_ROUTES, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS
+from wholefeed.web.page.login import refused
+from wholefeed.web.page.wanted import is_browser
 
 log = get_logger()
 
@@ -82,6 +84,8 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         return await handler(request)
     except WholefeedError as exc:
         asked.facts["slug"] = exc.slug
+        if exc.slug in ("unauthorized", "token-required") and _shows_login(request, asked):
+            return await refused(request, exc)
         return _problem(asked, exc.answer_status, exc.slug, str(exc), _headers(exc))
     except web.HTTPException as exc:
         slug = _HTTP_SLUGS.get(exc.status, "bad-request")
@@ -93,6 +97,12 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
     except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
         log.exception("request.failed", **asked.facts)
         return _problem(asked, 500, "internal", "an error of the proxy's own; its log has the request id", {})
+
+
+def _shows_login(request: web.Request, asked: Asked) -> bool:
+    """Whether a person is asked for the token; readers, which say what not in Accept, get the challenge."""
+    is_opened = request.headers.get("Sec-Fetch-Dest") == "document"
+    return is_browser(request) and (is_opened or asked.route not in FEED_ROUTES)
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
