@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web, web_response
@@ -22,7 +23,7 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import FEED_ROUTES, UNMATCHED, Asked
+from wholefeed.web.asked import FEED_ROUTES, HOME, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS
 from wholefeed.web.page.login import refused
@@ -109,7 +110,10 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if not request.raw_path.startswith("/") and asked.route == UNMATCHED:
+    if request.raw_path.startswith("/"):
+        return
+    is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
+    if not is_home and asked.route in (HOME, UNMATCHED):
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 

@@ -38,7 +38,7 @@ _HEADINGS: Final = {
     "invalid-url": "That is no web address",
     "ambiguous-host": "That is no web address",
     "userinfo-not-allowed": "That address has a password in it",
-    "not-a-feed": "There is no feed",
+    "not-a-feed": "There is no feed at that address",
     "timeout": "No answer yet",
 }
 
