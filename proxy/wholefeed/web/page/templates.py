@@ -68,8 +68,8 @@ def root_of(request: web.Request) -> str:
 def _action(request: web.Request, path: str, **query: str) -> str:
     """Return where a form is sent to: a path below the root, with what shows that the form is ours."""
     session = request[ASKED].session
-    if session:
-        query["proof"] = form_proof(session, request.app[CONFIG].server.access_token)
+    if session:  # in front: what stands behind a URL may be taken for a part of it
+        query = {"proof": form_proof(session, request.app[CONFIG].server.access_token), **query}
     return root_of(request) + path + ("?" + urlencode(query) if query else "")
 
 
