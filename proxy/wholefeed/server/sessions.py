@@ -17,7 +17,9 @@ import hmac
 import re
 from typing import Final
 
-SESSION_SECONDS: Final = 30 * 24 * 3600
+from wholefeed.core.text.dates import DAY_SECONDS
+
+SESSION_SECONDS: Final = 30 * DAY_SECONDS
 """How long a login lasts."""
 
 _PURPOSE: Final = "wholefeed session 1"

@@ -12,8 +12,6 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, text
 from wholefeed.core.terms import Family, Kind
-from wholefeed.store.tables import feeds
-from wholefeed.web.keys import STORE
 
 TOKEN = "a token for readers"
 
@@ -21,11 +19,8 @@ TOKEN = "a token for readers"
 async def known(proxy: Proxy, *urls: str) -> None:
     """Let the store know feeds, each asked for a second after the one before."""
     for number, url in enumerate(urls):
-        await proxy.app[STORE].write(
-            lambda db, url=url, number=number: feeds.create(
-                db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1_700_000_000.0 + number
-            )
-        )
+        now = 1_700_000_000.0 + number
+        await proxy.store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
 
 
 def listed(page: bytes, *urls: str) -> list[str]:

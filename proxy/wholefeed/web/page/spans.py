@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-_UNITS: Final = ((86_400 * 365, "year"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+from wholefeed.core.text.dates import DAY_SECONDS
+
+_UNITS: Final = (
+    (365 * DAY_SECONDS, "year"),
+    (DAY_SECONDS, "day"),
+    (3600, "hour"),
+    (60, "minute"),
+    (1, "second"),
+)
 
 
 def in_words(seconds: float) -> str:
