@@ -86,7 +86,7 @@ async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: 
         await page.get_by_role("link", name="All articles, Atom").click()
         assert await page.title() != ""
         await page.get_by_role("link", name="wholefeed").click()
-        await page.get_by_label("Filter", exact=True).fill("CHOSEN")
+        await page.get_by_label("Filter by address").fill("CHOSEN")
         await page.get_by_role("button", name="Filter").click()
         assert await page.get_by_role("row").count() == 2
         origin.forget_requests()

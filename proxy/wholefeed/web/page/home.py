@@ -5,15 +5,17 @@ With `url` it is the page of a feed; of one that is not known yet `wholefeed.web
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from wholefeed import __version__
+from wholefeed.core.compose.heading import heading_of
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.listing import Listing, listed
 from wholefeed.store.rows import FeedRow
@@ -28,6 +30,8 @@ from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.session import begin_session
 
 _MAX_WORDS: Final = 200
+_MAX_TITLE: Final = 200
+"""Characters."""
 _NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
 EMPTY: Final = Trouble(
     status=400,
@@ -49,9 +53,10 @@ class FeedLine:
     """A known feed as the table shows it."""
 
     url: str
-    host: str
-    rest: str
-    """Of the URL, behind its host."""
+    title: str
+    """What the feed calls itself; empty where that is not known."""
+    shown_url: str
+    """Without what says nothing: https, and a slash alone."""
     state: str
     is_stale: bool
     is_walking: bool
@@ -88,14 +93,14 @@ async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
     words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
     number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
     listing = await listed(app[STORE], words=words, by_url=by_url, number=number)
-    now = app[SERVICE].now()
+    lines = await asyncio.to_thread(_lines, listing.feeds, app[SERVICE].now())
     return await page(
         request,
         "home.html",
         status=200 if trouble is None else trouble.status,
         trouble=trouble,
         given=request[ASKED].query.url,
-        feeds=[_line(feed, now) for feed in listing.feeds],
+        feeds=lines,
         listing=listing,
         words=words,
         by_url=by_url,
@@ -106,12 +111,19 @@ async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
     )
 
 
+def _lines(feeds: Sequence[FeedRow], now: float) -> list[FeedLine]:
+    """Return the lines of the table: the heads of a hundred feeds are read for their titles."""
+    return [_line(feed, now) for feed in feeds]
+
+
 def _line(feed: FeedRow, now: float) -> FeedLine:
-    parts = urlsplit(feed.url)
+    title = ""
+    if feed.head:
+        title = heading_of(feed.published_family, feed.version, feed.head, feed.via_url).title
     return FeedLine(
         url=feed.url,
-        host=parts.netloc,
-        rest=feed.url.partition("://")[2][len(parts.netloc) :],
+        title=title[:_MAX_TITLE],
+        shown_url=feed.url.removeprefix("https://").removesuffix("/"),
         state=feed.visible_state,
         is_stale=feed.is_stale,
         is_walking=feed.is_walking,
