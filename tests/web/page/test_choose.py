@@ -101,6 +101,21 @@ async def test_a_url_without_its_scheme_is_taken_by_http_where_https_is_refused(
 
 
 @pytest.mark.parametrize(
+    "written",
+    [
+        "http://localhost:8080/feed?url=https%3A%2F%2Fexample.org%2F%3Fa%3D1&token=secret-of-the-proxy",
+        "http://localhost:8080/https://example.org/?a=1",
+        "feed://localhost:8080/feed?url=https://example.org/?a=1",
+        "localhost:8080/feed/?limit=3&url=https%3A%2F%2Fexample.org%2F%3Fa%3D1",
+    ],
+)
+async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy: Proxy, written: str) -> None:
+    """What stands in one's reader is what one copies from there; the proxy is not asked for itself."""
+    reply = await browse(proxy, target(written), headers={"Host": "localhost:8080"})
+    assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
+
+
+@pytest.mark.parametrize(
     ("written", "status", "said"),
     [
         ("", 400, "Nothing was typed."),
