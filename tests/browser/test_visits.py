@@ -106,6 +106,8 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         await page.get_by_label("Access token").fill(TOKEN)
         await page.get_by_role("button", name="Log in").click()
         await page.wait_for_url(base + "?q=partial")
+        (session,) = await page.context.cookies()
+        assert session["path"] == "/our/feeds"
         assert await page.evaluate("getComputedStyle(document.querySelector('h1')).margin") != ""
         await page.get_by_role("button", name="Refresh").click()
         await page.get_by_role("heading", name="/partial").wait_for()

@@ -7,7 +7,6 @@ that leads here from a reader's own page has it.
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -16,6 +15,9 @@ from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 
 COOKIE: Final = "wholefeed-session"
+_FOLDER: Final = ""
+"""No path: then it is the folder of the URL that the browser asked for (RFC 6265, 5.1.4), and all that sets
+it lies at the proxy's root: right below any prefix, also one that a reverse proxy keeps to itself."""
 
 
 def session_of(request: web.Request) -> str:
@@ -33,21 +35,16 @@ def begin_session(request: web.Request, response: web.Response) -> None:
         COOKIE,
         issue(request.app[CONFIG].server.access_token, expires_at=expires_at),
         max_age=SESSION_SECONDS,
-        path=_path(request),
+        path=_FOLDER,
         secure=_is_secure(request),
         httponly=True,
         samesite="Lax",
     )
 
 
-def end_session(request: web.Request, response: web.Response) -> None:
+def end_session(response: web.Response) -> None:
     """Let the browser forget its session."""
-    response.del_cookie(COOKIE, path=_path(request), httponly=True, samesite="Lax")
-
-
-def _path(request: web.Request) -> str:
-    """By the prefix of `server.public_url`; one that a reverse proxy keeps to itself is not known."""
-    return urlsplit(request.app[CONFIG].server.public_url).path.rstrip("/") or "/"
+    response.del_cookie(COOKIE, path=_FOLDER, httponly=True, samesite="Lax")
 
 
 def _is_secure(request: web.Request) -> bool:

@@ -71,7 +71,7 @@ async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Pr
     reply = await submit(closed, "/login", token=f" {TOKEN}\n", next=wanted)
     assert (reply.status, reply.headers["Location"]) == (303, f".{wanted}")
     session = cookie(reply)
-    assert (session["httponly"], session["samesite"], session["path"]) == (True, "Lax", "/")
+    assert (session["httponly"], session["samesite"]) == (True, "Lax")
     assert int(session["max-age"]) == SESSION_SECONDS
     assert not session["secure"]
     assert TOKEN not in session.value
@@ -144,23 +144,34 @@ async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("server", "fields", "path", "is_secure"),
+    ("server", "fields", "is_secure"),
     [
-        ({"public_url": "https://feeds.example/w/"}, {}, "/w", True),
-        ({"public_url": "https://feeds.example"}, {"Origin": "http://localhost:8080"}, "/", False),
-        ({"trusted_proxies": ("127.0.0.0/8",)}, {"X-Forwarded-Proto": "https"}, "/", True),
-        ({}, {"X-Forwarded-Proto": "https"}, "/", False),
-        ({}, {"Origin": "https://localhost:8080", "Sec-Fetch-Site": "same-origin"}, "/", True),
+        ({"public_url": "https://feeds.example/w/"}, {}, True),
+        ({"public_url": "https://feeds.example"}, {"Origin": "http://localhost:8080"}, False),
+        ({"trusted_proxies": ("127.0.0.0/8",)}, {"X-Forwarded-Proto": "https"}, True),
+        ({}, {"X-Forwarded-Proto": "https"}, False),
+        ({}, {"Origin": "https://localhost:8080", "Sec-Fetch-Site": "same-origin"}, True),
     ],
 )
-async def test_the_cookie_is_for_https_and_for_the_path_where_the_browser_has_these(
-    tmp_path: Path, server: dict[str, Any], fields: dict[str, str], path: str, is_secure: bool
+async def test_the_cookie_is_for_https_where_the_browser_speaks_that(
+    tmp_path: Path, server: dict[str, Any], fields: dict[str, str], is_secure: bool
 ) -> None:
-    """Secure where the browser speaks https (it says so itself); below the prefix of `public_url`."""
+    """It says so itself; a cookie that is not sent back would ask for the token again and again."""
     headers = {"Host": "localhost:8080", **fields}
     async with guarded(tmp_path, **server) as proxy:
         session = cookie(await submit(proxy, "/login", token=TOKEN, headers=headers))
-    assert (session["path"], bool(session["secure"])) == (path, is_secure)
+    assert bool(session["secure"]) == is_secure
+
+
+async def test_the_cookie_names_no_path(closed: Proxy) -> None:
+    """RFC 6265, 5.1.4: then it is the folder of the URL as the browser has it, below whatever prefix."""
+    for reply in (
+        await browse(closed, f"/?token={quote(TOKEN)}"),
+        await submit(closed, "/login", token=TOKEN),
+        await submit(closed, "/logout"),
+    ):
+        assert "Path" not in reply.headers["Set-Cookie"]
+    assert (await browse(closed)).status == 401
 
 
 async def test_a_token_in_the_address_becomes_a_session(closed: Proxy, origin: Origin) -> None:

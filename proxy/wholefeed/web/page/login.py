@@ -53,6 +53,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     except WholefeedError as exc:
         if not is_browser(request):
             raise
+        request[ASKED].facts["slug"] = exc.slug
         return await refused(request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError))
     response = see_other("./" + own_path(next_path))
     begin_session(request, response)
@@ -62,7 +63,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
 async def post_logout(request: web.Request) -> web.StreamResponse:
     """POST /logout: end the session, in this browser."""
     response = see_other("./")
-    end_session(request, response)
+    end_session(response)
     return response
 
 
@@ -132,7 +133,6 @@ def _count(request: web.Request) -> None:
     client = request.app[TRUSTED].client(request.remote, forwarded_for)
     wait_seconds = math.ceil(request.app[LOGINS].take(client, time.monotonic()))
     if wait_seconds:
-        request[ASKED].facts["slug"] = "too-many-requests"
         raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
 
 
