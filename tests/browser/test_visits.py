@@ -115,3 +115,21 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         await page.get_by_role("link", name="wholefeed").click()
         await page.wait_for_url(base)
         assert visit.said == []
+
+
+async def test_a_list_of_subscriptions_is_led_through_the_proxy_and_back(filled: Proxy) -> None:
+    """From the form on the page: the file that comes back is a download, and coming back it is the first."""
+    url = "https://example.org/feed"
+    given = f'<opml version="2.0"><body><outline text="A" xmlUrl="{url}"/></body></opml>'.encode()
+    async with visiting(filled) as visit:
+        await visit.login()
+        led = given
+        for button, is_proxied in (("Lead through here", True), ("Lead back", False)):
+            field = visit.page.get_by_label("OPML file")
+            await field.set_input_files({"name": "mine.opml", "mimeType": "text/x-opml", "buffer": led})
+            async with visit.page.expect_download() as download:
+                await visit.page.get_by_role("button", name=button).click()
+            path = await (await download.value).path()
+            led = path.read_bytes()
+            assert (f'xmlUrl="{visit.base}feed?url='.encode() in led) == is_proxied
+        assert led == given

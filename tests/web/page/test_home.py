@@ -88,7 +88,7 @@ async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Or
     assert read(reply).actions[2:4] == [f"./refresh?url={quoted}", f"./forget?url={quoted}"]
     shown = text(reply)
     assert "1 feed, sorted by when they were last asked for" in shown
-    assert "Remembered" in shown
+    assert "remembered" in shown
     assert "Forget for good" in shown
     assert "On <script> and on" in shown
     assert "<script>" not in reply.body.decode()
