@@ -39,6 +39,7 @@ from wholefeed.web.keys import (
     CONNECTIONS,
     COUNTS,
     LISTENERS,
+    LOGINS,
     METRICS_NETWORKS,
     SERVICE,
     STORE,
@@ -54,6 +55,8 @@ log = get_logger()
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""
 MAX_WALKS_PER_SITE: Final = 8
+LOGINS_PER_MINUTE: Final = 10
+"""Tokens that one client may try."""
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
@@ -87,6 +90,7 @@ def make_app(
     counts = app[COUNTS] = Counts()
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
+    app[LOGINS] = Buckets(LOGINS_PER_MINUTE)
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
     app[METRICS_NETWORKS] = Networks(config.server.metrics_networks)
     if config.server.client_requests_per_minute:

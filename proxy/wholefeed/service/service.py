@@ -22,6 +22,7 @@ from wholefeed.errors import OverloadedError, PublisherTimeoutError, UnknownFeed
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
+from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.load import Load
 from wholefeed.service.mementos import Mementos
@@ -59,6 +60,7 @@ class FeedService:
         self.search_archive = self._mementos.finish
         self._openings = Openings(context, self._running, self._mementos)
         self.load = Load(context, self._running, self._openings, self._published)
+        self.announced = Choosing(self._openings, self._wait).announced
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property

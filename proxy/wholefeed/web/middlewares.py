@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web, web_response
@@ -23,9 +24,11 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import UNMATCHED, Asked
+from wholefeed.web.asked import FEED_ROUTES, HOME, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS
+from wholefeed.web.page.login import refused
+from wholefeed.web.page.wanted import is_browser
 
 log = get_logger()
 
@@ -99,6 +102,8 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         return await handler(request)
     except WholefeedError as exc:
         asked.facts["slug"] = exc.slug
+        if exc.slug in ("unauthorized", "token-required") and _shows_login(request, asked):
+            return await refused(request, exc)
         return _problem(asked, exc.answer_status, exc.slug, str(exc), _headers(exc))
     except web.HTTPException as exc:
         slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
@@ -113,11 +118,20 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         return _problem(asked, 500, "internal", "an error of the proxy's own; its log has the request id", {})
 
 
+def _shows_login(request: web.Request, asked: Asked) -> bool:
+    """Whether a person is asked for the token; readers, which say what not in Accept, get the challenge."""
+    is_opened = request.headers.get("Sec-Fetch-Dest") == "document"
+    return is_browser(request) and (is_opened or asked.route not in FEED_ROUTES)
+
+
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if not request.raw_path.startswith("/") and asked.route == UNMATCHED:
+    if request.raw_path.startswith("/"):
+        return
+    is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
+    if not is_home and asked.route in (HOME, UNMATCHED):
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 
