@@ -32,12 +32,12 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
+from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, VIEW, Asked
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, SERVICE, TRUSTED
 from wholefeed.web.request_target import Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status"}
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", VIEW}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 

@@ -13,6 +13,7 @@ from wholefeed.web.request_target import Query, is_prefix_form, read_prefix, rea
 
 STATIC: Final = "/static/{name}"
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
+VIEW: Final = "/view"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"

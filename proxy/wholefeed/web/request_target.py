@@ -51,6 +51,8 @@ class Query(NamedTuple):
     url: str
     """As given; empty when there is none."""
     options: Mapping[str, str]
+    is_raw: bool = False
+    """Whether the URL was put into the query as it is, so that what stands behind it is its own."""
 
 
 def read_query(raw_query: str) -> Query:
@@ -78,7 +80,7 @@ def _parsed(raw_query: str) -> Query:
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
-    return Query(options.pop("url", ""), options)
+    return Query(options.pop("url", ""), options, is_raw_url)
 
 
 def _blanks_removed(raw: str) -> str:
@@ -222,8 +224,8 @@ def own_url(base: str, url: str, mark: str = "") -> str:
 
 
 def page_url(base: str, url: str) -> str:
-    """Return the proxy's URL of what is known of a feed; arguments as for `own_url`."""
-    return f"{base}/status?url={quote(url, safe='')}"
+    """Return the proxy's URL of a feed's page, for people; arguments as for `own_url`."""
+    return f"{base}/?url={quote(url, safe='')}"
 
 
 def view_query(options: Mapping[str, str]) -> str:

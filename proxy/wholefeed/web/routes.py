@@ -6,11 +6,12 @@ from typing import Final
 
 from aiohttp import web
 
-from wholefeed.web.asked import STATIC
+from wholefeed.web.asked import STATIC, VIEW
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.page.static import get_static
+from wholefeed.web.page.view import get_view
 from wholefeed.web.status import get_feeds, get_status, post_refresh
 
 _PREFIXED: Final = (
@@ -26,6 +27,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/feed", get_feed),
         web.get("/feed/", get_feed),
         web.delete("/feed", delete_feed),
+        web.get(VIEW, get_view),
         web.get("/status", get_status),
         web.post("/refresh", post_refresh),
         web.get("/feeds", get_feeds),
