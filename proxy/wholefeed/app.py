@@ -23,7 +23,7 @@ from wholefeed.fetch.sites import site_of
 from wholefeed.loggers import get_logger
 from wholefeed.server.buckets import Buckets
 from wholefeed.server.clients import TrustedProxies
-from wholefeed.server.connections import Connections, allow_open_files, reaping
+from wholefeed.server.connections import MAX_CONNECTIONS, Connections, allow_open_files, reaping
 from wholefeed.server.listeners import Listeners
 from wholefeed.service.documents.source import Source
 from wholefeed.service.documents.work import Work
@@ -184,7 +184,7 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
     try:
         await runner.setup()
-        await web.TCPSite(runner, config.server.host, config.server.port).start()
+        await web.TCPSite(runner, config.server.host, config.server.port, backlog=MAX_CONNECTIONS).start()
         app[LISTENERS].add(runner.addresses)
         host, port, *_ = runner.addresses[0]
         log.info("server.started", host=host, port=port, version=__version__)

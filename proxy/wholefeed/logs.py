@@ -165,7 +165,6 @@ def _json() -> list[Processor]:
         structlog.processors.ExceptionRenderer(
             structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         ),
-        hide_credentials,
         _render_json,
     ]
 
@@ -208,8 +207,9 @@ _ENCODER: Final = json.JSONEncoder(default=repr)
 """Made once: `json.dumps` makes one for each line that has a `default`."""
 
 
-def _render_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    return _ENCODER.encode(event)
+def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    line = _ENCODER.encode(event)
+    return line if "@" not in line else _ENCODER.encode(hide_credentials(logger, method, event))
 
 
 def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import lru_cache
 from typing import Final
 
 from aiohttp import web
@@ -17,6 +18,8 @@ VIEW: Final = "/view"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
+_LONGEST_KEPT: Final = 500
+"""Characters of a URL whose shown form is kept."""
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 
 
@@ -61,7 +64,12 @@ class Asked:
             given = self.query.url
         except WholefeedError:
             return None
-        return safe_url(given) if given else None
+        if len(given) > _LONGEST_KEPT:
+            return safe_url(given)
+        return _shown(given) if given else None
+
+
+_shown: Final = lru_cache(maxsize=2048)(safe_url)
 
 
 def _route_of(request: web.Request) -> str:

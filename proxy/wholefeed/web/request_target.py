@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -133,6 +133,11 @@ class Written(NamedTuple):
 
 def completed(given: str) -> Written:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
+    return _completed(given) if len(given) <= _LONGEST_KEPT else _completed.__wrapped__(given)
+
+
+@lru_cache(maxsize=2048)
+def _completed(given: str) -> Written:
     text = given.strip(_BLANKS)
     text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
     bare = _WITHOUT_SCHEME.fullmatch(text)
@@ -220,12 +225,19 @@ def own_url(base: str, url: str, mark: str = "") -> str:
         url: The feed's canonical URL.
         mark: Its signature (`wholefeed.server.signing`); empty: the URL carries none.
     """
-    return f"{base}/feed?url={quote(url, safe='')}" + (f"&signed={mark}" if mark else "")
+    return f"{base}/feed?url={_quoted(url)}" + (f"&signed={mark}" if mark else "")
 
 
 def page_url(base: str, url: str) -> str:
     """Return the proxy's URL of a feed's page, for people; arguments as for `own_url`."""
-    return f"{base}/?url={quote(url, safe='')}"
+    return f"{base}/?url={_quoted(url)}"
+
+
+def _quoted(url: str) -> str:
+    return _quoted_once(url) if len(url) <= _LONGEST_KEPT else quote(url, safe="")
+
+
+_quoted_once: Final = lru_cache(maxsize=2048)(partial(quote, safe=""))
 
 
 def view_query(options: Mapping[str, str]) -> str:

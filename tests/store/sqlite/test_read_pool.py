@@ -141,3 +141,38 @@ async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None
             assert not thread.is_alive()
     with pytest.raises(OverloadedError):
         await pool.run(endless)
+
+
+async def test_whoever_waits_is_not_overtaken(readers: Readers) -> None:
+    """First come, first served: a task that reads again and again does not keep those who wait from reading.
+
+    asyncio's queues let it, and under load an answer waited for a minute.
+    """
+    order: list[str] = []
+
+    async def read_twice(name: str) -> None:
+        for turn in ("first", "again"):
+            await readers.run(lambda db: fetch_value(db, "SELECT 1"))
+            order.append(f"{name} {turn}")
+
+    busy = [asyncio.create_task(read_twice(name)) for name in ("one", "two")]
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(read_twice("three"))
+    async with asyncio.timeout(5):
+        await asyncio.gather(*busy, waiting)
+    assert order.index("three first") < min(order.index("one again"), order.index("two again"))
+
+
+async def test_a_connection_that_was_given_to_who_has_left_serves_others(readers: Readers) -> None:
+    """Cancelled while it is handed over: it is handed on, and none is lost."""
+    begun = [await running(readers) for _ in range(2)]
+    waiting = asyncio.create_task(readers.run(lambda db: fetch_value(db, "SELECT 1")))
+    await asyncio.sleep(0)
+    for task in begun:
+        task.cancel()
+    await asyncio.gather(*begun, return_exceptions=True)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5):
+        together = asyncio.gather(*(readers.run(lambda db: fetch_value(db, "SELECT 7")) for _ in range(4)))
+        assert await together == [7] * 4

@@ -34,10 +34,10 @@ _LONGEST_URL: Final = 2000
 
 # fmt: off
 _TAGS: Final = frozenset({
-    "a", "abbr", "bdi", "br", "cite", "code", "del", "dfn", "em", "ins", "kbd", "mark", "q", "rp", "rt", "ruby",
-    "samp", "span", "strong", "sub", "sup", "time", "var", "wbr",
-    "blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6", "hr", "li",
-    "ol", "p", "pre", "summary", "ul",
+    "a", "abbr", "bdi", "br", "cite", "code", "del", "dfn", "em", "ins", "kbd", "mark", "q", "rp", "rt",
+    "ruby", "samp", "span", "strong", "sub", "sup", "time", "var", "wbr",
+    "blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6", "hr",
+    "li", "ol", "p", "pre", "summary", "ul",
     "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
 })
 # fmt: on

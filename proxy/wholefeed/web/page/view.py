@@ -122,7 +122,7 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
     number, has_media = _number(request, asked), _parameter(request, asked, "media") == "1"
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _page_of(request, reconstruction, number, has_media=has_media)
+            view = await _page_of(request, reconstruction, url, number, has_media=has_media)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
     response = await page(request, "view.html", carried=carried(asked), view=view)
@@ -132,7 +132,7 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
 
 
 async def _page_of(
-    request: web.Request, reconstruction: Reconstruction, number: int, *, has_media: bool
+    request: web.Request, reconstruction: Reconstruction, url: str, number: int, *, has_media: bool
 ) -> View:
     snapshot = reconstruction.snapshot
     total = entries_in(snapshot)
@@ -156,7 +156,7 @@ async def _page_of(
         number=number,
         pages=pages,
         has_media=has_media,
-        query=quote(feed.url, safe=""),
+        query=quote(url, safe=""),
     )
 
 
