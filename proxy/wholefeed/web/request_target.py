@@ -51,8 +51,6 @@ class Query(NamedTuple):
     url: str
     """As given; empty when there is none."""
     options: Mapping[str, str]
-    is_raw: bool = False
-    """Whether the URL was put into the query as it is, so that what stands behind it is its own."""
 
 
 def read_query(raw_query: str) -> Query:
@@ -80,7 +78,7 @@ def _parsed(raw_query: str) -> Query:
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
-    return Query(options.pop("url", ""), options, is_raw_url)
+    return Query(options.pop("url", ""), options)
 
 
 def _blanks_removed(raw: str) -> str:
@@ -96,6 +94,14 @@ def _is_unencoded(value: str) -> bool:
     Clients that normalise a query leave `://` and `?` of an encoded value plain, but `=` and `&` encoded.
     """
     return "://" in value and ("=" in value or "%3d" not in value.lower())
+
+
+def parameter(raw_query: str, name: str) -> str:
+    """Return a parameter that is no option, empty when there is none: behind an unencoded URL it is that's."""
+    found = [part.partition("=") for part in raw_query.split("&")]
+    if any(each == "url" and _is_unencoded(value) for each, _, value in found):
+        return ""
+    return next((unquote(value) for each, _, value in found if each == name), "")
 
 
 def is_prefix_form(raw_path: str) -> bool:

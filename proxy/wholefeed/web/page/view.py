@@ -28,7 +28,7 @@ from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import with_instead
 from wholefeed.web.page.sanitising import Allowance, plain, sanitised
 from wholefeed.web.page.templates import CONTENT_SECURITY_POLICY, page
-from wholefeed.web.request_target import read_wait
+from wholefeed.web.request_target import parameter, read_wait
 
 ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -119,7 +119,8 @@ async def get_view(request: web.Request) -> web.StreamResponse:
 async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **asked.query.options}, most)
-    number, has_media = _number(request, asked), _parameter(request, asked, "media") == "1"
+    raw_query = request.rel_url.raw_query_string
+    number, has_media = _number(parameter(raw_query, "page")), parameter(raw_query, "media") == "1"
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             view = await _page_of(request, reconstruction, url, number, has_media=has_media)
@@ -209,13 +210,9 @@ def _size(length: int | None) -> str:
     return f"{length} GB"
 
 
-def _number(request: web.Request, asked: Asked) -> int:
-    given = _parameter(request, asked, "page") or "1"
+def _number(given: str) -> int:
+    if not given:
+        return 1
     if not _NUMBER.fullmatch(given):
         raise RequestError(f"expected page as a whole number, 1 or more, got {given[:40]!r}")
     return int(given)
-
-
-def _parameter(request: web.Request, asked: Asked, name: str) -> str:
-    """Return a parameter of this page; what stands behind an unencoded URL is that one's own."""
-    return "" if asked.query.is_raw else request.query.get(name, "")
