@@ -97,7 +97,7 @@ def _is_unencoded(value: str) -> bool:
 
 
 def parameter(raw_query: str, name: str) -> str:
-    """Return a parameter that is no option, empty when there is none: behind an unencoded URL it is that's."""
+    """Return a parameter that is no option, or nothing: what stands behind an unencoded URL is that one's."""
     found = [part.partition("=") for part in raw_query.split("&")]
     if any(each == "url" and _is_unencoded(value) for each, _, value in found):
         return ""
