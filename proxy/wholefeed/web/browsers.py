@@ -16,8 +16,9 @@ from wholefeed.web.answer.prepared import VARY
 from wholefeed.web.asked import Asked
 from wholefeed.web.page.templates import root_of
 from wholefeed.web.page.wanted import is_browser
+from wholefeed.web.request_target import VIEW_OPTIONS
 
-_CARRIED: Final = ("limit", "since", "answer_bytes", "signed", "token")
+_CARRIED: Final = (*VIEW_OPTIONS, "signed", "token")
 
 
 def is_opened(request: web.Request) -> bool:

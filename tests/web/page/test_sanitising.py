@@ -35,6 +35,8 @@ def made(content: str, *, has_media: bool = False, base: str = BASE) -> str:
         ("</div></main></body><p>x", "<p>x</p>"),
         ("<noscript><p>without</p></noscript>", "<span><p>without</p></span>"),
         ("x\u202ey\u2066z\x00\x07", "xyz"),
+        ("x&#x202e;y&#8294;z", "xyz"),
+        ("&#x202e;lt;script&amp;#x202e;", "lt;script&amp;#x202e;"),
     ],
 )
 def test_what_people_write_stays_and_what_does_more_goes(content: str, expected: str) -> None:
@@ -186,7 +188,14 @@ class Elements(HTMLParser):
     def handle_comment(self, data: str) -> None:
         raise AssertionError(data)
 
-    unknown_decl = handle_decl = handle_pi = handle_comment
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
 
 
 @pytest.mark.parametrize("has_media", [False, True])

@@ -122,10 +122,10 @@ def sanitised(content: str, base: str, left: Allowance, *, has_media: bool = Fal
         left: What is left for this page; what is used of it is taken away.
         has_media: Whether pictures, audio and video are loaded; else they become links.
     """
-    shown = _CONTROLS.sub("", _DATA.sub("data:", content))
+    shown = _DATA.sub("data:", content)
     started = time.monotonic()
     if shown.count("<") > MOST_TAGS or shown.count("&") > MOST_REFERENCES or left.seconds < 0:
-        made = paragraphs(html.unescape(_TAG.sub(" ", shown)))
+        made = _CONTROLS.sub("", paragraphs(html.unescape(_TAG.sub(" ", shown))))
     else:
         made = _cleaned(shown, base, has_media=has_media)
     left.seconds -= time.monotonic() - started
@@ -153,7 +153,7 @@ def _cleaned(content: str, base: str, *, has_media: bool) -> str:
         return first  # which is refused
     # What is changed here goes through the sanitiser once more: that has the last word.
     return clean(
-        _Linking(has_media=has_media).sub(first),
+        _Linking(has_media=has_media).sub(_CONTROLS.sub("", first)),
         tags={*_TAGS, *(_MEDIA if has_media else ())},
         clean_content_tags=set(_SILENT),
         attributes={**_ATTRIBUTES, **(_OF_MEDIA if has_media else {})},

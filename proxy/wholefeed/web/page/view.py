@@ -28,7 +28,7 @@ from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import with_instead
 from wholefeed.web.page.sanitising import Allowance, plain, sanitised
 from wholefeed.web.page.templates import CONTENT_SECURITY_POLICY, page
-from wholefeed.web.request_target import parameter, read_wait
+from wholefeed.web.request_target import read_wait
 
 ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -117,10 +117,10 @@ async def get_view(request: web.Request) -> web.StreamResponse:
 
 
 async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
+    options = asked.query.options
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
-    wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **asked.query.options}, most)
-    raw_query = request.rel_url.raw_query_string
-    number, has_media = _number(parameter(raw_query, "page")), parameter(raw_query, "media") == "1"
+    wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
+    number, has_media = _number(options.get("page", "")), options.get("media") == "1"
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             view = await _page_of(request, reconstruction, url, number, has_media=has_media)
