@@ -14,6 +14,8 @@ WholefeedError
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
+|   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
+|   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
 |-- WorkError                 500 work-failed
@@ -138,6 +140,12 @@ class UnknownFeedError(RequestError):
     """Nothing is stored for that URL."""
 
     default_slug: ClassVar[str] = "unknown-feed"
+
+
+class UploadError(RequestError):
+    """What was sent is no subscription list, or not readable as one."""
+
+    default_slug: ClassVar[str] = "not-opml"
 
 
 class OverloadedError(WholefeedError):

@@ -41,6 +41,9 @@ class Feeds(Protocol):
     def listed(self) -> list[JsonObject]:
         """Return the known feeds."""
 
+    def exported(self) -> bytes:
+        """Return the known feeds as a subscription list, through the proxy as this machine reaches it."""
+
     def account(self, url: str) -> JsonObject:
         """Return the status object with the chain."""
 
@@ -108,6 +111,13 @@ class Server:
     def listed(self) -> list[JsonObject]:
         found: list[JsonObject] = self._answer("GET", "/feeds")
         return found
+
+    def exported(self) -> bytes:
+        with self._asked("GET", "/opml") as response:
+            body = self._rest(response)
+        if response.status != HTTPStatus.OK:
+            raise self._refusal(response.status, _json(body))
+        return body
 
     def account(self, url: str) -> JsonObject:
         found: JsonObject = self._answer("GET", "/status", url)

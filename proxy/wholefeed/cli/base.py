@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from wholefeed.cli.command import server_address
+from wholefeed.core.readers import READERS, Reader, reader_named
 from wholefeed.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,12 +17,29 @@ if TYPE_CHECKING:
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
 
-def add_base(parser: argparse.ArgumentParser) -> None:
-    """Take the URL that readers reach the proxy by."""
+def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
+    """Take the URL that readers reach the proxy by; where there may be several, the first is written."""
     base_help = (
         "the URL that readers reach the proxy by (server.public_url, else server.host and server.port)"
     )
-    parser.add_argument("--base", metavar="URL", type=_base, help=base_help)
+    if is_repeatable:
+        base_help += "; once more for each other address that is the proxy's"
+    action = "append" if is_repeatable else "store"
+    parser.add_argument("--base", metavar="URL", type=_base, action=action, help=base_help)
+
+
+def add_reader(parser: argparse.ArgumentParser) -> None:
+    """Take the name of a reader, for what it wants in its URLs."""
+    names = ", ".join(reader.name for reader in READERS)
+    reader_help = f"add what that reader wants: {names}"
+    parser.add_argument("--for", dest="reader", metavar="READER", type=_reader, help=reader_help)
+
+
+def _reader(text: str) -> Reader:
+    if (found := reader_named(text)) is not None:
+        return found
+    names = ", ".join(reader.name for reader in READERS)
+    raise argparse.ArgumentTypeError(f"expected one of {names}, got {text!r}; others need no --for")
 
 
 def _base(text: str) -> str:
@@ -40,7 +59,8 @@ def base_of(options: argparse.Namespace, server: ServerConfig) -> str:
     Raises:
         ConfigError: Nothing says which it is.
     """
-    return str(options.base or server.public_url.rstrip("/") or listening_at(server))
+    given = options.base[0] if isinstance(options.base, list) else options.base
+    return str(given or server.public_url.rstrip("/") or listening_at(server))
 
 
 def listening_at(server: ServerConfig) -> str:
@@ -54,8 +74,16 @@ def listening_at(server: ServerConfig) -> str:
             "expected --base URL, or server.public_url to be set, got neither: where do readers find it?"
             f" For example --base http://192.168.1.5:{server.port or 8080}"
         )
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return f"http://{host}:{server.port}"
+    return _http(server.host, server.port)
+
+
+def url_here(config: Config) -> str:
+    """Return the URL by which this machine reaches the proxy."""
+    return _http(*server_address(config))
+
+
+def _http(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_with_token(config: Config) -> ServerConfig:

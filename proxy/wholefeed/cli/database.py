@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
 from wholefeed.app import open_service
+from wholefeed.cli.base import url_here
 from wholefeed.cli.command import run
 from wholefeed.cli.once import ShowProgress, fetch_stored
 from wholefeed.config.tables import Config
+from wholefeed.core.opml.export import compose_opml
 from wholefeed.core.terms import State
 from wholefeed.errors import UnknownFeedError
 from wholefeed.service.service import FeedService
+from wholefeed.web.opml import exported
 from wholefeed.web.status import account_object, status_object, summary_object
 
 _T = TypeVar("_T")
@@ -37,6 +40,13 @@ class Database:
             return [summary_object(feed) for feed in await service.feeds()]
 
         return self._answer(ask) if self._is_there else []
+
+    def exported(self) -> bytes:
+        async def work() -> bytes:
+            async with open_service(self._config) as (store, _):
+                return await exported(store, url_here(self._config), self._config)
+
+        return run(work()) if self._is_there else compose_opml("wholefeed", [])
 
     def account(self, url: str) -> JsonObject:
         async def ask(service: FeedService) -> JsonObject:

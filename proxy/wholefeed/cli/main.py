@@ -21,13 +21,27 @@ from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
+from wholefeed.cli.opml import OPML
 from wholefeed.cli.output import fail, give_up
 from wholefeed.cli.serving import CONFIG, HEALTHCHECK, MIGRATE, SERVE
 from wholefeed.cli.signing import SIGN
 from wholefeed.cli.url import URL
 from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
-COMMANDS: Final = (SERVE, URL, FETCH, EXPLAIN, LIST, REFRESH, FORGET, SIGN, CONFIG, MIGRATE, HEALTHCHECK)
+COMMANDS: Final = (
+    SERVE,
+    URL,
+    OPML,
+    FETCH,
+    EXPLAIN,
+    LIST,
+    REFRESH,
+    FORGET,
+    SIGN,
+    CONFIG,
+    MIGRATE,
+    HEALTHCHECK,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

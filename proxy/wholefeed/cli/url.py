@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from wholefeed.cli.base import add_base, base_of, server_with_token
+from wholefeed.cli.base import add_base, add_reader, base_of, server_with_token
 from wholefeed.cli.command import EXIT_DONE, Command, load, some
 from wholefeed.cli.output import show, tell
-from wholefeed.core.readers import READERS, Reader, reader_named
 from wholefeed.errors import RequestError
 
 
@@ -22,10 +21,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
         help="the URL of a feed or a site",
     )
     add_base(parser)
-    names = ", ".join(reader.name for reader in READERS)
-    parser.add_argument(
-        "--for", dest="reader", metavar="READER", type=_reader, help=f"heed what it takes: {names}"
-    )
+    add_reader(parser)
     parser.add_argument("--limit", metavar="N", type=_option("limit"), help="only the first N entries")
     since_help = "only entries from then on, e.g. 2026-01-31T00:00:00Z"
     parser.add_argument("--since", metavar="TIME", type=_option("since"), help=since_help)
@@ -34,15 +30,6 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_option("answer_bytes"),
         help="at most N bytes, newest entries first",
-    )
-
-
-def _reader(text: str) -> Reader:
-    if (found := reader_named(text)) is not None:
-        return found
-    names = ", ".join(reader.name for reader in READERS)
-    raise argparse.ArgumentTypeError(
-        f"expected one of {names}, got {text!r}; readers without limits need none"
     )
 
 
@@ -64,8 +51,8 @@ def _url(options: argparse.Namespace) -> int:
     from wholefeed.web.proxied import proxied_url
     from wholefeed.web.request_target import VIEW_OPTIONS, feed_url
 
-    reader: Reader | None = options.reader
-    wanted = {} if reader is None else reader.parameters(time.time())
+    reader = options.reader
+    wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
     base = base_of(options, config.server)
     url = proxied_url(base, feed_url(options.feed), server_with_token(config), wanted)

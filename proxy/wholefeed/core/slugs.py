@@ -82,6 +82,7 @@ SLUGS: Final = {
     ),
     "not-a-feed": Slug(answers=(422,), words="what stands there is no feed", lasts=True),
     "not-found": Slug(answers=(404,)),
+    "not-opml": Slug(answers=(422,)),
     "origin-forbidden": Slug(answers=(502,), words=_FAILED, lasts=True),
     "overloaded": Slug(answers=(503,), words="this proxy had too much to do"),
     "protocol-error": Slug(answers=(502,), words=_DAMAGED),

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.server.signing import sign
-from wholefeed.web.request_target import own_url, view_query
+from wholefeed.web.request_target import feed_url, own_url, view_query
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -30,11 +30,15 @@ def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str,
 
     Args:
         base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
-        url: The feed's canonical URL.
+        url: The feed's URL. It stands there as it is given, blanks and all, so that it can be had back.
         server: Of the running proxy.
         options: Of the view: `limit`, `since` and `answer_bytes`, as they stand in a query.
+
+    Raises:
+        InvalidUrlError: It is none that can be fetched.
     """
     token, keys = server.access_token, server.signing_keys
-    mark = sign(url, keys) if keys and not token else ""
+    canonical = feed_url(url)
+    mark = sign(canonical, keys) if keys and not token else ""
     secret = f"&token={quote(token, safe='')}" if token else ""
     return own_url(base, url, mark) + secret + view_query(options)

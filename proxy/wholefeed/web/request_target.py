@@ -16,7 +16,7 @@ from wholefeed.errors import InvalidUrlError, RequestError
 
 VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
-OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full"})
+OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}

@@ -10,6 +10,7 @@ from wholefeed.web.asked import STATIC, VIEW
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.openapi.document import get_openapi
+from wholefeed.web.opml import get_opml, post_opml
 from wholefeed.web.page.static import get_static
 from wholefeed.web.page.view import get_view
 from wholefeed.web.status import get_feeds, get_status, post_refresh
@@ -31,6 +32,8 @@ def routes() -> list[web.RouteDef]:
         web.get("/status", get_status),
         web.post("/refresh", post_refresh),
         web.get("/feeds", get_feeds),
+        web.get("/opml", get_opml),
+        web.post("/opml", post_opml),
         web.get("/healthz", get_healthz),
         web.get("/readyz", get_readyz),
         web.get("/openapi.json", get_openapi),

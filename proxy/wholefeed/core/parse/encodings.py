@@ -38,6 +38,7 @@ _WINDOWS_1252: Final = "".join(
     bytes([byte]).decode(WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
 )
 """As the Encoding Standard has it: five bytes that Python's codec does not know are control characters."""
+_WINDOWS_1252_BYTES: Final = codecs.charmap_build(_WINDOWS_1252)
 
 
 class Encoding(NamedTuple):
@@ -85,6 +86,21 @@ def to_utf8(body: bytes, media_type: str) -> Decoded:
             return Decoded(raw, encoding, UTF8)
         return Decoded(_single_bytes(raw, encoding.codec), encoding)
     return _many_bytes(raw, encoding)
+
+
+def from_utf8(text: bytes, codec: str) -> bytes:
+    """Return a text in another encoding; what that cannot write, as references to characters (XML 1.0, 4.1).
+
+    Args:
+        text: Of a document, in UTF-8.
+        codec: As `Encoding` has it.
+    """
+    if codec == UTF8:
+        return text
+    decoded = text.decode(UTF8)
+    if codec == WINDOWS_1252:
+        return codecs.charmap_encode(decoded, "xmlcharrefreplace", _WINDOWS_1252_BYTES)[0]
+    return decoded.encode(codec, "xmlcharrefreplace")
 
 
 def encoding_of(beginning: bytes, media_type: str) -> Encoding:

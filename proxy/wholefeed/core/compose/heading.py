@@ -1,0 +1,49 @@
+"""What a feed calls itself, read from its head as it goes out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.limits import UNLIMITED
+from wholefeed.core.terms import Family
+from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+
+
+class Heading(NamedTuple):
+    """Title and site; empty where the head does not tell them."""
+
+    title: str
+    """On one line."""
+    site: str
+    """The URL of the page that the feed is about."""
+
+
+def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Heading:
+    """Return what a published feed calls itself.
+
+    Args:
+        family: As published.
+        version: Of the format, as published.
+        head: As `compose_head` made it.
+        via_url: Where the publication came from.
+    """
+    prologue = compose_prologue(
+        family,
+        head,
+        prefixes=ALL_PREFIXES,
+        address=Address(via_url, via_url),
+        is_complete=False,
+        version=version,
+    )
+    try:
+        found = parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED).head
+        sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
+        if family in (Family.RSS, Family.JSON) and found.site_id:
+            sites.insert(0, resolve(found.scope.base, found.site_id))
+    except (ParseError, ValueError):
+        return Heading("", "")
+    return Heading(" ".join(found.title.split()), next(filter(is_http, sites), ""))

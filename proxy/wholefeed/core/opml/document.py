@@ -1,0 +1,197 @@
+"""A subscription list: where the URLs of its feeds stand, and the same list with others in their places.
+
+    document = read_opml(body)
+    document.subscriptions[0].url           # "https://example.org/feed?a=1&b=2"
+    document.with_urls([new, None])         # the first is changed; all else stays, byte for byte
+
+OPML is what readers make of it, so nobody's folders, attributes, order, comments, declaration or encoding are
+touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from wholefeed.core.opml.repair import ENCODING, repaired
+from wholefeed.core.parse.documents import is_html
+from wholefeed.core.parse.encodings import Decoded, from_utf8, is_utf8, mended, to_utf8
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.labels import UTF8
+from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.text.markup import escape
+from wholefeed.core.verbatim.start_tags import attribute_places
+
+MAX_BYTES: Final = 8 << 20
+"""Of one list: thirty thousand feeds with all that readers write about them."""
+MAX_DEPTH: Final = 64
+"""Folders in folders."""
+
+_QUOTED: Final = {
+    b'"': {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+    b"'": {"'": "&apos;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+}
+_SHOWN_CHARACTERS: Final = 60
+
+
+class Subscription(NamedTuple):
+    """One feed of a list."""
+
+    url: str
+    line: int
+    """Where its start tag ends, from 1."""
+    start: int
+    """Where its URL stands in the text of the document, quotes included."""
+    end: int
+
+
+class OpmlDocument(NamedTuple):
+    """A subscription list as it was read."""
+
+    text: bytes
+    """In UTF-8, without a byte order mark."""
+    mark: bytes
+    """The byte order mark."""
+    codec: str
+    """What it goes out in."""
+    subscriptions: tuple[Subscription, ...]
+    """In the order of the document."""
+    repairs: tuple[str, ...] = ()
+    """What was put right so that it could be read, by name."""
+
+    def with_urls(self, urls: Sequence[str | None]) -> bytes:
+        """Return the document with other URLs.
+
+        Args:
+            urls: One for each subscription; None: it stays as it is, byte for byte.
+        """
+        pieces, position = [], 0
+        for each, url in zip(self.subscriptions, urls, strict=True):
+            if url is None:
+                continue
+            quote = self.text[each.start : each.start + 1]
+            pieces += [self.text[position : each.start], quote, escape(url, _QUOTED[quote]).encode(), quote]
+            position = each.end
+        return self.mark + from_utf8(b"".join([*pieces, self.text[position:]]), self.codec)
+
+
+def read_opml(body: bytes) -> OpmlDocument:
+    """Read a subscription list.
+
+    What many exports get wrong is put right (`wholefeed.core.opml.repair`). Everything else that is not
+    well-formed is refused with line and column: a list that lost feeds without a word is worse than none.
+
+    Raises:
+        ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
+            `unsupported-encoding`, `unsupported-format`.
+    """
+    if len(body) > MAX_BYTES:
+        raise ParseError(f"expected OPML of at most {MAX_BYTES} bytes, got {len(body)}", slug="xml-limit")
+    decoded = to_utf8(body, "")
+    _refuse_others(decoded.text)
+    try:
+        found = _subscriptions(decoded.text)
+    except ParseError as exc:
+        if exc.slug != "malformed-xml":
+            raise
+        return _read_repaired(body, decoded)
+    return OpmlDocument(decoded.text, body[: decoded.encoding.mark_bytes], _codec(body, decoded), found)
+
+
+def _refuse_others(text: bytes) -> None:
+    if is_html(text):
+        raise ParseError("expected OPML, got a page of HTML", slug="not-opml")
+    start = text.lstrip()[:1]
+    if start != b"<":
+        found = "something else" if start else "nothing"
+        raise ParseError(f"expected OPML, a document of XML, got {found}", slug="not-opml")
+
+
+def _codec(body: bytes, decoded: Decoded) -> str:
+    """Return what the document goes out in: what it came in, if that gives the same bytes again.
+
+    That is what it declares, to the letter: by the Encoding Standard a document is read as windows-1252 that
+    says ISO-8859-1 or US-ASCII, but who takes it at its word must be able to read what is put into it.
+
+    Raises:
+        ParseError: `unsupported-encoding`.
+    """
+    encoding = decoded.encoding
+    if UTF8 in (encoding.codec, decoded.used):
+        return UTF8
+    for codec in (encoding.declared, encoding.codec):
+        with suppress(LookupError, ValueError):
+            if from_utf8(decoded.text, codec) == body[encoding.mark_bytes :]:
+                return codec
+    raise ParseError(
+        f"expected text in {encoding.declared or encoding.codec}, got something else: save the list as UTF-8",
+        slug="unsupported-encoding",
+    )
+
+
+def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
+    """Read a list that is not well-formed, after what many exports get wrong was put right.
+
+    Raises:
+        ParseError: That does not help.
+    """
+    repairs: set[str] = set()
+    codec = _codec(body, decoded)
+    if codec == UTF8 and not is_utf8(decoded.text):
+        decoded = mended(body, decoded.encoding)
+        repairs.add(ENCODING)
+    text = repaired(decoded.text, repairs)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(text, mark, codec, _subscriptions(text), tuple(sorted(repairs)))
+
+
+def _subscriptions(text: bytes) -> tuple[Subscription, ...]:
+    guard = Guard(max_depth=MAX_DEPTH)
+    finder = _Finder(guard)
+    try:
+        guard.read(text)
+    except ParseError as exc:
+        if exc.slug != "not-a-feed":
+            raise
+        raise ParseError("expected OPML, got HTML", slug="not-opml") from exc
+    finally:
+        guard.close()
+    return tuple(finder.found)
+
+
+class _Finder:
+    """Finds the URLs of one document while its guard reads it."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.found: list[Subscription] = []
+        self._guard = guard
+        self._depth = 0
+        guard.parser.StartElementHandler = self._began
+        guard.parser.EndElementHandler = self._ended
+
+    def _began(self, name: str, attributes: list[str]) -> None:
+        guard = self._guard
+        guard.check_element(name, attributes)
+        local = name.rpartition("}")[2].lower()
+        if not self._depth and local != "opml":
+            shown = name.rpartition("}")[2][:_SHOWN_CHARACTERS]
+            guard.stop("not-opml", "OPML", f"a document of <{shown}>")
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
+        if local == "outline":
+            self._note(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+
+    def _note(self, values: dict[str, str]) -> None:
+        names = [name for name in values if name.lower() == "xmlurl"]
+        if not names:
+            return
+        parser, text = self._guard.parser, self._guard.text
+        assert isinstance(text, bytes), "it was read whole"
+        for name, start, end in attribute_places(text, parser.CurrentByteIndex).quoted:
+            if name.decode() in names:
+                self.found.append(Subscription(values[name.decode()], parser.CurrentLineNumber, start, end))
+
+    def _ended(self, _name: str) -> None:
+        self._depth -= 1

@@ -1,0 +1,168 @@
+"""GET and POST of /opml: the known feeds as a subscription list, and a list led through the proxy or back.
+
+Nothing is fetched here: readers ask for what they subscribe to soon enough, each at its own pace, and a
+hundred walks that nobody waits for would stand in the way of those that somebody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from wholefeed.config.tables import Config
+from wholefeed.core.compose.heading import heading_of
+from wholefeed.core.opml.document import MAX_BYTES, read_opml
+from wholefeed.core.opml.export import Listed, compose_opml
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.errors import UploadError
+from wholefeed.fetch.guard.addresses import AddressPolicy
+from wholefeed.service.listing import every_feed
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import Store
+from wholefeed.web.host_field import base_url
+from wholefeed.web.keys import ASKED, CONFIG, STORE
+from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out
+from wholefeed.web.proxied import proxied_url
+from wholefeed.web.request_target import VIEW_OPTIONS, read_view
+
+MEDIA_TYPE: Final = "text/x-opml"
+COUNTS_FIELD: Final = "Opml-Subscriptions"
+"""How many were rewritten, and how many left and why: an RFC 8941 dictionary."""
+
+UPLOAD_SECONDS: Final = 60
+_FIELD_BYTES: Final = 200
+"""Of a field of the form beside the file."""
+_FIELDS: Final = ("undo", *VIEW_OPTIONS)
+_MAX_PARTS: Final = 20
+
+
+async def get_opml(request: web.Request) -> web.StreamResponse:
+    """GET /opml: the known feeds, through the proxy."""
+    config = request.app[CONFIG]
+    base = base_url(request, request[ASKED], config.server)
+    return _download(await exported(request.app[STORE], base, config), "wholefeed.opml")
+
+
+async def exported(store: Store, base: str, config: Config) -> bytes:
+    """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
+    listed: list[Listed] = []
+    async for rows in every_feed(store):
+        listed += await asyncio.to_thread(_listed, rows, base, config)
+    return compose_opml("wholefeed", listed)
+
+
+def _listed(rows: Sequence[FeedRow], base: str, config: Config) -> list[Listed]:
+    found = []
+    for row in rows:
+        heading = heading_of(row.published_family, row.version, row.head or b"", row.via_url)
+        url = proxied_url(base, row.url, config.server)
+        found.append(Listed(heading.title or row.url, url, heading.site))
+    return found
+
+
+async def post_opml(request: web.Request) -> web.StreamResponse:
+    """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it."""
+    asked, config = request[ASKED], request.app[CONFIG]
+    base = base_url(request, asked, config.server)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            body, fields = await _uploaded(request)
+    except TimeoutError as exc:
+        raise UploadError(f"expected the whole list within {UPLOAD_SECONDS} s", slug="bad-request") from exc
+    options = {**asked.query.options, **fields}
+    read_view(options, 0)
+    is_undone = options.get("undo", "") not in ("", "0", "false")
+    document, counts = await asyncio.to_thread(_moved, body, base, config, options, is_undone=is_undone)
+    asked.facts["opml"] = counts
+    told = ", ".join(f"{name}={number}" for name, number in counts.items())
+    return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
+
+
+def _moved(
+    body: bytes, base: str, config: Config, options: Mapping[str, str], *, is_undone: bool
+) -> tuple[bytes, dict[str, int]]:
+    """Return the list after the move, and what became of how many."""
+    own = OwnAddresses([base, config.server.public_url])
+    try:
+        document = read_opml(body)
+    except ParseError as exc:
+        raise UploadError(exc.message, slug=exc.slug) from exc
+    if is_undone:
+        moved = moved_out(document, own)
+    else:
+        policy = AddressPolicy.from_config(config.fetch)
+        view = {name: options[name] for name in VIEW_OPTIONS if name in options}
+        moved = moved_in(document, Way(base, config.server, policy, view), own)
+    return moved.document, moved.counts()
+
+
+async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
+    """Return the list that is sent, alone or as the field `file` of a form, and the form's other fields.
+
+    Whatever the Content-Type says that is no form: it is the list itself.
+
+    Raises:
+        UploadError: It is no form that can be read, or has no file.
+        HTTPRequestEntityTooLarge: It is longer than a list may be.
+    """
+    if request.content_type != "multipart/form-data":
+        body = bytearray()
+        async for piece in request.content.iter_any():
+            body += piece
+            if len(body) > MAX_BYTES:
+                raise _too_large(len(body), MAX_BYTES)
+        return bytes(body), {}
+    try:
+        return await _form(request)
+    except (ValueError, HttpProcessingError, web.RequestPayloadError) as exc:
+        raise UploadError("expected a form that can be read, with the list as its field file") from exc
+
+
+async def _form(request: web.Request) -> tuple[bytes, dict[str, str]]:
+    file: bytes | None = None
+    fields: dict[str, str] = {}
+    reader, number = await request.multipart(), 0
+    while (part := await reader.next()) is not None:
+        number += 1
+        if not isinstance(part, BodyPartReader) or number > _MAX_PARTS:
+            raise UploadError("expected a form with a field file and few others")
+        if part.name == "file" and file is None:
+            file = await _read(part, MAX_BYTES)
+        else:
+            value = await _read(part, _FIELD_BYTES)
+            if part.name in _FIELDS:
+                fields[part.name] = value.decode("utf-8", "replace").strip()
+    if file is None:
+        raise UploadError("expected the list as the form's field file, got none")
+    return file, {name: value for name, value in fields.items() if value}
+
+
+async def _read(part: BodyPartReader, at_most: int) -> bytes:
+    body = bytearray()
+    while piece := await part.read_chunk():
+        body += piece
+        if len(body) > at_most:
+            raise _too_large(len(body), at_most)
+    return bytes(body)
+
+
+def _too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:
+    reason = f"expected at most {at_most} bytes, got more"
+    return web.HTTPRequestEntityTooLarge(at_most, size, reason=reason)
+
+
+def _download(document: bytes, name: str, fields: Mapping[str, str] | None = None) -> web.Response:
+    """Return a list as a file to keep. Its encoding is what it says itself."""
+    return web.Response(
+        body=document,
+        headers={
+            "Content-Type": MEDIA_TYPE,
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Cache-Control": "no-store",
+            **(fields or {}),
+        },
+    )

@@ -1,0 +1,173 @@
+"""`wholefeed opml`: lists moved in and out, on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.feeds import atom
+from tests.origin import Origin
+from tests.running import a_config, running
+from wholefeed.cli.access_token import ensure_token
+from wholefeed.cli.main import main
+from wholefeed.config.loading import load_config
+from wholefeed.core.opml.document import read_opml
+
+SAMPLE = Path(__file__).parents[1] / "data" / "opml" / "freshrss.opml"
+BASE = "http://127.0.0.1:8080"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No configuration of the developer's counts, and no proxy of theirs is asked."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
+    return tmp_path
+
+
+def urls(document: bytes) -> list[str]:
+    return [each.url for each in read_opml(document).subscriptions]
+
+
+def test_a_list_moves_in_and_back_in_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-o may name FILE itself; --undo gives the very bytes; standard error says how many."""
+    file = folder / "mine.opml"
+    file.write_bytes(SAMPLE.read_bytes())
+    assert main(["opml", "mine.opml", "-o", "mine.opml", "--for", "CommaFeed"]) == 0
+    assert "2 of 2 subscriptions go through the proxy now" in capsys.readouterr().err
+    first, second = urls(file.read_bytes())
+    assert first == f"{BASE}/feed?url=https%3A%2F%2Fexample.de%2Ffeed%2F&answer_bytes=5000000"
+    assert parse_qs(urlsplit(second).query)["url"] == ["https://example.com/list?page=1&sort=new#top"]
+    assert main(["opml", "--undo", "mine.opml", "-o", "mine.opml"]) == 0
+    assert file.read_bytes() == SAMPLE.read_bytes()
+    assert "2 of 2 subscriptions lead to their publishers again" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["mine.opml"]
+
+
+def test_standard_input_and_output(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-` reads standard input; without -o, and with `-o -`, the list goes to standard output, alone."""
+    for arguments in (["-"], ["-", "-o", "-"]):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(SAMPLE.read_bytes())))
+        assert main(["opml", "--base", "http://nas:8080/w", *arguments]) == 0
+        said = capfdbinary.readouterr()
+        assert all(url.startswith("http://nas:8080/w/feed?url=") for url in urls(said.out))
+
+
+def test_what_stays_is_named_with_its_line_and_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each subscription that is left alone is told, and no password of it; beyond twenty their number."""
+    (folder / "a.opml").write_text(
+        '<opml>\n<outline xmlUrl="https://ann:secret@example.org/"/>\n<outline xmlUrl="exec:x"/>\n'
+        f'<outline xmlUrl="{BASE}/feed?url=http%3A%2F%2Fa.test%2F"/>'
+        + '\n<outline xmlUrl="urn:x"/>' * 30
+        + "</opml>"
+    )
+    assert main(["opml", "a.opml", "-o", "b.opml"]) == 0
+    said = capsys.readouterr().err
+    assert "0 of 33 subscriptions go through the proxy now" in said
+    assert "line 2, left as it is: https://example.org/: has a user name" in said
+    assert "line 3, left as it is: exec:x: not http or https" in said
+    assert "12 more are left as they are" in said
+    assert "left as they are: 1: goes through the proxy already" in said
+    assert "secret" not in said
+    assert (folder / "b.opml").read_bytes() == (folder / "a.opml").read_bytes()
+
+
+def test_a_list_that_had_to_be_repaired_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A bare ampersand is put right, and standard error says so."""
+    (folder / "a.opml").write_text('<opml><outline text="R&D" xmlUrl="https://example.org/"/></opml>')
+    assert main(["opml", "a.opml"]) == 0
+    said = capfd.readouterr()
+    assert "a.opml is not well-formed; put right: ampersands" in said.err
+    assert 'text="R&amp;D"' in said.out
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            "<opml>\n<outline>",
+            "a.opml: expected well-formed XML, got an error: no element found (line 2, column 10)",
+        ),
+        ("<rss/>", "a.opml: expected OPML, got a document of <rss>"),
+        (None, "cannot read a.opml: No such file or directory"),
+    ],
+)
+def test_a_list_that_cannot_be_read_leaves_all_as_it_was(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
+) -> None:
+    """Exit 1, one line with the place, and the output that stood there before is untouched."""
+    if content is not None:
+        (folder / "a.opml").write_text(content)
+    (folder / "b.opml").write_text("before")
+    assert main(["opml", "a.opml", "-o", "b.opml"]) == 1
+    assert capsys.readouterr().err.startswith(f"wholefeed: {told}")
+    assert (folder / "b.opml").read_text() == "before"
+
+
+def test_other_addresses_of_the_proxy_can_be_named(folder: Path) -> None:
+    """The first --base is written; what goes through one of the others is the proxy's already, and comes
+    back with --undo."""
+    old = "http://old.example/feed?url=https%3A%2F%2Fa.test%2F"
+    (folder / "a.opml").write_text(
+        f'<opml><outline xmlUrl="{old}"/><outline xmlUrl="http://b.test/"/></opml>'
+    )
+    bases = ["--base", "https://new.example", "--base", "http://old.example"]
+    assert main(["opml", "a.opml", "-o", "b.opml", *bases]) == 0
+    moved = (folder / "b.opml").read_bytes()
+    assert urls(moved) == [old, "https://new.example/feed?url=http%3A%2F%2Fb.test%2F"]
+    assert main(["opml", "--undo", "b.opml", "-o", "c.opml", *bases]) == 0
+    assert urls((folder / "c.opml").read_bytes()) == ["https://a.test/", "http://b.test/"]
+
+
+def test_the_token_of_the_first_start_goes_into_each_url(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moved in without the token that readers need, a list would be of dead URLs: exit 2 where there is none
+    yet; --undo needs none."""
+    monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "0.0.0.0")
+    arguments = ["opml", str(SAMPLE), "--base", "http://nas:8080", "-o", "b.opml"]
+    assert main(arguments) == 2
+    assert "run `wholefeed serve` once" in capsys.readouterr().err
+    assert main([*arguments, "--undo"]) == 0
+    token = ensure_token(load_config(None, os.environ, {})).token
+    assert main(arguments) == 0
+    assert all(f"&token={token}" in url for url in urls((folder / "b.opml").read_bytes()))
+
+
+async def test_the_known_feeds_are_exported(
+    folder: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """--export asks the running proxy, and the database where none runs; with --undo at the publishers'."""
+    origin.publish("/feed", atom())
+    config = a_config(folder)
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", config.store.path)
+    monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
+    async with running(config) as proxy:
+        await proxy.whole(origin.url("/feed"))
+        monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(proxy.client.port))
+        assert await asyncio.to_thread(main, ["opml", "--export", "--base", "http://nas"]) == 0
+    asked = capfdbinary.readouterr().out
+    assert await asyncio.to_thread(main, ["opml", "--export", "--base", "http://nas"]) == 0
+    read = capfdbinary.readouterr().out
+    assert read == asked
+    assert b'title="A feed"' in read
+    (url,) = urls(read)
+    assert url.startswith("http://nas/feed?url=")
+    assert await asyncio.to_thread(main, ["opml", "--export", "--undo"]) == 0
+    assert urls(capfdbinary.readouterr().out) == [origin.url("/feed")]
+
+
+def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where there is no database, none is made, and the list is empty."""
+    assert main(["opml", "--export"]) == 0
+    assert "no feed is known yet" in capfd.readouterr().err
+    assert not Path("feeds.db").exists()

@@ -1,0 +1,194 @@
+"""Subscription lists: their URLs are found and changed in place, and nothing else is touched."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.opml.document import MAX_BYTES, MAX_DEPTH, read_opml
+from wholefeed.core.parse.errors import ParseError
+
+SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
+NEW = "http://p.test/feed?url=a&token='\"<>"
+
+
+def an_opml(body: str, declaration: str = '<?xml version="1.0" encoding="UTF-8"?>') -> str:
+    return f'{declaration}\n<opml version="2.0"><body>\n{body}\n</body></opml>'
+
+
+def urls(document: bytes) -> list[str]:
+    return [each.url for each in read_opml(document).subscriptions]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_what_readers_export_is_read_and_comes_back_as_it_was(sample: Path) -> None:
+    """In the shapes of newsboat, gPodder, FreshRSS, Miniflux, Thunderbird, NetNewsWire and Feedly: nothing is
+    repaired, every URL is found, and with no URL changed the list is the same, byte for byte."""
+    body = sample.read_bytes()
+    document = read_opml(body)
+    assert document.repairs == ()
+    assert document.subscriptions
+    assert document.with_urls([None] * len(document.subscriptions)) == body
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_only_the_values_of_xml_url_change(sample: Path) -> None:
+    """Folders, unknown attributes, order, comments and white space stay: outside of the values of xmlUrl the
+    bytes are the same."""
+    body = sample.read_bytes()
+    document = read_opml(body)
+    changed = document.with_urls([NEW] * len(document.subscriptions))
+    assert urls(changed) == [NEW] * len(document.subscriptions)
+    outside = re.compile(rb"(?i)(?<=xmlurl)(\s*=\s*)(?:\"[^\"]*\"|'[^']*')")
+    if sample.stem != "odd":  # that has one in a comment and one on another element, which stay
+        assert outside.sub(rb"\1", changed) == outside.sub(rb"\1", body)
+
+
+def test_a_comment_another_element_and_another_attribute_are_none() -> None:
+    """xmlUrl counts in any case of its letters, on outlines alone; `url` and what stands in a comment does
+    not."""
+    (sample,) = (path for path in SAMPLES if path.stem == "odd")
+    assert urls(sample.read_bytes()) == [
+        'http://example.org/a?x=1&y="2"',
+        "https://example.org/upper",
+        "https://example.org/both",
+        "urn:example:1",
+        "https://user:secret@example.org/feed",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "iso-8859-1", "windows-1252", "koi8-r", "utf-16", "shift_jis", "gb2312", "us-ascii"]
+)
+def test_the_encoding_survives(encoding: str) -> None:
+    """A list goes out in the encoding that it declares; what that cannot write becomes a reference."""
+    text = an_opml(
+        '<outline text="ü日Ж" xmlUrl="http://example.org/ü日Ж"/>',
+        f'<?xml version="1.0" encoding="{encoding}"?>',
+    )
+    body = text.encode(encoding, "xmlcharrefreplace")
+    document = read_opml(body)
+    assert urls(body) == ["http://example.org/ü日Ж"]
+    assert document.with_urls([None]) == body
+    assert document.with_urls(["http://example.org/ü日Ж"]) == body
+    moved = document.with_urls(["http://p.test/"])
+    assert moved == text.replace("http://example.org/ü日Ж", "http://p.test/").encode(
+        encoding, "xmlcharrefreplace"
+    )
+    assert read_opml(moved).with_urls(["http://example.org/ü日Ж"]) == body
+
+
+def test_a_byte_order_mark_stays() -> None:
+    """Thunderbird writes one."""
+    body = b"\xef\xbb\xbf" + an_opml('<outline xmlUrl="http://a.test/"/>').encode()
+    assert read_opml(body).with_urls(["http://b.test/"]) == body.replace(b"a.test", b"b.test")
+
+
+@pytest.mark.parametrize(
+    ("outline", "made", "repairs"),
+    [
+        ('text="A & B" xmlUrl="http://a.test/"', 'text="A &amp; B" xmlUrl="http://a.test/"', ("ampersands",)),
+        ('xmlUrl="http://a.test/?a=1&b=2"', 'xmlUrl="http://a.test/?a=1&amp;b=2"', ("ampersands",)),
+        ('text="a&nbsp;b" xmlUrl="http://a.test/"', 'text="a&#160;b" xmlUrl="http://a.test/"', ("entities",)),
+        (
+            'text="a\x0bb" xmlUrl="http://a.test/"',
+            'text="ab" xmlUrl="http://a.test/"',
+            ("control-characters",),
+        ),
+    ],
+)
+def test_what_many_exports_get_wrong_is_put_right(outline: str, made: str, repairs: tuple[str, ...]) -> None:
+    """Bare ampersands, entities of HTML and control characters: the list that goes out is well-formed."""
+    comment = "<!-- R&D --><![CDATA[R&D]]>"
+    document = read_opml(an_opml(f"<outline {outline}/>{comment}").encode())
+    assert document.repairs == repairs
+    assert document.with_urls([None]) == an_opml(f"<outline {made}/>{comment}").encode()
+
+
+def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> None:
+    """A text of windows-1252 that says that it is in UTF-8 goes out in UTF-8."""
+    text = an_opml('<outline text="für €" xmlUrl="http://a.test/"/>')
+    document = read_opml(b"\r\n" + text.encode("windows-1252"))
+    assert document.repairs == ("declaration", "encoding")
+    assert document.with_urls([None]) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "told"),
+    [
+        ("", "not-opml", "got nothing"),
+        ("example.org\n", "not-opml", "a document of XML"),
+        ("<!DOCTYPE html><html><body>", "not-opml", "HTML"),
+        ("<rss version='2.0'></rss>", "not-opml", "a document of <rss> (line 1, column 1)"),
+        ("<opml>\n<body>\n <outline></body></opml>", "malformed-xml", "mismatched tag (line 3, column 13)"),
+        ("<opml><body>\n<outline text='a'", "malformed-xml", "line 2"),
+        ("<opml><outline a='1' a='2'/></opml>", "malformed-xml", "duplicate attribute"),
+        ("<opml><outline x:a='1'/></opml>", "malformed-xml", "unbound prefix"),
+        ("<opml>" + "<outline>" * MAX_DEPTH, "xml-limit", f"at most {MAX_DEPTH} levels"),
+        (" " * MAX_BYTES + "<opml/>", "xml-limit", f"at most {MAX_BYTES} bytes"),
+        ("<?xml version='1.0' encoding='utf-7'?><opml/>", "unsupported-encoding", "utf-7"),
+    ],
+)
+def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: str) -> None:
+    """A list that cannot be read whole is refused, with line and column of what is wrong."""
+    with pytest.raises(ParseError, match=re.escape(told)) as caught:
+        read_opml(body.encode())
+    assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    "subset",
+    [
+        '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">',
+        '<!ENTITY x SYSTEM "file:///etc/passwd">',
+        "<!ELEMENT opml ANY>",
+    ],
+)
+def test_entities_are_refused(subset: str) -> None:
+    """Neither bombs nor files: a document type of its own is none that a list needs."""
+    with pytest.raises(ParseError) as caught:
+        read_opml(f'<!DOCTYPE opml [{subset}]><opml><outline xmlUrl="http://a.test/"/></opml>'.encode())
+    assert caught.value.slug == "dtd-forbidden"
+
+
+def test_bytes_that_are_not_of_their_encoding_are_refused() -> None:
+    """What could not go out again as it came is told, not changed."""
+    body = an_opml(
+        '<outline text="X" xmlUrl="http://a.test/"/>', '<?xml version="1.0" encoding="shift_jis"?>'
+    )
+    with pytest.raises(ParseError, match="save the list as UTF-8") as caught:
+        read_opml(body.encode().replace(b'"X"', b'"\x81"'))
+    assert caught.value.slug == "unsupported-encoding"
+
+
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff")
+
+
+@given(st.lists(st.text(CHARACTERS, max_size=30), max_size=5), st.text(CHARACTERS, max_size=20), st.data())
+def test_any_url_can_stand_there(values: list[str], title: str, data: st.DataObject) -> None:
+    """Whatever a URL holds, it is read as it was put in, and everything around it stays."""
+    from wholefeed.core.text.markup import quoteattr  # noqa: PLC0415
+
+    outlines = "".join(f"<outline text={quoteattr(title)} xmlUrl='http://a.test/'/>\n" for _ in values)
+    document = read_opml(an_opml(outlines).encode())
+    changed = document.with_urls(values)
+    assert urls(changed) == values
+    kept = [None if data.draw(st.booleans()) else "http://a.test/" for _ in values]
+    back = read_opml(read_opml(changed).with_urls(["http://a.test/"] * len(values))).with_urls(kept)
+    assert back == an_opml(outlines).encode()
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_ends_in_a_parse_error(noise: bytes) -> None:
+    """Nothing but ParseError comes out of the reading, whatever goes in."""
+    for body in (noise, b"<opml>" + noise + b"</opml>", an_opml('<outline xmlUrl="a"/>').encode() + noise):
+        try:
+            document = read_opml(body)
+        except ParseError:
+            continue
+        assert read_opml(document.with_urls([None] * len(document.subscriptions))).repairs == ()

@@ -1,0 +1,193 @@
+"""Subscriptions led through the proxy, and back: what is rewritten, what stays, and that nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.config.tables import FetchConfig, ServerConfig
+from wholefeed.core.opml.document import OpmlDocument, read_opml
+from wholefeed.core.opml.export import Listed, compose_opml
+from wholefeed.fetch.guard.addresses import AddressPolicy
+from wholefeed.web.moving import IN_WORDS, Left, Moved, OwnAddresses, Way, moved_in, moved_out
+
+SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
+BASE = "http://127.0.0.1:8080"
+OWN = OwnAddresses([BASE])
+SERVERS = [
+    ServerConfig(),
+    ServerConfig(access_token="a-token&that=is-long"),
+    ServerConfig(signing_keys=("a-key-that-nobody-guesses",)),
+]
+
+
+def a_way(base: str = BASE, server: ServerConfig = SERVERS[0], **fetch: Any) -> Way:
+    return Way(base, server, AddressPolicy.from_config(FetchConfig(**fetch)), {"answer_bytes": "5000000"})
+
+
+def a_list(*urls: str) -> OpmlDocument:
+    return read_opml(compose_opml("mine", [Listed("a & b", url, "") for url in urls]))
+
+
+def urls(moved: Moved) -> list[str]:
+    return [each.url for each in read_opml(moved.document).subscriptions]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_there_and_back_gives_the_very_bytes(sample: Path, server: ServerConfig) -> None:
+    """What readers export is rewritten, whatever secret goes with it, and `undo` gives the original."""
+    body = sample.read_bytes()
+    moved = moved_in(read_opml(body), a_way(server=server), OWN)
+    assert moved.rewritten
+    assert moved.document != body
+    back = moved_out(read_opml(moved.document), OWN)
+    assert back.document == body
+    assert back.rewritten == moved.rewritten
+
+
+def written(url: str, quote: str) -> str:
+    """An attribute's value as exports have it."""
+    escaped = url.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return quote + escaped.replace(quote, {'"': "&quot;", "'": "&apos;"}[quote]) + quote
+
+
+PARTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), max_size=20)
+
+
+@given(
+    st.lists(
+        st.builds("{}://example.org/{}?{}#{}".format, st.sampled_from(["http", "HTTPS"]), PARTS, PARTS, PARTS)
+    ),
+    st.sampled_from(SERVERS),
+    st.sampled_from([BASE, "https://feeds.example/a/b"]),
+    st.sampled_from(['"', "'"]),
+)
+def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, base: str, quote: str) -> None:
+    """Whatever the URLs hold, and wherever the proxy is: moved in and out again the bytes are the same."""
+    values = [written(url, quote) for url in urls]
+    outlines = "".join(f"  <outline xmlUrl={value}  x:y='&#x20;' />\r\n" for value in values)
+    body = f"<opml xmlns:x='urn:x'><body>\n{outlines}</body></opml>\n".encode()
+    own = OwnAddresses([base])
+    moved = moved_in(read_opml(body), a_way(base, server), own)
+    assert moved.rewritten + len(moved.left) == len(urls)
+    assert moved_out(read_opml(moved.document), own).document == body
+    again = moved_in(read_opml(moved.document), a_way(base, server), own)
+    assert again.document == moved.document
+    assert not again.rewritten
+
+
+def test_a_hundred_subscriptions_move_in_one_step() -> None:
+    """Each leads to its own feed, through the proxy, with what is asked for."""
+    wanted = [f"https://example.org/{n}/feed?a=1&b={n}" for n in range(100)]
+    moved = moved_in(a_list(*wanted), a_way(server=SERVERS[1]), OWN)
+    found = [parse_qs(urlsplit(url).query) for url in urls(moved)]
+    assert [query["url"] for query in found] == [[url] for url in wanted]
+    assert {*(query["token"][0] for query in found)} == {SERVERS[1].access_token}
+    assert {*(query["answer_bytes"][0] for query in found)} == {"5000000"}
+    assert moved.counts() == {"rewritten": 100}
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("urn:example:1", Left.NOT_WEB),
+        ("file:///etc/passwd", Left.NOT_WEB),
+        ("exec:make-a-feed http://example.org/", Left.NOT_WEB),
+        ("filter:strip:http://example.org/feed", Left.NOT_WEB),
+        ("feed.xml", Left.NOT_WEB),
+        ("", Left.NOT_WEB),
+        ("https://ann:secret@example.org/feed", Left.CREDENTIALS),
+        ("http:///feed", Left.INVALID),
+        ("http://[::1/feed", Left.INVALID),
+        ("http://192.168.1.20:3000/rss", Left.REFUSED),
+        ("http://localhost/feed", Left.REFUSED),
+        ("https://example.org:25/feed", Left.REFUSED),
+        ("https://denied.example/feed", Left.REFUSED),
+        (f"{BASE}/status?url=https%3A%2F%2Fexample.org%2F", Left.REFUSED),
+        (f"{BASE}/feed?url=https%3A%2F%2Fexample.org%2F", Left.ALREADY),
+        (f"{BASE}/feed?token=x&url=https://example.org/?a=1&b=2", Left.ALREADY),
+        ("http://localhost:8080/https://example.org/feed?a=1", Left.ALREADY),
+        ("https://any:token@127.0.0.1:8080/example.org/feed", Left.ALREADY),
+    ],
+)
+def test_what_the_proxy_could_not_serve_stays_and_is_told(url: str, why: Left) -> None:
+    """Nobody loses a feed by moving: what is no web address, or one that the proxy refuses, is left alone."""
+    document = a_list("https://example.org/", url)
+    moved = moved_in(document, a_way(deny_hosts=("denied.example",)), OWN)
+    assert urls(moved)[1] == url
+    assert [(left.line, left.why) for left in moved.left] == [(6, why)]
+    assert moved.counts() == {"rewritten": 1, str(why): 1}
+    assert "secret" not in moved.left[0].url
+
+
+def test_what_the_configuration_allows_is_moved() -> None:
+    """A feed in the own network, where `fetch.allow_networks` lets the proxy ask it."""
+    document = a_list("http://192.168.1.20:3000/rss")
+    assert moved_in(document, a_way(allow_networks=("192.168.1.0/24",)), OWN).rewritten == 1
+
+
+@pytest.mark.parametrize(
+    ("proxied", "feed"),
+    [
+        ("/feed?url=https%3A%2F%2Fexample.org%2F%3Fa%3D1%26b%3D2", "https://example.org/?a=1&b=2"),
+        ("/feed/?limit=5&url=https%3A%2F%2Fexample.org%2F&token=t&since=x&wait=1", "https://example.org/"),
+        ("/feed?url=https%3A%2F%2Fexample.org%2F&signed=abc.180", "https://example.org/"),
+        ("/feed?url=https://example.org/?a=1&b=2&answer_bytes=5000", "https://example.org/?a=1&b=2"),
+        ("/https://example.org/feed?a=1&token=its-own", "https://example.org/feed?a=1&token=its-own"),
+        ("/http:/example.org/feed", "http://example.org/feed"),
+        ("/example.org/feed", "example.org/feed"),
+    ],
+)
+@pytest.mark.parametrize(
+    "base", ["http://127.0.0.1:8080", "https://p.example/w", "http://nas", "http://[fd00::5]:81"]
+)
+def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed: str) -> None:
+    """`undo` knows `/feed?url=`, encoded or not, and the URL behind the slash, whatever token, signature and
+    options they bear."""
+    moved = moved_out(a_list(base + proxied), OwnAddresses([BASE, base]))
+    assert urls(moved) == [feed]
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("http://127.0.0.1:8080", "http://localhost:8080/feed?url=https%3A%2F%2Fa.test%2F"),
+        ("http://localhost:8080", "https://any:token@[::1]:8080/feed?url=https%3A%2F%2Fa.test%2F"),
+        ("https://p.example", "http://P.Example:80/feed?url=https%3A%2F%2Fa.test%2F"),
+        ("http://p.example:80/w/", "https://p.example:443/w/feed?url=https%3A%2F%2Fa.test%2F"),
+    ],
+)
+def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> None:
+    """The names of this machine are one, and so are http and https behind a reverse proxy."""
+    assert urls(moved_out(a_list(url), OwnAddresses([base]))) == ["https://a.test/"]
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://example.org/feed", Left.DIRECT),
+        ("urn:x", Left.DIRECT),
+        (f"{BASE}/", Left.DIRECT),
+        (f"{BASE}/feed?limit=1", Left.DIRECT),
+        (f"{BASE}/feed?url=a&url=b", Left.DIRECT),
+        ("http://127.0.0.1:9090/feed?url=https%3A%2F%2Fa.test%2F", Left.ELSEWHERE),
+        ("http://127.0.0.1.example:8080/https://a.test/", Left.ELSEWHERE),
+        ("http://p.example/other/feed?url=https%3A%2F%2Fa.test%2F", Left.DIRECT),
+    ],
+)
+def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
+    """A URL at another address stays; one that looks like a proxy's is told, for --base may be missing."""
+    moved = moved_out(a_list(url), OwnAddresses([BASE, "http://p.example/w"]))
+    assert urls(moved) == [url]
+    assert [left.why for left in moved.left] == [why]
+
+
+def test_every_reason_has_words() -> None:
+    """People read why a subscription was left."""
+    assert set(IN_WORDS) == set(Left)

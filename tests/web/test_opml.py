@@ -1,0 +1,223 @@
+"""GET and POST of /opml, as a reader's user meets them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from aiohttp import FormData, MultipartWriter
+
+from tests.faults.checks import problem
+from tests.feeds import atom, ids, publish_chain, rss
+from tests.origin import Origin
+from tests.running import Proxy, Reply, a_config, running
+from wholefeed.core.opml.document import MAX_BYTES, read_opml
+from wholefeed.web.opml import COUNTS_FIELD
+
+TOKEN = "a-token-that-is-long"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+LIST = b"""<opml version="2.0"><body><outline text="Folder" x="1"><!-- kept -->
+<outline text="A" xmlUrl="https://example.org/a?b=1&amp;c=2"/></outline>
+<outline xmlUrl='urn:x'/></body></opml>"""
+
+
+def urls(reply: Reply) -> list[str]:
+    return [each.url for each in read_opml(reply.body).subscriptions]
+
+
+async def test_a_list_goes_through_the_proxy_and_back(proxy: Proxy) -> None:
+    """A list that is sent as it is comes back as a file, with its feeds through this proxy; `undo=1` gives
+    the bytes that were sent. The header counts."""
+    moved = await proxy.ask("POST", "/opml", data=LIST, headers={"Content-Type": "text/x-opml"})
+    base = f"http://127.0.0.1:{proxy.client.port}"
+    assert moved.status == 200
+    assert urls(moved) == [f"{base}/feed?url=https%3A%2F%2Fexample.org%2Fa%3Fb%3D1%26c%3D2", "urn:x"]
+    assert moved.headers["Content-Type"] == "text/x-opml"
+    assert moved.headers["Content-Disposition"] == 'attachment; filename="subscriptions.opml"'
+    assert moved.headers["Cache-Control"] == "no-store"
+    assert moved.headers[COUNTS_FIELD] == "rewritten=1, not-web=1"
+    back = await proxy.ask("POST", "/opml?undo=1", data=moved.body)
+    assert back.body == LIST
+    assert back.headers[COUNTS_FIELD] == "rewritten=1, direct=1"
+
+
+async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> None:
+    """The page's form: the field `file`, whatever stands beside it; its fields count as parameters do."""
+    form = FormData()
+    form.add_field("something", "else")
+    form.add_field("answer_bytes", "5000000")
+    form.add_field("limit", "")
+    form.add_field("file", LIST, filename="my subscriptions.opml", content_type="text/xml")
+    moved = await proxy.ask("POST", "/opml?since=2026-01-01T00:00:00Z", data=form)
+    assert moved.status == 200
+    assert parse_qs(urlsplit(urls(moved)[0]).query) == {
+        "url": ["https://example.org/a?b=1&c=2"],
+        "since": ["2026-01-01T00:00:00Z"],
+        "answer_bytes": ["5000000"],
+    }
+    again = FormData()
+    again.add_field("file", moved.body, filename="moved.opml")
+    again.add_field("undo", "1")
+    assert (await proxy.ask("POST", "/opml", data=again)).body == LIST
+
+
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [({"access_token": TOKEN}, "token"), ({"access_token": TOKEN, "signing_keys": [TOKEN]}, "token")],
+)
+async def test_the_token_goes_into_each_url(
+    tmp_path: Path, origin: Origin, server: dict[str, Any], name: str
+) -> None:
+    """Behind the token; the URLs that come out open their feeds without anything else."""
+    publish_chain(origin, archives=1)
+    sent = f'<opml><outline xmlUrl="{origin.url("/feed")}"/></opml>'.encode()
+    async with running(a_config(tmp_path, server=server)) as proxy:
+        assert (await proxy.ask("POST", "/opml", data=sent)).status == 401
+        assert (await proxy.ask("GET", "/opml")).status == 401
+        moved = await proxy.ask("POST", "/opml", data=sent, headers=BEARER)
+        parts = urlsplit(urls(moved)[0])
+        assert name in parse_qs(parts.query)
+        feed = await proxy.ask("GET", f"{parts.path}?{parts.query}", headers={"Accept-Encoding": "identity"})
+        assert feed.status == 200
+        assert ids(feed.body)
+        exported = await proxy.ask("GET", "/opml", headers=BEARER)
+        assert name in parse_qs(urlsplit(urls(exported)[0]).query)
+
+
+async def test_another_origin_s_page_cannot_send_one(proxy: Proxy) -> None:
+    """A page elsewhere must not learn the token by having a list made."""
+    reply = await proxy.ask("POST", "/opml", data=LIST, headers={"Origin": "https://evil.example"})
+    assert problem(reply, "cross-origin", 403)
+
+
+async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> None:
+    """GET /opml: each feed once, by its title, through the proxy; sent back with `undo=1`, at its
+    publisher."""
+    origin.publish("/a", atom().replace(b"A feed", b"A &amp; &lt;b>"))
+    origin.publish("/b", rss())
+    for path in ("/a", "/b"):
+        await proxy.whole(origin.url(path))
+    exported = await proxy.ask("GET", "/opml", headers={"Accept-Encoding": "identity"})
+    assert exported.headers["Content-Disposition"] == 'attachment; filename="wholefeed.opml"'
+    assert [parse_qs(urlsplit(url).query)["url"] for url in urls(exported)] == [
+        [origin.url("/a")],
+        [origin.url("/b")],
+    ]
+    assert b'<outline type="rss" text="A &amp; &lt;b&gt;" title=' in exported.body
+    assert b'title="A channel" xmlUrl="http' in exported.body
+    assert exported.body.count(b'htmlUrl="http://site.test/"') == 1
+    back = await proxy.ask("POST", "/opml?undo=1", data=exported.body)
+    assert urls(back) == [origin.url("/a"), origin.url("/b")]
+
+
+async def test_nothing_is_fetched_for_a_list(proxy: Proxy, origin: Origin) -> None:
+    """Moving in asks no publisher: readers will, each at its own pace."""
+    origin.publish("/feed", atom())
+    sent = f'<opml><outline xmlUrl="{origin.url("/feed")}"/></opml>'.encode()
+    assert (await proxy.ask("POST", "/opml", data=sent)).headers[COUNTS_FIELD] == "rewritten=1"
+    assert urls(await proxy.ask("GET", "/opml")) == []
+    assert not origin.counts()
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "slug", "told"),
+    [
+        ("", b"", 422, "not-opml", "got nothing"),
+        ("", b"<rss/>", 422, "not-opml", "<rss>"),
+        ("", b"<opml>\n<outline></opml>", 422, "malformed-xml", "line 2, column 12"),
+        ("", b'<!DOCTYPE opml [<!ENTITY a "b">]><opml/>', 422, "dtd-forbidden", "internal subset"),
+        ("", b"<opml>" + b"<outline>" * 100, 422, "xml-limit", "levels"),
+        ("?answer_bytes=1", LIST, 400, "bad-request", "answer_bytes as a whole number, 1024 or more"),
+        ("?undo=1&undo=0", LIST, 400, "bad-request", "more than one"),
+    ],
+)
+async def test_what_cannot_be_done_is_told(
+    proxy: Proxy, query: str, body: bytes, status: int, slug: str, told: str
+) -> None:
+    """A bad list or parameter is answered with what is wrong, and where."""
+    reply = await proxy.ask("POST", f"/opml{query}", data=body)
+    assert told in problem(reply, slug, status)["detail"]
+
+
+@pytest.mark.parametrize("is_form", [False, True])
+async def test_a_list_that_is_too_long_is_refused(proxy: Proxy, is_form: bool) -> None:
+    """413, alone and in a form, before all of it is in memory."""
+    long = io.BytesIO(LIST + b" " * MAX_BYTES)
+    sent: Any = long
+    if is_form:
+        sent = FormData()
+        sent.add_field("file", long, filename="long.opml")
+    reply = await proxy.ask("POST", "/opml", data=sent)
+    assert f"at most {MAX_BYTES} bytes" in problem(reply, "too-large", 413)["detail"]
+
+
+def nested() -> Any:
+    inner = MultipartWriter("mixed")
+    inner.append(LIST)
+    outer = MultipartWriter("form-data")
+    outer.append(inner).set_content_disposition("form-data", name="file")
+    return outer
+
+
+def a_form(*fields: tuple[str, bytes]) -> Callable[[], Any]:
+    def made() -> FormData:
+        form = FormData()
+        for name, value in fields:
+            form.add_field(name, value, filename="f")
+        return form
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "told"),
+    [
+        (a_form(("other", LIST[:100])), 422, "field file, got none"),
+        (a_form(*[("other", b"")] * 30, ("file", LIST)), 422, "few others"),
+        (a_form(("other", b"x" * 300), ("file", LIST)), 413, "at most 200 bytes"),
+        (nested, 422, "a field file and few others"),
+    ],
+)
+async def test_a_form_that_makes_no_sense_is_refused(
+    proxy: Proxy, make: Callable[[], Any], status: int, told: str
+) -> None:
+    """No file, too many fields, too much in one, a form in a form: nothing of it fills the memory."""
+    reply = await proxy.ask("POST", "/opml", data=make())
+    assert told in problem(reply, "too-large" if status == 413 else "not-opml", status)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"--x\r\n\r\n--x--\r\n"),
+        ("multipart/form-data; boundary=x", b"nothing of the kind"),
+        ("multipart/form-data; boundary=x", b"--x\r\nno header\r\n\r\nbody"),
+        (
+            "multipart/form-data; boundary=x",
+            b"--x\r\nContent-Disposition: form-data; name=file\r\n\r\nno end",
+        ),
+        ("multipart/form-data; boundary=" + "x" * 100, b"--x\r\n"),
+        ("multipart/form-data; boundary=x", b""),
+    ],
+)
+async def test_a_broken_form_is_refused(proxy: Proxy, kind: str, body: bytes) -> None:
+    """What is no form, though it says so, is the sender's fault: 422, never 500."""
+    reply = await proxy.ask("POST", "/opml", data=body, headers={"Content-Type": kind})
+    assert problem(reply, "not-opml", 422)
+
+
+async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that does not arrive holds nothing open for long."""
+    monkeypatch.setattr("wholefeed.web.opml.UPLOAD_SECONDS", 0.05)
+    reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
+    writer.write(b"POST /opml HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<opml>")
+    async with asyncio.timeout(10):
+        status = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    assert status.startswith(b"HTTP/1.1 400 ")
