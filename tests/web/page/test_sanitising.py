@@ -26,6 +26,7 @@ def made(content: str, *, has_media: bool = False, base: str = BASE) -> str:
         ('<a href="//o.test/">l</a>', f'<a href="https://o.test/" {LINK}>l</a>'),
         ('<a href="mailto:a@b.test">m</a>', f'<a href="mailto:a@b.test" {LINK}>m</a>'),
         ("<b>b</b><i>i</i><s>s</s><u>u</u>", "<strong>b</strong><em>i</em><del>s</del><span>u</span>"),
+        ("<h2> </h2><p>x</p>", "<p>x</p>"),
         ("<h1>One</h1><h5>Five</h5>", "<h3>One</h3><h6>Five</h6>"),
         ("<td colspan=1000 rowspan=3>", ""),
         ("<p dir=rtl lang=ar>x</p>", '<p dir="rtl" lang="ar">x</p>'),

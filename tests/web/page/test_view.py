@@ -36,7 +36,9 @@ def titles(reply: Reply) -> list[str]:
 
 def page_links(reply: Reply) -> dict[str, str]:
     """Where the links of the page's own lead, by what they say."""
-    found = re.findall(r'<a href="([^"]*)"(?: rel="\w+")?>([\w ,]+)</a>', reply.body.decode())
+    found = re.findall(
+        r'<a href="([^"]*)"(?: rel="\w+"| download="[a-z.]+")?>([\w ,]+)</a>', reply.body.decode()
+    )
     return {words: target.replace("&amp;", "&") for target, words in found}
 
 
@@ -53,7 +55,7 @@ async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, m
     assert "one & two" in said or "one &amp; two" in said  # JSON has no references
     links = page_links(reply)
     assert links["More about this feed"] == f"./?url={quoted(url)}"
-    assert links["The feed, for readers"] == f"./feed?url={quoted(url)}"
+    assert links["Download the feed"] == f"./feed?url={quoted(url)}"
 
 
 async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Origin) -> None:

@@ -89,6 +89,7 @@ _NAME: Final = re.compile(
 )
 _TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 _HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
+_EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
 _LINKED: Final = re.compile(
     r"<(?P<end>/?)(?P<name>a|img|iframe|audio|video|source)(?P<attributes>(?: [a-z-]+=\"[^\"]*\")*)>"
 )
@@ -149,6 +150,7 @@ def _cleaned(content: str, base: str, *, has_media: bool) -> str:
         link_rel=None,
     )
     first = _HEADING.sub(lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}", first)
+    first = _EMPTY_HEADING.sub("", first)
     if len(first) > LONGEST_BYTES:
         return first  # which is refused
     # What is changed here goes through the sanitiser once more: that has the last word.

@@ -17,7 +17,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from wholefeed.core.compose.shown import Enclosure, Shown
-from wholefeed.core.terms import State
+from wholefeed.core.terms import Family, State
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.excerpts import described, entries_in, read_entries
@@ -109,6 +109,8 @@ class View:
     has_media: bool
     query: str
     """What names the feed in a link."""
+    file: str
+    """What the feed is called when it is saved."""
 
 
 async def get_view(request: web.Request) -> web.StreamResponse:
@@ -158,6 +160,7 @@ async def _page_of(
         pages=pages,
         has_media=has_media,
         query=quote(url, safe=""),
+        file="feed.json" if feed.published_family is Family.JSON else "feed.xml",
     )
 
 
