@@ -57,7 +57,8 @@ READERS: Final = (
         max_bytes=5 * _MIB,
         patience_seconds=10,
         answer_bytes=5_000_000,
-        hint="Refuses feeds above 5 MB; at a private address it needs block-local-addresses=false.",
+        hint="Refuses feeds above 5 MB, and keeps 500 entries of a feed, a year old at most, unless its"
+        " database.cleanup settings are 0; at a private address it needs block-local-addresses=false.",
     ),
     Reader(
         name="Feedbin",
@@ -74,7 +75,7 @@ READERS: Final = (
     Reader(
         name="gPodder",
         patience_seconds=60,
-        hint="Keeps 200 episodes unless limit.episodes is raised before subscribing.",
+        hint="Keeps 200 episodes unless limit.episodes is raised, or 0, before subscribing.",
     ),
     Reader(
         name="Liferea",

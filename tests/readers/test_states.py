@@ -1,0 +1,103 @@
+"""What readers make of a feed that is not all there yet, or not any more (docs/readers.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.answers import Status
+from tests.feeds import publish_chain
+from tests.origin import Origin
+from tests.readers.conftest import installed
+from tests.readers.harness import Reader, Server
+from tests.readers.programs import Gpodder, Newsboat
+from wholefeed.core.compose.warning import HEALED
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the proxy's process is read in."""
+
+MISSING = "Older entries of this feed are missing"
+WARNING_AFTER_HEALING = {
+    "newsboat": [HEALED.title],
+    "sfeed": [MISSING, HEALED.title],
+    "rss2email": [MISSING],
+    "gpodder": [HEALED.title],
+    "lemon24/reader": [HEALED.title],
+    "feedparser": [HEALED.title],
+    "podcastparser": [HEALED.title],
+}
+"""The entry that says what is missing has the id of the one that says that nothing is missing any more."""
+
+
+async def test_a_healed_feed_gives_what_was_missing_once(
+    proxy_of_readers: Server, origin: Origin, reader: Reader
+) -> None:
+    """R16: missing archives show as one warning; when they are there their entries come, each once."""
+    expected = publish_chain(origin, archives=4, entries=3)
+    origin.fault("/archive/2", Status(404))
+    origin.fault("/archive/1", Status(404))
+    url = origin.url("/feed")
+    assert (await proxy_of_readers.served.whole(url)).state == "partial"
+    await reader.subscribe(proxy_of_readers.feed(url))
+    assert sorted(await reader.titles()) == sorted([MISSING, *expected[:9]])
+    origin.heal("/archive/2")
+    origin.heal("/archive/1")
+    await proxy_of_readers.refreshed(url)
+    assert (await proxy_of_readers.served.whole(url)).state == "complete"
+    await reader.poll()
+    assert sorted(await reader.titles()) == sorted([*WARNING_AFTER_HEALING[reader.name], *expected])
+
+
+async def test_a_feed_that_loads_is_completed_by_an_ordinary_poll(
+    impatient_proxy: Server, origin: Origin, reader: Reader
+) -> None:
+    """`loading` is a feed with fewer entries; the next poll has the rest, and nothing twice."""
+    expected = publish_chain(origin, archives=4, entries=3)
+    url = origin.url("/feed")
+    with origin.held("/archive/2") as gate:
+        async with asyncio.timeout(30):
+            while (early := await impatient_proxy.served.get(url)).status != 200:
+                pass
+        assert early.state == "loading"
+        await reader.subscribe(impatient_proxy.feed(url))
+        titles = await reader.titles()
+        assert set(titles) < set(expected)
+        assert len(titles) == len(set(titles)) > 0
+        await gate.reached()
+        gate.release()
+        assert (await impatient_proxy.served.whole(url)).state == "complete"
+    async with impatient_proxy.asked(url) as statuses:
+        await reader.poll()
+    assert statuses == [200]
+    assert sorted(await reader.titles()) == sorted(expected)
+
+
+@pytest.mark.parametrize("kind", [Newsboat, Gpodder], ids=["newsboat", "gpodder"])
+async def test_a_publisher_that_is_down_takes_nothing_from_a_reader(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path, kind: type[Reader]
+) -> None:
+    """What is stored is served, and kept: also by gPodder, which removes what a feed no longer lists."""
+    expected = publish_chain(origin, archives=3, entries=3)
+    url = origin.url("/feed")
+    reader = installed(kind, tmp_path)
+    await reader.subscribe(proxy_of_readers.feed(url))
+    origin.fault("/feed", Status(503))
+    await proxy_of_readers.refreshed(url)
+    assert (await proxy_of_readers.served.get(url)).reconstruction.endswith(";stale")
+    await reader.poll()
+    assert sorted(await reader.titles()) == sorted(expected)
+
+
+async def test_a_publisher_that_was_never_reached_is_an_error_and_no_feed(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """Where nothing is stored the answer is 502, and no reader may take its body for a feed."""
+    origin.answer("/feed", Status(503))
+    url = origin.url("/feed")
+    newsboat = installed(Newsboat, tmp_path)
+    async with proxy_of_readers.asked(url) as statuses:
+        await newsboat.subscribe(proxy_of_readers.feed(url))
+    assert statuses == [502]
+    assert await newsboat.titles() == []
