@@ -15,7 +15,8 @@ Events
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
     request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
-                        documents, entries; slug when it is an error; aborted when it was cut off
+                        documents, entries; of a subscription list opml: what became of how many; slug when it
+                        is an error; aborted when it was cut off
     request.failed      an error of the proxy's own, with its traceback
     request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s

@@ -143,8 +143,9 @@ def test_each_command_has_help_with_examples(command: str, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: COMMAND"),
-        (["walk"], "invalid choice: 'walk'"),
+        ([], "required: COMMAND; to begin with: wholefeed serve"),
+        ([], "print the URL to subscribe to"),
+        (["walk"], "see wholefeed --help"),
         (["fetch"], "required: URL"),
         (["fetch", ""], "argument URL: expected the URL of a feed, got nothing"),
         (["fetch", FEED, "-o", ""], "argument -o/--output: expected the name of a file, or -, got nothing"),
@@ -191,7 +192,7 @@ def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: p
     [
         (OSError(errno.EADDRINUSE, "in use"), "cannot listen on 127.0.0.1, port 1003: something else"),
         (PermissionError(errno.EACCES, "denied"), "cannot listen on 127.0.0.1, port 1003: not permitted"),
-        (OSError(errno.EADDRNOTAVAIL, "no such"), "cannot start on 127.0.0.1, port 1003: no such"),
+        (OSError(errno.EADDRNOTAVAIL, "no such"), "cannot listen on 127.0.0.1, port 1003: no address"),
         (StoreUnusableError("feeds.db is no database"), "feeds.db is no database"),
     ],
 )
@@ -206,6 +207,24 @@ def test_a_server_that_cannot_start_is_exit_1_and_one_line(
     told = capsys.readouterr().err
     assert told.startswith(f"wholefeed: {line}")
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("log_format", "is_terminal", "is_told"),
+    [("auto", True, True), ("auto", False, False), ("console", False, True), ("json", True, False)],
+)
+def test_people_are_told_what_to_open(
+    app: FakeApp, monkeypatch: pytest.MonkeyPatch, log_format: str, is_terminal: bool, is_told: bool
+) -> None:
+    """One line on standard error names the address to open; where programs read the log there is none."""
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("WHOLEFEED_LOG_FORMAT", log_format)
+    app.port = 43210
+    assert main(["serve", "--port", "0"]) == 0
+    assert stream.getvalue().count("\n") == is_told
+    assert ("open http://127.0.0.1:43210/ in a browser" in stream.getvalue()) == is_told
 
 
 def test_an_error_after_the_start_is_not_told_as_one_of_the_start(

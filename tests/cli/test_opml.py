@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -171,3 +173,31 @@ def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> No
     assert main(["opml", "--export"]) == 0
     assert "no feed is known yet" in capfd.readouterr().err
     assert not Path("feeds.db").exists()
+
+
+@pytest.mark.skipif(shutil.which("newsboat") is None, reason="no newsboat")
+def test_newsboat_s_subscriptions_move_in_and_back(folder: Path) -> None:
+    """What newsboat itself exports and imports: and the list is the same in the end."""
+
+    def newsboat(urls: str, *arguments: str) -> str:
+        command = ["newsboat", "-u", urls, "-c", f"{urls}.db", "-C", "/dev/null", *arguments]
+        done = subprocess.run(
+            command,
+            env=os.environ | {"HOME": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        return done.stdout
+
+    feeds = ["https://example.org/feed.xml", "https://example.net/?feed=rss2&cat=3"]
+    (folder / "urls").write_text("\n".join(feeds) + "\n")
+    (folder / "exported.opml").write_text(newsboat("urls", "-e"))
+    assert main(["opml", "exported.opml", "-o", "moved.opml"]) == 0
+    newsboat("moved", "-i", "moved.opml")
+    moved = [line.split()[0] for line in (folder / "moved").read_text().splitlines()]
+    assert moved == [f"{BASE}/feed?url={quote(feed, safe='')}" for feed in feeds]
+    (folder / "again.opml").write_text(newsboat("moved", "-e"))
+    assert main(["opml", "--undo", "again.opml", "-o", "back.opml"]) == 0
+    assert (folder / "back.opml").read_text() == (folder / "exported.opml").read_text()

@@ -53,6 +53,18 @@ def test_the_token_of_the_first_start_stands_in_it(
     assert found == {"url": [FEED], "token": [made.token]}
 
 
+@pytest.mark.parametrize(
+    "proxied",
+    [
+        "http://127.0.0.1:8080/feed?url=https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2&token=old&limit=3",
+        "localhost:8080/https://example.org/feed?a=1&b=2",
+    ],
+)
+def test_a_url_of_the_proxy_s_own_is_made_anew(capsys: pytest.CaptureFixture[str], proxied: str) -> None:
+    """Pasted from a reader it leads to the feed behind it, not through the proxy twice."""
+    assert query_of(capsys, proxied) == {"url": [FEED]}
+
+
 def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     """`--for` adds what that reader wants and says what its user should know; flags count over it."""
     assert main(["url", FEED, "--for", "miniflux"]) == 0

@@ -145,6 +145,7 @@ async def test_what_cannot_be_done_is_told(
 
 
 @pytest.mark.parametrize("is_form", [False, True])
+@pytest.mark.fault("94")
 async def test_a_list_that_is_too_long_is_refused(proxy: Proxy, is_form: bool) -> None:
     """413, alone and in a form, before all of it is in memory."""
     long = io.BytesIO(LIST + b" " * MAX_BYTES)
@@ -183,6 +184,7 @@ def a_form(*fields: tuple[str, bytes]) -> Callable[[], Any]:
         (nested, 422, "a field file and few others"),
     ],
 )
+@pytest.mark.fault("94")
 async def test_a_form_that_makes_no_sense_is_refused(
     proxy: Proxy, make: Callable[[], Any], status: int, told: str
 ) -> None:
@@ -211,6 +213,7 @@ async def test_a_broken_form_is_refused(proxy: Proxy, kind: str, body: bytes) ->
     assert problem(reply, "not-opml", 422)
 
 
+@pytest.mark.fault("94")
 async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that does not arrive holds nothing open for long."""
     monkeypatch.setattr("wholefeed.web.opml.UPLOAD_SECONDS", 0.05)

@@ -105,7 +105,10 @@ class Server:
         except GoneError:
             return False
         if status != HTTPStatus.OK or told != {"status": "ok"}:
-            raise StrangerError(f"what listens on {self._where} is not wholefeed: see server.port")
+            raise StrangerError(
+                f"what listens on {self._where} is not wholefeed; where that is say server.port"
+                " and WHOLEFEED_SERVER_PORT"
+            )
         return True
 
     def listed(self) -> list[JsonObject]:

@@ -74,15 +74,16 @@ def listening_at(server: ServerConfig) -> str:
             "expected --base URL, or server.public_url to be set, got neither: where do readers find it?"
             f" For example --base http://192.168.1.5:{server.port or 8080}"
         )
-    return _http(server.host, server.port)
+    return http_url(server.host, server.port)
 
 
 def url_here(config: Config) -> str:
     """Return the URL by which this machine reaches the proxy."""
-    return _http(*server_address(config))
+    return http_url(*server_address(config))
 
 
-def _http(host: str, port: int) -> str:
+def http_url(host: str, port: int) -> str:
+    """Return the URL of a server by plain http, without a final slash."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

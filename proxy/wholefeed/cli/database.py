@@ -77,7 +77,10 @@ class Database:
 
     def _require(self) -> None:
         if not self._is_there:
-            raise UnknownFeedError(f"nothing is stored: there is no database {self._config.store.path}")
+            raise UnknownFeedError(
+                f"nothing is stored: there is no database {self._config.store.path}"
+                " (store.path, WHOLEFEED_STORE_PATH)"
+            )
 
     def _answer(self, ask: Callable[[FeedService], Awaitable[_T]]) -> _T:
         self._require()

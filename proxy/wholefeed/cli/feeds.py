@@ -48,7 +48,7 @@ def _list(options: argparse.Namespace) -> int:
     for status in found:
         show(f"{status['url']}\n  {summary(status)}\n")
     if not found:
-        tell("no feed is known yet")
+        tell("no feed is known yet: one becomes so when a reader asks for it (see `wholefeed url --help`)")
     return EXIT_DONE
 
 

@@ -14,13 +14,15 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from wholefeed import __version__
 from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
+from wholefeed.cli.completion import add_completion
 from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
+from wholefeed.cli.hints import with_hint
 from wholefeed.cli.opml import OPML
 from wholefeed.cli.output import fail, give_up
 from wholefeed.cli.serving import CONFIG, HEALTHCHECK, MIGRATE, SERVE
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, InvalidUrlError) as exc:
         return fail(str(exc), EXIT_USAGE)
     except WholefeedError as exc:
-        return fail(str(exc), EXIT_ERROR)
+        return fail(with_hint(exc), EXIT_ERROR)
     except BrokenPipeError:  # whoever reads has seen enough
         give_up(sys.stdout)
         return EXIT_ERROR
@@ -63,9 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says where help is; to whoever gives no command at all, all of it."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.endswith("COMMAND"):
+            self.print_help(sys.stderr)
+            self.exit(EXIT_USAGE, f"\n{self.prog}: error: {message}; to begin with: {self.prog} serve\n")
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command line; the function of the chosen command stands in `run`."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="wholefeed",
         description="An HTTP proxy that gives any feed reader a feed's whole history (RFC 5005).",
         epilog="examples:\n"
@@ -78,6 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"wholefeed {__version__}")
+    add_completion(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(

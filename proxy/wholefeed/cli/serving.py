@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Final
 
+from wholefeed.cli.base import http_url
 from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
 from wholefeed.cli.output import fail, show, tell
 
@@ -44,6 +46,12 @@ def _serve(options: argparse.Namespace) -> int:
         if token.is_new:
             log.info("token.created", path=str(token.path))
             tell(notice(token, config.server.public_url or f"http://YOUR-HOST:{port}"))
+        if _is_watched(config):
+            host, _ = server_address(config)
+            base = config.server.public_url or http_url(host, port)
+            tell(
+                f"open {base}/ in a browser; `wholefeed url FEED` prints what to subscribe to; Ctrl-C ends it"
+            )
 
     try:
         run(serve(config, on_started=on_started))
@@ -58,14 +66,23 @@ def _serve(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _is_watched(config: Config) -> bool:
+    """Whether people read what is said beside the log; where that is JSON, programs may read both."""
+    if config.log.format == "auto":
+        return sys.stderr is not None and sys.stderr.isatty()
+    return config.log.format == "console"
+
+
 def _start_problem(config: Config, exc: OSError) -> str:
     import errno
 
     address = f"{config.server.host}, port {config.server.port}"
     if exc.errno == errno.EADDRINUSE:
-        return f"cannot listen on {address}: something else does already (see --port)"
+        return f"cannot listen on {address}: something else does already; for another port see --port"
     if exc.errno in (errno.EACCES, errno.EPERM) and exc.filename is None:
-        return f"cannot listen on {address}: not permitted (see --port)"
+        return f"cannot listen on {address}: not permitted; ports above 1023 are (see --port)"
+    if exc.errno == errno.EADDRNOTAVAIL:
+        return f"cannot listen on {address}: no address of this machine; --host 0.0.0.0 is all that it has"
     return f"cannot start on {address}: {exc.strerror or exc}"
 
 
@@ -79,7 +96,8 @@ def _healthcheck(options: argparse.Namespace) -> int:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as exc:
-        return fail(f"no answer from {host}, port {port}: {exc}", EXIT_ERROR)
+        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+        return fail(f"no answer from {host}, port {port}: {why}; does `wholefeed serve` run?", EXIT_ERROR)
     finally:
         connection.close()
     if status != _OK:

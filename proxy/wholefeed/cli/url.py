@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from wholefeed.cli.base import add_base, add_reader, base_of, server_with_token
+from wholefeed.cli.base import add_base, add_reader, base_of, server_with_token, url_here
 from wholefeed.cli.command import EXIT_DONE, Command, load, some
 from wholefeed.cli.output import show, tell
 from wholefeed.errors import RequestError
@@ -48,14 +48,19 @@ def _option(name: str) -> Callable[[str], str]:
 
 def _url(options: argparse.Namespace) -> int:
     config = load(options)
+    from wholefeed.web.moving import OwnAddresses
     from wholefeed.web.proxied import proxied_url
-    from wholefeed.web.request_target import VIEW_OPTIONS, feed_url
+    from wholefeed.web.request_target import VIEW_OPTIONS, completed, feed_url
 
     reader = options.reader
     wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
     base = base_of(options, config.server)
-    url = proxied_url(base, feed_url(options.feed), server_with_token(config), wanted)
+    own = OwnAddresses([base, config.server.public_url, url_here(config)])
+    # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
+    behind = filter(None, map(own.feed_behind, completed(options.feed)))
+    feed = feed_url(next(behind, options.feed))
+    url = proxied_url(base, feed, server_with_token(config), wanted)
     show(f"{url}\n")
     if reader is not None:
         tell(f"{reader.name}: {reader.hint}")

@@ -126,7 +126,10 @@ def _read_toml(file: Path, asked_by: str) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as exc:
-        raise ConfigError(f"cannot read the configuration file {file} ({asked_by}): {exc.strerror}") from exc
+        raise ConfigError(
+            f"cannot read the configuration file {file} ({asked_by}): {exc.strerror};"
+            " `wholefeed config --example` prints one to begin with"
+        ) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"expected TOML in {file}: {exc}") from exc
 

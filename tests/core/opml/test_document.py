@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.opml.document import MAX_BYTES, MAX_DEPTH, read_opml
+from wholefeed.core.opml.document import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, read_opml
 from wholefeed.core.parse.errors import ParseError
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
@@ -149,11 +149,25 @@ def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: s
         "<!ELEMENT opml ANY>",
     ],
 )
+@pytest.mark.fault("94")
 def test_entities_are_refused(subset: str) -> None:
     """Neither bombs nor files: a document type of its own is none that a list needs."""
     with pytest.raises(ParseError) as caught:
         read_opml(f'<!DOCTYPE opml [{subset}]><opml><outline xmlUrl="http://a.test/"/></opml>'.encode())
     assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<opml>" + "<outline/>" * MAX_ELEMENTS, "<opml>" + "<outline a='&'/>\n" * MAX_ELEMENTS * 2],
+    ids=["elements", "repairs"],
+)
+@pytest.mark.fault("94")
+def test_what_costs_too_much_is_refused(body: str) -> None:
+    """More elements than anybody subscribes to are not looked at, well-formed or not."""
+    with pytest.raises(ParseError) as caught:
+        read_opml(body.encode())
+    assert caught.value.slug == "xml-limit"
 
 
 def test_bytes_that_are_not_of_their_encoding_are_refused() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.repair import references
 from wholefeed.core.parse.repair.edits import TooManyError
-from wholefeed.core.parse.repair.tokens import Mark, most_tokens, tokens
+from wholefeed.core.parse.repair.tokens import Mark, tokens
 
 ENCODING: Final = "encoding"
 """A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
@@ -20,12 +20,13 @@ DECLARATION: Final = "declaration"
 _WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
 
 
-def repaired(text: bytes, repairs: set[str]) -> bytes:
+def repaired(text: bytes, repairs: set[str], most: int) -> bytes:
     """Return the text with those faults put right.
 
     Args:
         text: In UTF-8.
         repairs: Gains the names of what was done.
+        most: Pieces of markup and texts that are looked at.
 
     Raises:
         ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
@@ -37,7 +38,7 @@ def repaired(text: bytes, repairs: set[str]) -> bytes:
     if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
         repairs.add(DECLARATION)
         cleaned = begun
-    most, pieces = most_tokens(len(cleaned)), []
+    pieces = []
     try:
         for number, token in enumerate(tokens(cleaned)):
             if number > most:

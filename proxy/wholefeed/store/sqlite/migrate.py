@@ -156,7 +156,8 @@ def _lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         raise StoreUnusableError(
-            f"{path} is in use by another process: stop that, ask it over HTTP, or name another database"
+            f"{path} is in use by another process: stop that, ask it over HTTP (where it is say server.port"
+            " and WHOLEFEED_SERVER_PORT), or name another database (WHOLEFEED_STORE_PATH)"
         ) from exc
 
 
@@ -215,7 +216,9 @@ def _check_header(path: Path, header: bytes, newest: int) -> None:
     if not header:
         raise StoreUnusableError(f"{path} is empty: expected a database of this program, or no file")
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise StoreUnusableError(f"{path} is no SQLite database")
+        raise StoreUnusableError(
+            f"{path} is no SQLite database: move it away, or name another file (WHOLEFEED_STORE_PATH)"
+        )
     application_id = int.from_bytes(header[68:72])
     if application_id != APPLICATION_ID:
         raise StoreUnusableError(

@@ -1,0 +1,75 @@
+"""Shell completion: what is printed, and what a real bash makes of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wholefeed.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+BASH = shutil.which("bash")
+
+
+def printed(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as end:
+        main(["--print-completion", shell])
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_every_command_is_in_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is made from the parser: each command stands in it, whatever the shell."""
+    text = printed(shell, capsys)
+    assert [command.name for command in COMMANDS if command.name not in text] == []
+
+
+def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names those that there are."""
+    with pytest.raises(SystemExit) as end:
+        main(["--print-completion", "cmd"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert [shell for shell in ("bash", "zsh", "tcsh") if shell not in told] == []
+
+
+@pytest.mark.skipif(BASH is None, reason="no bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["wholefeed", "op"], {"opml"}),
+        (["wholefeed", "re"], {"refresh"}),
+        (["wholefeed", "url", "--ans"], {"--answer-bytes"}),
+        (["wholefeed", "opml", "--un"], {"--undo"}),
+        (["wholefeed", "opml", "subs"], {"subscriptions.opml"}),
+        (["wholefeed", "fetch", "-o", "subs"], {"subscriptions.opml"}),
+    ],
+)
+def test_a_real_bash_completes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], expected: set[str]
+) -> None:
+    """bash reads it without complaint, and completes commands, flags and the names of files."""
+    (tmp_path / "subscriptions.opml").touch()
+    script = tmp_path / "completion.bash"
+    script.write_text(printed("bash", capsys))
+    assert BASH is not None
+    assert subprocess.run([BASH, "-n", script], capture_output=True, check=True).stderr == b""
+    ask = (
+        f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+        "function=$(complete -p wholefeed | sed -n 's/.*-F \\([^ ]*\\).*/\\1/p'); "
+        '$function wholefeed "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; '
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run([BASH, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (set(done.stdout.split()), done.stderr) == (expected, "")
+
+
+def test_what_makes_it_is_not_loaded_otherwise() -> None:
+    """The start of every other command does not pay for it."""
+    code = "import sys, wholefeed.cli.main as m; m.make_parser(); sys.exit('shtab' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT / "proxy", check=False).returncode == 0
