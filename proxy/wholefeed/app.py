@@ -32,7 +32,7 @@ from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, SERVICE, STORE, TRUSTED
+from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, LISTENERS, LOGINS, SERVICE, STORE, TRUSTED
 from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.routes import routes
 from wholefeed.workers.cores import worker_count
@@ -43,6 +43,8 @@ log = get_logger()
 MAX_WALKS: Final = 16
 """Walks that use the network at once."""
 MAX_WALKS_PER_SITE: Final = 8
+LOGINS_PER_MINUTE: Final = 10
+"""Tokens that one client may try."""
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
@@ -75,6 +77,7 @@ def make_app(
     app[CONFIG] = config
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
+    app[LOGINS] = Buckets(LOGINS_PER_MINUTE)
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
     if config.server.client_requests_per_minute:
         app[BUCKETS] = Buckets(config.server.client_requests_per_minute)

@@ -72,7 +72,7 @@ async def test_the_view_of_a_reader_with_a_cap_is_kept(proxy: Proxy, origin: Ori
 
 
 async def test_what_lets_a_visitor_in_goes_along(tmp_path: Path, origin: Origin) -> None:
-    """Else whoever follows would be locked out; who has neither is asked for it before anything else."""
+    """Else whoever follows would be locked out: a token as a session, not in a URL that is shown."""
     origin.publish("/feed", atom(an_item("a")))
     url, key, token = origin.url("/feed"), "k" * 32, "a token for readers"
     server = {"access_token": token, "signing_keys": (key,)}
@@ -82,6 +82,7 @@ async def test_what_lets_a_visitor_in_goes_along(tmp_path: Path, origin: Origin)
         for proof in (f"&token={quote(token)}", f"&signed={sign(url, [key])}"):
             led = await browse(proxy, target + proof)
             assert led.status == 303
+            assert "token" not in led.headers["Location"]
             reply = await browse(proxy, urljoin("/feed", led.headers["Location"]) + "&wait=8")
             assert reply.status == 200
             assert "1 entry" in text(reply)

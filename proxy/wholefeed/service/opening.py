@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from functools import partial
 from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import DocumentError, OverloadedError
-from wholefeed.service.documents.subscription import Subscription, find_subscription
+from wholefeed.service.documents.subscription import (
+    SeveralFeedsError,
+    Subscription,
+    find_subscription,
+)
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
@@ -38,8 +43,10 @@ class Openings:
         self._store = context.store
         self._running = running
         self._mementos = mementos
-        self._flights: Flights[str, Opened] = Flights()
+        self._flights: Flights[tuple[str, bool], Opened] = Flights()
         self._unopened = Unopened(context.now)
+        self._choices = Unopened(context.now)
+        """Pages that announce several feeds, of which nobody has chosen one yet."""
         self.made = 0
         """How many feeds have been made, or were there already: what was not known before one may be now."""
 
@@ -50,21 +57,27 @@ class Openings:
         """Stop what is under way."""
         await self._flights.close()
 
-    def join(self, url: str, *, may_walk: bool, unknown_at: int = -1) -> asyncio.Task[Opened]:
+    def join(
+        self, url: str, *, may_walk: bool, unknown_at: int = -1, is_choosing: bool = False
+    ) -> asyncio.Task[Opened]:
         """Return the opening of a URL that is under way, else a new one.
 
         Args:
             url: Canonical URL.
             may_walk: Whether its refresh may.
             unknown_at: What `made` was before the store was asked for the URL, and had nothing.
+            is_choosing: Whether a person chooses where a page announces several feeds; a reader that asks
+                meanwhile does not, and has an opening of its own.
 
         Raises (from the task):
             DocumentError: There is no feed to be had, or there was none a moment ago.
+            SeveralFeedsError: There is a choice.
             OverloadedError: Too many walks are waiting.
         """
-        return self._flights.join(url, lambda: self._open(url, may_walk=may_walk, unknown_at=unknown_at))
+        opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
+        return self._flights.join((url, is_choosing), opening)
 
-    async def _open(self, url: str, *, may_walk: bool, unknown_at: int) -> Opened:
+    async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None
         if unknown_at != self.made:
@@ -72,11 +85,16 @@ class Openings:
         if known is not None:
             return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
+        if is_choosing:
+            self._choices.check(url)
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
         try:
-            found = await find_subscription(self._context.source, url)
+            found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
+        except SeveralFeedsError as exc:
+            self._choices.remember(url, exc)
+            raise
         except DocumentError as exc:
             stand_in = await self._mementos.stand_in(url, exc)
             if stand_in is None:

@@ -22,6 +22,7 @@ from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
+from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.opening import Opened, Openings
@@ -57,6 +58,7 @@ class FeedService:
         self.keep_searching = self._mementos.run
         self.search_archive = self._mementos.finish
         self._openings = Openings(context, self._running, self._mementos)
+        self.announced = Choosing(self._openings, self._wait).announced
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property

@@ -1,9 +1,10 @@
 """Who may do what: clients that ask too often, other sites, token, signed URLs (docs/faults.md row 80).
 
-`/healthz` and `/readyz` are for supervisors and open, `/static/…` is for whoever is asked for the token.
-Where a token or signing keys are set, everything else is for those who know the token; a signature lets its
-holder read one feed, and see its status and its progress. A route that is named nowhere here is behind the
-token.
+`/healthz` and `/readyz` are for supervisors and open, `/static/…` and `/login` are for whoever is asked for
+the token, and at `/` programs are told how to subscribe. Where a token or signing keys are set, everything
+else is for those who know the token, or who have logged in with it: their browser has a session, which is as
+good. A signature lets its holder read one feed, and see its status and its progress. A route that is named
+nowhere here is behind the token.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes
@@ -31,10 +32,13 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
+from wholefeed.server.sessions import is_form_proof
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, VIEW, Asked
+from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, OPEN_ROUTES, VIEW, Asked
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, SERVICE, TRUSTED
+from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import Query, feed_url
+from wholefeed.web.session import session_of
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", VIEW}
@@ -62,7 +66,8 @@ def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
     """Refuse to change anything for a page of another origin; the browser may know the token of its user.
 
     Browsers say where such a request comes from, by Sec-Fetch-Site or, the older ones and those that reach
-    the proxy by plain http, by Origin (RFC 6454, section 7). Others say neither.
+    the proxy by plain http, by Origin (RFC 6454, section 7). Others say neither: text browsers do not, and
+    prove a session's forms in another way (`_require_proof`).
     """
     if request.method not in _SAFE_METHODS:
         site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
@@ -80,11 +85,12 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
 def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
-    if asked.route in OPEN_ROUTES:
+    if asked.route in OPEN_ROUTES or asked.route == LOGIN:
         return
     server = request.app[CONFIG].server
     if not (server.access_token or server.signing_keys):
         return
+    asked.session = session_of(request)
     query = asked.query
     is_signable = asked.route in SIGNED_ROUTES and request.method in ("GET", "HEAD")
     mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
@@ -94,6 +100,11 @@ def require_access(request: web.Request, asked: Asked) -> None:
     if verdict is Verdict.VALID:
         asked.mark = mark
     elif not (server.access_token and _knows(request, query, server.access_token)):
+        if asked.session:
+            _require_proof(request, asked, server.access_token)
+            return
+        if _asks_how(request, asked):
+            return
         if server.access_token and asked.is_prefixed and not mark:
             raise UnauthorizedError(
                 "expected the access token, as Bearer or as Basic password (https://any:TOKEN@…): what stands"
@@ -112,6 +123,20 @@ def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool)
     if is_signable:
         return AccessDeniedError("expected a signed URL: /feed?url=…&signed=…")
     return AccessDeniedError("expected server.access_token to be set, and known", slug="token-required")
+
+
+def _require_proof(request: web.Request, asked: Asked, token: str) -> None:
+    """Take a form of a browser that does not say where it comes from only if it stood on a page of ours."""
+    is_told = "Sec-Fetch-Site" in request.headers or "Origin" in request.headers
+    if request.method in _SAFE_METHODS or is_told:
+        return
+    if not is_form_proof(request.query.get("proof", ""), asked.session, token):
+        raise AccessDeniedError("expected a form of the proxy's own page", slug="cross-origin")
+
+
+def _asks_how(request: web.Request, asked: Asked) -> bool:
+    """Whether a program asks how to subscribe: it is told nothing that is not in README."""
+    return asked.route == HOME and "url" not in request.query and not is_browser(request)
 
 
 def _knows(request: web.Request, query: Query, token: str) -> bool:

@@ -14,6 +14,8 @@ from wholefeed.web.request_target import OPTIONS, PAGE_OPTIONS, Query, is_prefix
 
 STATIC: Final = "/static/{name}"
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
+HOME: Final = "/"
+LOGIN: Final = "/login"
 VIEW: Final = "/view"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
@@ -26,7 +28,17 @@ FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
-    __slots__ = ("_query", "_request", "facts", "host", "is_prefixed", "mark", "request_id", "route")
+    __slots__ = (
+        "_query",
+        "_request",
+        "facts",
+        "host",
+        "is_prefixed",
+        "mark",
+        "request_id",
+        "route",
+        "session",
+    )
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
@@ -40,6 +52,8 @@ class Asked:
         """What the log line of the request tells beside what it tells of each."""
         self.mark = ""
         """The signature that lets this request in; empty when none does."""
+        self.session = ""
+        """Of the person who asks, where one has logged in."""
         self.host: tuple[str, str] | None = None
         """Host and scheme, once they are found to be our own."""
 

@@ -14,11 +14,13 @@ from aiohttp import web
 
 from wholefeed.web.answer.prepared import VARY
 from wholefeed.web.asked import Asked
+from wholefeed.web.keys import CONFIG
 from wholefeed.web.page.templates import root_of
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import VIEW_OPTIONS
+from wholefeed.web.session import begin_session
 
-_CARRIED: Final = (*VIEW_OPTIONS, "signed", "token")
+_CARRIED: Final = (*VIEW_OPTIONS, "signed")
 
 
 def is_opened(request: web.Request) -> bool:
@@ -27,21 +29,19 @@ def is_opened(request: web.Request) -> bool:
 
 
 def to_view(request: web.Request, asked: Asked) -> web.Response:
-    """Lead to the feed for people, by a relative URL: it holds below any prefix of a reverse proxy."""
-    location = f"{root_of(request)}view{view_target(asked)}"
-    return web.Response(status=303, headers={"Location": location, "Vary": VARY, "Cache-Control": "no-store"})
+    """Lead to the feed for people, by a relative URL: it holds below any prefix of a reverse proxy.
 
-
-def view_target(asked: Asked) -> str:
-    """Return the query of the feed for people: the feed, and what lets its reader in."""
-    return f"?url={quote(asked.query.url, safe='')}{carried(asked)}"
+    A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it.
+    """
+    query = f"?url={quote(asked.query.url, safe='')}{carried(asked)}"
+    fields = {"Location": f"{root_of(request)}view{query}", "Vary": VARY, "Cache-Control": "no-store"}
+    response = web.Response(status=303, headers=fields)
+    if asked.query.options.get("token") and request.app[CONFIG].server.access_token and not asked.session:
+        begin_session(request, response)
+    return response
 
 
 def carried(asked: Asked) -> str:
-    """Return what else of a request goes with every link to the same feed.
-
-    A token in the URL is one of it: it would lock out who has no other. It is not logged, and no link to
-    elsewhere tells it (Referrer-Policy).
-    """
+    """Return what else of a request goes with every link to the same feed."""
     options = asked.query.options
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in _CARRIED if name in options)

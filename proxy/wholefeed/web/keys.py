@@ -23,5 +23,7 @@ SERVICE: Final = web.AppKey("service", FeedService)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
+LOGINS: Final = web.AppKey("logins", Buckets)
+"""How often each client may try a token."""
 
 ASKED: Final = web.RequestKey("asked", Asked)

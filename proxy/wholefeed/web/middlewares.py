@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web, web_response
@@ -22,10 +23,11 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import UNMATCHED, Asked
+from wholefeed.web.asked import HOME, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS
 from wholefeed.web.page.failure import error_page, wants_page
+from wholefeed.web.page.login import refused
 
 log = get_logger()
 
@@ -84,6 +86,8 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         return await handler(request)
     except WholefeedError as exc:
         asked.facts["slug"] = exc.slug
+        if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
+            return await refused(request, exc)
         return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
     except web.HTTPException as exc:
         slug = _HTTP_SLUGS.get(exc.status, "bad-request")
@@ -102,7 +106,10 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if not request.raw_path.startswith("/") and asked.route == UNMATCHED:
+    if request.raw_path.startswith("/"):
+        return
+    is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
+    if not is_home and asked.route in (HOME, UNMATCHED):
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
 
 

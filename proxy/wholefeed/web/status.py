@@ -1,4 +1,4 @@
-"""What is known of a feed, as JSON: /status, /refresh, /feeds."""
+"""What is known of a feed, as JSON: /status, /feeds; and what /refresh answers."""
 
 from __future__ import annotations
 
@@ -14,27 +14,19 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.web.keys import ASKED, SERVICE
+from wholefeed.web.keys import SERVICE
 from wholefeed.web.named import named_url
 
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
     status, account = await request.app[SERVICE].account(await named_url(request))
-    return _json(account_object(status, account))
-
-
-async def post_refresh(request: web.Request) -> web.StreamResponse:
-    """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object."""
-    query = request[ASKED].query
-    is_full = query.options.get("full", "") not in ("", "0", "false")
-    status = await request.app[SERVICE].refresh(await named_url(request), is_full=is_full)
-    return _json(status_object(status), status=202)
+    return json_answer(account_object(status, account))
 
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
-    return _json([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+    return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
 
 
 def status_object(status: Status) -> dict[str, Any]:
@@ -142,5 +134,6 @@ def _time(instant: float | None) -> str | None:
     return format_rfc3339(instant) if instant else None
 
 
-def _json(value: object, *, status: int = 200) -> web.Response:
+def json_answer(value: object, *, status: int = 200) -> web.Response:
+    """Answer with JSON that nobody keeps."""
     return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})

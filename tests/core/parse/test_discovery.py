@@ -21,16 +21,24 @@ def test_every_announced_feed_is_found_in_order() -> None:
     """A reader who enters a site's page instead of its feed is led to what its link elements announce."""
     assert discover(PAGE.encode(), "http://o.test/blog/", "text/html") == [
         Alternate("application/rss+xml", "http://o.test/rss"),
-        Alternate("application/atom+xml", "http://o.test/blog/a.atom"),
+        Alternate("application/atom+xml", "http://o.test/blog/a.atom", "A"),
         Alternate("application/atom+xml", "http://o.test/blog/b.atom"),
     ]
+
+
+def test_the_title_of_a_feed_is_one_line_of_bounded_length() -> None:
+    """What a person chooses by: white space is folded, references are resolved, a novel is cut."""
+    page = f'<link rel=alternate type=application/rss+xml href=f title=" A &amp;\n B {"c" * 900}">'
+    (found,) = discover(page.encode(), "http://o.test/", "text/html")
+    assert found.title.startswith("A & B ccc")
+    assert len(found.title) == 200
 
 
 def test_atom_comes_before_rss_and_the_first_of_its_type_counts() -> None:
     """Of several announced feeds the first Atom one is chosen, the format that says most about its
     history."""
     found = discover(PAGE.encode(), "http://o.test/blog/", "text/html")
-    assert preferred(found) == Alternate("application/atom+xml", "http://o.test/blog/a.atom")
+    assert preferred(found) == Alternate("application/atom+xml", "http://o.test/blog/a.atom", "A")
 
 
 def test_the_base_element_is_minded() -> None:

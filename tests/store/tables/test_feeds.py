@@ -10,6 +10,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_e
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
+from wholefeed.store.tables import feeds
 
 ALIAS = "http://o.test/alias"
 
@@ -187,3 +188,23 @@ async def test_the_failure_of_the_subscription_document_is_no_missing_document(s
     assert (overview.feed.is_stale, overview.feed.fresh_until) == (True, NOW + 60)
     await store.note_refetch(feed, None, is_stale=False)
     assert await store.failures(feed) == ((an_attempt(URL),), None)
+
+
+async def test_feeds_are_searched_by_what_their_url_holds(store: NamedStore) -> None:
+    """In any case, taken literally, in the order and the part that is wanted; the count is of all of them."""
+    for number, name in enumerate(("b", "A%", "c", "a_")):
+        url = f"http://o.test/{name}"
+        await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=NOW + number)
+
+    async def found(words: str, *, by_url: bool = False, limit: int = 9, offset: int = 0) -> tuple[str, int]:
+        rows, total = await store.read(
+            lambda db: feeds.search(db, words, by_url=by_url, limit=limit, offset=offset)
+        )
+        return " ".join(row.url.rpartition("/")[2] for row in rows), total
+
+    assert await found("") == ("a_ c A% b", 4)
+    assert await found("", by_url=True) == ("A% a_ b c", 4)
+    assert await found("/A") == ("a_ A%", 2)
+    assert await found("a%") == ("A%", 1)
+    assert await found("O.TEST", by_url=True, limit=2, offset=1) == ("a_ b", 4)
+    assert await found("nothing") == ("", 0)

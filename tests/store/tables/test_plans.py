@@ -15,6 +15,9 @@ from wholefeed.store.tables import outlook as polling
 
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",
+    "wholefeed.store.tables.feeds._SEARCH_BY_URL",
+    "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
+    "wholefeed.store.tables.feeds._COUNT_MATCHING",
     "wholefeed.store.tables.feeds._UNFINISHED",
     "wholefeed.store.tables.outlook._COUNT",
 }

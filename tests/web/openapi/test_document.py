@@ -304,6 +304,7 @@ def requests(draw: st.DrawFn, urls: st.SearchStrategy[str]) -> Asked:
     if draw(st.integers(0, 4)) == 0:
         query.append(f"{quote(draw(HOSTILE))}={quote(draw(HOSTILE))}")
     target = target or f"/{quote(draw(HOSTILE))}"
+    path = "/" if target == "/" else path
     head = f"{method} {target}{'?' if query else ''}{'&'.join(query)} HTTP/1.1\r\nHost: localhost\r\n{fields}"
     return Asked(method, path, f"{head}Connection: close\r\n\r\n".encode("utf-8", "surrogatepass"))
 

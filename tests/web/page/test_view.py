@@ -15,6 +15,7 @@ from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.page.browsing import browse, read, text
+from wholefeed.server.signing import sign
 
 
 def quoted(text: str) -> str:
@@ -222,16 +223,31 @@ async def test_what_is_no_feed_is_told_with_what_to_do(proxy: Proxy, origin: Ori
     assert read(reply).actions == ["./"]
 
 
-async def test_who_holds_a_signature_or_the_token_can_read_on(tmp_path: Path, origin: Origin) -> None:
-    """A signature is good for the feed's page, too, and goes with the links to its other pages."""
+async def test_a_token_in_the_url_becomes_a_session(tmp_path: Path, origin: Origin) -> None:
+    """It stands in no link of the page, and in no address that a browser shows and keeps."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
     url, token = origin.url("/feed"), "a token for readers"
     async with running(a_config(tmp_path, server={"access_token": token})) as proxy:
-        target = f"/view?url={quoted(url)}&wait=8"
-        assert (await browse(proxy, target)).status == 401
-        reply = await browse(proxy, f"{target}&token={quoted(token)}")
+        target = f"/view?url={quoted(url)}"
+        assert (await browse(proxy, f"{target}&wait=8")).status == 401
+        led = await browse(proxy, f"{target}&token={quoted(token)}")
+        assert (led.status, led.headers["Location"]) == (303, f".{target}")
+        reply = await browse(proxy, f"{target}&wait=8")
         assert reply.status == 200
-        assert page_links(reply)["Older"] == f"./view?url={quoted(url)}&token={quoted(token)}&page=2"
+        assert b"token" not in reply.body
+        assert page_links(reply)["Older"] == f".{target}&page=2"
+
+
+async def test_who_holds_a_signature_can_read_on(tmp_path: Path, origin: Origin) -> None:
+    """It is good for the feed for people, too, and goes with the links to its other pages."""
+    origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
+    url, keys = origin.url("/feed"), ["k" * 32]
+    async with running(a_config(tmp_path, server={"signing_keys": tuple(keys)})) as proxy:
+        target = f"/view?url={quoted(url)}&signed={sign(url, keys)}"
+        assert (await browse(proxy, f"/view?url={quoted(url)}")).status == 403
+        reply = await browse(proxy, f"{target}&wait=8")
+        assert reply.status == 200
+        assert page_links(reply)["Older"] == f".{target}&page=2"
 
 
 async def test_without_entries_it_says_so(proxy: Proxy, origin: Origin) -> None:

@@ -28,6 +28,7 @@ FEED_TYPES: Final = {
 _SEARCHED_BYTES: Final = 512 * 1024
 _MAX_TAGS: Final = 1000
 _MAX_TAG_CHARACTERS: Final = 8192
+_MAX_TITLE_CHARACTERS: Final = 200
 _HIDING: Final = ("script", "style", "textarea", "title")
 _BEGINS: Final = re.compile(rf"<(!--|(?:link|base|{'|'.join(_HIDING)})(?=[\s/>]))", re.IGNORECASE)
 _ENDS: Final = {
@@ -42,6 +43,8 @@ class Alternate(NamedTuple):
 
     media_type: str
     url: str
+    title: str = ""
+    """What the page calls it."""
 
 
 def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
@@ -117,7 +120,8 @@ class _LinkFinder(HTMLParser):
         media_type = given.get("type", "").partition(";")[0].strip().lower()
         target = self._resolved(given.get("href", ""))
         if media_type in FEED_TYPES and target:
-            self.found.append(Alternate(media_type, target))
+            title = " ".join(given.get("title", "").split())[:_MAX_TITLE_CHARACTERS]
+            self.found.append(Alternate(media_type, target, title))
 
     def _resolved(self, reference: str) -> str:
         try:

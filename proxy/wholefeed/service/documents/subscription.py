@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wholefeed.core.notes import Note
-from wholefeed.core.parse.discovery import discover, preferred
+from wholefeed.core.parse.discovery import Alternate, discover, preferred
 from wholefeed.core.refresh.search import Found, Seen, search
 from wholefeed.errors import DocumentError, UnreadableError
 from wholefeed.fetch.fetched import Fetched
@@ -31,19 +32,50 @@ class Subscription:
         return self.obtained.fetched.url
 
 
-async def find_subscription(source: Source, url: str) -> Subscription:
+class SeveralFeedsError(UnreadableError):
+    """The answer is an HTML page that announces several feeds, and a person is to choose.
+
+    Args:
+        url: The page's.
+        feeds: What it announces, each URL once.
+    """
+
+    def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
+        super().__init__("expected a feed, got an HTML page that announces several", url=url)
+        self.feeds = feeds
+
+    def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+        """Return it with its feeds."""
+        copy = SeveralFeedsError(self.url, self.feeds)
+        copy.retry_after_seconds = retry_after_seconds or None
+        return copy
+
+
+async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
     """Fetch a URL and find the subscription document behind it.
 
     An HTML page leads to the feed that it announces, an archive document to its `current`.
 
+    Args:
+        source: Where documents come from.
+        url: What was asked for.
+        is_choosing: Whether a person chooses where a page announces several feeds; else it is the preferred.
+
     Raises:
         DocumentError: Nothing usable as a feed was found.
+        SeveralFeedsError: There is a choice.
     """
     try:
         return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
     except PageError as exc:
         page = exc.fetched
-    url = _announced_feed(page)
+    found = discover(page.body, page.final_url, page.media_type)
+    by_url: dict[str, Alternate] = {}
+    for each in found:
+        by_url.setdefault(each.url, each)
+    if is_choosing and len(by_url) > 1:
+        raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
+    url = _announced_feed(page, found)
     return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
 
 
@@ -81,8 +113,8 @@ async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtaine
     return obtained
 
 
-def _announced_feed(fetched: Fetched) -> str:
-    best = preferred(discover(fetched.body, fetched.final_url, fetched.media_type))
+def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
+    best = preferred(found)
     if best is not None:
         return best.url
     what = "an HTML page that announces no feed"

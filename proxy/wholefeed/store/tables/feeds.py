@@ -20,6 +20,10 @@ _BY_URL: Final = """
     LIMIT 1
 """
 _LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
+_MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
+_SEARCH_BY_URL: Final = f"SELECT * {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset"
+_SEARCH_BY_ASKED: Final = f"SELECT * {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset"
+_COUNT_MATCHING: Final = f"SELECT count(*) {_MATCHING}"
 _UNFINISHED: Final = """
     SELECT * FROM feed
     WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
@@ -94,6 +98,15 @@ def require_known(db: sqlite3.Connection, feed: int) -> None:
 def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:
     """Return feeds by URL."""
     return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+
+
+def search(
+    db: sqlite3.Connection, words: str, *, by_url: bool, limit: int, offset: int
+) -> tuple[list[FeedRow], int]:
+    """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
+    statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
+    rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
+    return [feed_row(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
 
 
 def list_unfinished(db: sqlite3.Connection) -> list[FeedRow]:

@@ -23,7 +23,7 @@ from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.excerpts import described, entries_in, read_entries
 from wholefeed.service.results import Reconstruction
 from wholefeed.web.asked import Asked
-from wholefeed.web.browsers import carried
+from wholefeed.web.browsers import carried, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import with_instead
 from wholefeed.web.page.sanitising import Allowance, plain, sanitised
@@ -114,7 +114,9 @@ class View:
 
 
 async def get_view(request: web.Request) -> web.StreamResponse:
-    """GET /view?url=U: the feed for people."""
+    """GET /view?url=U: the feed for people; a token in the URL becomes a session first."""
+    if request[ASKED].query.options.get("token"):
+        return to_view(request, request[ASKED])
     return await with_instead(request, lambda url: _view(request, request[ASKED], url))
 
 

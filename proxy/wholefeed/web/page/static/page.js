@@ -1,1 +1,51 @@
 "use strict";
+
+/* A button that copies: <button data-copy="#id of what is copied" hidden>Copy</button> */
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  const source = document.querySelector(button.dataset.copy);
+  if (!source) continue;
+  const label = button.textContent;
+  const said = document.createElement("span");
+  said.className = "unseen";
+  said.setAttribute("role", "status");
+  button.after(said);
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const isDone = await copied(source);
+    button.textContent = isDone ? "Copied" : "Press Ctrl+C";
+    said.textContent = isDone ? "Copied" : "It is selected: copy it with Ctrl+C";
+    setTimeout(() => { button.textContent = label; said.textContent = ""; }, 4000);
+  });
+}
+
+/* By plain http from another machine there is no clipboard for scripts: then it is selected, and copied from there. */
+async function copied(source) {
+  const text = "value" in source ? source.value : source.textContent;
+  if (navigator.clipboard && window.isSecureContext) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch { /* not allowed: as without */ }
+  }
+  if ("select" in source) source.select();
+  else window.getSelection().selectAllChildren(source);
+  return document.execCommand("copy");
+}
+
+/* Only one confirmation is open at a time, and Escape closes it. */
+const confirmations = document.querySelectorAll("td.actions details");
+for (const each of confirmations) {
+  each.addEventListener("toggle", () => {
+    if (each.open) for (const other of confirmations) if (other !== each) other.open = false;
+  });
+  each.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !each.open) return;
+    each.open = false;
+    each.querySelector("summary").focus();
+  });
+}
+
+/* Where a time is told as "5 minutes ago", pointing at it tells the time of day. */
+for (const each of document.querySelectorAll("time[datetime]")) {
+  each.title = new Date(each.dateTime).toLocaleString();
+}

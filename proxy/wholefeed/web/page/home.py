@@ -1,0 +1,169 @@
+"""GET /: what a person begins with, and five lines for a program that asks.
+
+With `url` it is the page of a feed; of one that is not known yet `wholefeed.web.page.choose` makes one first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from wholefeed import __version__
+from wholefeed.core.compose.heading import heading_of
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.service.listing import Listing, listed
+from wholefeed.store.rows import FeedRow
+from wholefeed.web.host_field import base_url
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
+from wholefeed.web.page.choose import get_chosen
+from wholefeed.web.page.login import see_other
+from wholefeed.web.page.spans import ago, ahead
+from wholefeed.web.page.templates import page
+from wholefeed.web.page.trouble import Trouble
+from wholefeed.web.page.wanted import is_browser
+from wholefeed.web.session import begin_session
+
+_MAX_WORDS: Final = 200
+_MAX_TITLE: Final = 200
+"""Characters."""
+_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
+EMPTY: Final = Trouble(
+    status=400,
+    what="Nothing was typed.",
+    advice="Paste the address of a feed, or of the site that has one: example.org/blog will do.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """An instant as it is shown, and as programs read it."""
+
+    text: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLine:
+    """A known feed as the table shows it."""
+
+    url: str
+    title: str
+    """What the feed calls itself; empty where that is not known."""
+    shown_url: str
+    """Without what says nothing: https, and a slash alone."""
+    state: str
+    is_stale: bool
+    is_walking: bool
+    entries: int
+    documents: int
+    refreshed: Instant | None
+    due: Instant | None
+
+
+async def get_home(request: web.Request) -> web.StreamResponse:
+    """GET /: the page, or five lines; with `url` the page of a feed."""
+    asked = request[ASKED]
+    if asked.query.url:
+        chosen = await get_chosen(request)
+        return await _page(request, chosen) if isinstance(chosen, Trouble) else chosen
+    if not is_browser(request):
+        return web.Response(text=_told(request), headers={"Vary": "Accept", "Cache-Control": "no-store"})
+    if asked.query.options.get("token") and request.app[CONFIG].server.access_token and not asked.session:
+        return _begun(request)
+    return await _page(request, EMPTY if "url" in request.query else None)
+
+
+def _begun(request: web.Request) -> web.Response:
+    """Let a browser that brings the token in its URL keep a session instead: URLs are shown, and kept."""
+    parts = request.rel_url.raw_query_string.split("&")
+    query = "&".join(part for part in parts if not part.startswith("token="))
+    response = see_other("./?" + query if query else "./")
+    begin_session(request, response)
+    return response
+
+
+async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
+    app, query = request.app, request.query
+    words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
+    number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
+    listing = await listed(app[STORE], words=words, by_url=by_url, number=number)
+    lines = await asyncio.to_thread(_lines, listing.feeds, app[SERVICE].now())
+    return await page(
+        request,
+        "home.html",
+        status=200 if trouble is None else trouble.status,
+        trouble=trouble,
+        given=request[ASKED].query.url,
+        feeds=lines,
+        listing=listing,
+        words=words,
+        by_url=by_url,
+        link=_linked(words, by_url, listing),
+        base=base_url(request, request[ASKED], app[CONFIG].server),
+        has_token=bool(app[CONFIG].server.access_token),
+        version=__version__,
+    )
+
+
+def _lines(feeds: Sequence[FeedRow], now: float) -> list[FeedLine]:
+    """Return the lines of the table: the heads of a hundred feeds are read for their titles."""
+    return [_line(feed, now) for feed in feeds]
+
+
+def _line(feed: FeedRow, now: float) -> FeedLine:
+    title = ""
+    if feed.head:
+        title = heading_of(feed.published_family, feed.version, feed.head, feed.via_url).title
+    return FeedLine(
+        url=feed.url,
+        title=title[:_MAX_TITLE],
+        shown_url=feed.url.removeprefix("https://").removesuffix("/"),
+        state=feed.visible_state,
+        is_stale=feed.is_stale,
+        is_walking=feed.is_walking,
+        entries=feed.entries,
+        documents=feed.documents,
+        refreshed=_instant(feed.checked_at, ago, now),
+        due=_instant(feed.fresh_until, ahead, now),
+    )
+
+
+def _instant(then: float | None, said: Callable[[float, float], str], now: float) -> Instant | None:
+    return None if then is None else Instant(said(then, now), format_rfc3339(then))
+
+
+def _linked(words: str, by_url: bool, listing: Listing) -> Callable[..., str]:
+    """Return what makes the query of a link to the same list, but for what is named."""
+
+    def link(*, number: int = 1, sorted_by_url: bool = by_url) -> str:
+        query = {"q": words, "sort": "url" if sorted_by_url else "", "page": "" if number == 1 else number}
+        kept = {name: value for name, value in query.items() if value}
+        return "?" + urlencode(kept) if kept else ""
+
+    return link
+
+
+def _told(request: web.Request) -> str:
+    """Return how one subscribes, in a few lines."""
+    server = request.app[CONFIG].server
+    base = base_url(request, request[ASKED], server)
+    token = "token=TOKEN&" if server.access_token else ""
+    lines = [
+        f"wholefeed {__version__}: the whole history of a feed, for any feed reader.",
+        f"Subscribe to   {base}/feed?{token}url=FEED-URL",
+        f"for example    {base}/feed?{token}url=https://example.org/feed.atom",
+    ]
+    if server.access_token:
+        lines.append("The access token is also taken as Bearer, or as Basic password with any user name.")
+    elif server.signing_keys:
+        lines.append("Each URL needs a signature, &signed=…: `wholefeed sign URL` prints it.")
+    else:
+        lines.append(f"or write it behind the slash: {base}/https://example.org/feed.atom")
+    lines.append(f"Open {base}/ in a browser for a page; {base}/openapi.json describes the rest.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,38 @@
+"""A proxy with a token and some feeds, and the publisher of those."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.visiting import TOKEN, chromium
+from tests.feeds import an_item, atom, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+LONG = "/a_path_without_a_place_to_break_in_it_whatever_the_width_of_the_window_is.atom"
+SITE = f"""<html><head><title>A site</title>
+<link rel=alternate type="application/rss+xml" title="All articles" href="/rss">
+<link rel=alternate type="application/atom+xml" title="All articles, Atom" href="/chosen">
+<link rel=alternate type="application/rss+xml" title="Comments" href="{LONG}">
+</head>"""
+
+
+@pytest.fixture
+async def filled(tmp_path: Path, origin: Origin) -> AsyncIterator[Proxy]:
+    """Feeds in several states, and a site with several to choose from."""
+    chromium()
+    publish_chain(origin, archives=2)
+    origin.publish("/partial", atom(an_item("a"), prev_archive="/gone", feed_id="urn:partial"))
+    origin.publish(LONG, atom(an_item("a"), feed_id="urn:remembered"))
+    origin.publish("/chosen", atom(an_item("a"), feed_id="urn:chosen"))
+    origin.publish("/site", SITE, content_type="text/html")
+    origin.publish("/nothing", "<html>no feed", content_type="text/html")
+    login = {"Authorization": f"Bearer {TOKEN}"}
+    async with running(a_config(tmp_path, server={"access_token": TOKEN})) as proxy:
+        for path in ("/feed", "/partial", LONG):
+            await proxy.get(origin.url(path), headers=login)
+        await proxy.settled()
+        yield proxy

@@ -1,0 +1,135 @@
+"""A person's visit in a real browser: logging in, other sites, names that browsers trust less, a prefix."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+
+from tests.browser.visiting import LAN_NAME, TOKEN, visiting
+from tests.origin import Origin
+from tests.running import Proxy
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
+async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host: str) -> None:
+    """Also by http and a name of the network: there a browser says where a form stands by Origin alone."""
+    async with visiting(filled, host=host) as visit:
+        page = visit.page
+        await visit.open(url=origin.url("/partial"))
+        await page.get_by_label("Access token").fill(TOKEN)
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="/partial").wait_for()
+        assert "?url=" in page.url
+        assert await page.evaluate("document.cookie") == ""
+        origin.forget_requests()
+        await visit.open(q="partial")
+        await page.get_by_role("button", name="Refresh").click()
+        await page.get_by_role("heading", name="/partial").wait_for()
+        await filled.settled()
+        assert origin.counts()["/partial"] == 1
+        await visit.open(q="partial")
+        await page.locator("summary").click()
+        await page.get_by_role("button", name="for good").click()
+        await page.get_by_text("2 feeds, sorted").wait_for()
+        await page.get_by_role("button", name="Log out").click()
+        await page.get_by_label("Access token").wait_for()
+        await visit.open("feeds")
+        assert await page.get_by_label("Access token").count() == 1
+
+
+@pytest.mark.parametrize("elsewhere", ["evil.test", "127.0.0.1"])
+async def test_a_form_of_another_origin_is_refused(filled: Proxy, origin: Origin, elsewhere: str) -> None:
+    """Of another site, to which the browser sends no cookie; and of another port, to which it does."""
+    port = origin.url("/").rpartition(":")[2]
+    async with visiting(filled) as visit:
+        await visit.login()
+        await visit.page.get_by_role("heading", name="Known feeds").wait_for()
+        action = f"{visit.base}forget?url={origin.url('/feed')}"
+        form = f'<form method="post" action="{action}"><button>Win</button></form>'
+        origin.publish("/evil", form, content_type="text/html")
+        await visit.page.goto(f"http://{elsewhere}:{port}evil")
+        async with visit.page.expect_navigation() as navigation:
+            await visit.page.get_by_role("button", name="Win").click()
+        answer = await navigation.value
+        assert answer is not None
+        assert answer.status == 403
+        sent = await answer.request.all_headers()
+        assert ("cookie" in sent) == (elsewhere == "127.0.0.1")
+        assert len(await filled.service.feeds()) == 3
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
+async def test_what_is_put_in_front_of_a_url_is_copied(filled: Proxy, host: str) -> None:
+    """By the clipboard where scripts have one, else by selecting it."""
+    async with visiting(filled, host=host) as visit:
+        await visit.login()
+        page = visit.page
+        await page.get_by_role("button", name="Copy").click()
+        await page.get_by_role("button", name="Copied").wait_for()
+        await page.get_by_label("Feed or site").focus()
+        await page.keyboard.press("Control+v")
+        assert await page.get_by_label("Feed or site").input_value() == f"{visit.base}feed?url="
+
+
+@asynccontextmanager
+async def behind_prefix(proxy: Proxy, prefix: str) -> AsyncIterator[str]:
+    """A reverse proxy that strips a prefix and says nothing of it; give the URL in front of it."""
+
+    async def forward(request: web.Request) -> web.StreamResponse:
+        target = proxy.client.make_url(str(request.rel_url).removeprefix(prefix))
+        async with ClientSession(auto_decompress=False) as session:
+            answer = await session.request(
+                request.method,
+                target,
+                headers=request.headers,
+                data=await request.read(),
+                allow_redirects=False,
+            )
+            return web.Response(status=answer.status, headers=answer.headers, body=await answer.read())
+
+    app = web.Application()
+    app.router.add_route("*", prefix + "/{rest:.*}", forward)
+    async with TestServer(app, host="127.0.0.1") as server:
+        yield str(server.make_url(prefix + "/"))
+
+
+async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy, origin: Origin) -> None:
+    """Every link is relative: a reverse proxy that strips a prefix needs to say nothing."""
+    async with behind_prefix(filled, "/our/feeds") as base, visiting(filled) as visit:
+        visit.base = base
+        page = visit.page
+        await visit.open(q="partial")
+        await page.get_by_label("Access token").fill(TOKEN)
+        await page.get_by_role("button", name="Log in").click()
+        await page.wait_for_url(base + "?q=partial")
+        (session,) = await page.context.cookies()
+        assert session["path"] == "/our/feeds"
+        assert await page.evaluate("getComputedStyle(document.querySelector('h1')).margin") != ""
+        await page.get_by_role("button", name="Refresh").click()
+        await page.get_by_role("heading", name="/partial").wait_for()
+        assert page.url.startswith(base + "?url=")
+        await page.get_by_role("link", name="wholefeed").click()
+        await page.wait_for_url(base)
+        assert visit.said == []
+
+
+async def test_a_list_of_subscriptions_is_led_through_the_proxy_and_back(filled: Proxy) -> None:
+    """From the form on the page: the file that comes back is a download, and coming back it is the first."""
+    url = "https://example.org/feed"
+    given = f'<opml version="2.0"><body><outline text="A" xmlUrl="{url}"/></body></opml>'.encode()
+    async with visiting(filled) as visit:
+        await visit.login()
+        led = given
+        for button, is_proxied in (("Lead through here", True), ("Lead back", False)):
+            field = visit.page.get_by_label("OPML file")
+            await field.set_input_files({"name": "mine.opml", "mimeType": "text/x-opml", "buffer": led})
+            async with visit.page.expect_download() as download:
+                await visit.page.get_by_role("button", name=button).click()
+            path = await (await download.value).path()
+            led = path.read_bytes()
+            assert (f'xmlUrl="{visit.base}feed?url='.encode() in led) == is_proxied
+        assert led == given

@@ -1,0 +1,106 @@
+"""A real browser that visits the proxy: Debian's Chromium, driven by Playwright; skipped where it is not.
+
+async with visiting(proxy, theme="dark", width=390) as visit:
+    await visit.login()
+    ...
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from tests.running import Proxy
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+TOKEN = "a token for readers"
+LAN_NAME = "nas"
+"""A name of this machine that browsers do not trust as they do localhost: by plain http there is no
+Sec-Fetch-Site, and no clipboard."""
+_STATUS = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
+
+
+def chromium() -> str:
+    """The browser's program; skips the test where something is lacking."""
+    pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("no chromium here")
+    return found
+
+
+class Visit:
+    """One person's browser window, which nobody used before."""
+
+    def __init__(self, page: Page, proxy: Proxy, host: str) -> None:
+        self.page = page
+        self.base = f"http://{host}:{proxy.client.port}/"
+        self.hosts: set[str] = set()
+        """Whom it has asked for anything."""
+        self.said: list[str] = []
+        """What the console shows, but for the status of a page; scripts that failed too."""
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        page.on("console", lambda message: self._note(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+
+    def _note(self, text: str) -> None:
+        if not _STATUS.match(text):
+            self.said.append(text)
+
+    async def open(self, target: str = "", **query: str) -> None:
+        """Type an address below the proxy's."""
+        words = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
+        await self.page.goto(self.base + target + ("?" + words if words else ""))
+
+    async def login(self, token: str = TOKEN) -> None:
+        """Open home and type the token."""
+        await self.open()
+        await self.page.get_by_label("Access token").fill(token)
+        await self.page.get_by_role("button", name="Log in").click()
+
+    async def faults(self, *rules: str) -> list[str]:
+        """What axe-core finds on the page, by some of its rules or by all; and if it scrolls sideways."""
+        from axe_playwright_python.async_playwright import Axe  # noqa: PLC0415 - skipped where it is not
+
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(Axe().axe_script)
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+        found = await self.page.evaluate("(options) => axe.run(document, options)", options)
+        told = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
+        is_wide = await self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        return [*told, "sideways scrolling"] if is_wide else told
+
+
+@asynccontextmanager
+async def visiting(
+    proxy: Proxy,
+    *,
+    theme: Any = "light",
+    width: int = 1280,
+    host: str = "127.0.0.1",
+    **context: Any,
+) -> AsyncIterator[Visit]:
+    """Open a browser window; `context` is Playwright's: `java_script_enabled`, `permissions`."""
+    program = chromium()
+    from playwright.async_api import async_playwright  # noqa: PLC0415 - skipped where it is not
+
+    arguments = [f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1,MAP *.test 127.0.0.1"]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=arguments, chromium_sandbox=os.geteuid() != 0
+        )
+        opened = await browser.new_context(
+            color_scheme=theme, viewport={"width": width, "height": 900}, **context
+        )
+        opened.set_default_timeout(15_000)
+        yield Visit(await opened.new_page(), proxy, host)
+        await browser.close()

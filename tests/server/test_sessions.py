@@ -1,0 +1,69 @@
+"""Sessions: what a browser keeps instead of the token, and what it is worth."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.server.sessions import form_proof, is_form_proof, is_good, issue
+
+TOKEN = "a token for readers"
+NOW = 1_700_000_000
+
+
+def test_a_session_is_an_instant_and_its_mac_and_not_the_token() -> None:
+    """What stands in a cookie file opens nothing else: the token cannot be read out of it."""
+    mac = hmac.new(TOKEN.encode(), b"wholefeed session 1\n1700000060", hashlib.sha256).digest()
+    session = issue(TOKEN, expires_at=NOW + 60)
+    assert session == f"1700000060.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+    assert TOKEN not in session
+
+
+def test_a_session_is_good_until_its_instant() -> None:
+    """A login ends by itself, whatever the browser does with its cookie."""
+    session = issue(TOKEN, expires_at=NOW + 60)
+    assert is_good(session, TOKEN, NOW)
+    assert is_good(session, TOKEN, NOW + 59.9)
+    assert not is_good(session, TOKEN, NOW + 60)
+
+
+def test_a_session_goes_dead_with_its_token() -> None:
+    """Changing the token ends every login; and where there is no token none was ever good."""
+    session = issue(TOKEN, expires_at=NOW + 60)
+    assert not is_good(session, "another token for all", NOW)
+    assert not is_good(issue("", expires_at=NOW + 60), "", NOW)
+
+
+def test_nobody_makes_a_login_last_longer() -> None:
+    """The instant is part of what is signed."""
+    _, _, mac = issue(TOKEN, expires_at=NOW + 60).partition(".")
+    assert not is_good(f"{NOW + 999}.{mac}", TOKEN, NOW)
+
+
+@pytest.mark.parametrize(
+    "session", ["", ".", "1.", "0.x", f"{NOW}", "x" * 9000, "1700000060.\u00e9" + "a" * 42]
+)
+def test_what_is_no_session_is_not_good(session: str) -> None:
+    """Cookies are what clients like to send."""
+    assert not is_good(session, TOKEN, NOW)
+
+
+@given(st.text(max_size=80))
+def test_no_text_is_a_session_or_a_proof(text: str) -> None:
+    """Whatever is sent is judged, and nothing raises."""
+    assert not is_good(text, TOKEN, NOW)
+    assert not is_form_proof(text, "1.a", TOKEN)
+
+
+def test_the_proof_of_a_form_belongs_to_one_session_and_is_no_session() -> None:
+    """A form made for one login is worth nothing with another, and no cookie can be made of it."""
+    mine, other = issue(TOKEN, expires_at=NOW + 60), issue(TOKEN, expires_at=NOW + 61)
+    proof = form_proof(mine, TOKEN)
+    assert is_form_proof(proof, mine, TOKEN)
+    assert not is_form_proof(proof, other, TOKEN)
+    assert not is_good(f"{NOW + 60}.{proof}", TOKEN, NOW)

@@ -1,0 +1,223 @@
+"""Logging in: who is asked for the token, what the cookie is good for, and where one is led on to."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import AsyncIterator
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from aiohttp import web
+
+from tests.feeds import publish_chain
+from tests.origin import Origin
+from tests.running import Clock, Proxy, Reply, a_config, running
+from tests.web.page.browsing import BROWSER, browse, read, submit, text
+from wholefeed.server.sessions import SESSION_SECONDS, issue
+from wholefeed.web.page.login import own_path
+from wholefeed.web.session import COOKIE
+
+TOKEN = "a token for readers"
+
+
+def guarded(folder: Path, clock: Clock | None = None, **server: Any) -> Any:
+    """A proxy with a token."""
+    return running(a_config(folder, server={"access_token": TOKEN, **server}), clock)
+
+
+@pytest.fixture
+async def closed(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """A proxy with a token, to which nobody has logged in."""
+    async with guarded(tmp_path) as proxy:
+        yield proxy
+
+
+def cookie(reply: Reply) -> Any:
+    """The session that an answer sets."""
+    return SimpleCookie(reply.headers["Set-Cookie"])[COOKIE]
+
+
+async def test_a_browser_without_the_token_is_asked_for_it(closed: Proxy) -> None:
+    """401 with a page in place of JSON, and no challenge that would open the browser's own dialogue."""
+    reply = await browse(closed, "/?url=https://example.org/")
+    assert reply.status == 401
+    assert "Access token" in text(reply)
+    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="wholefeed"'
+    assert b'name="next" value="/?url=https://example.org/"' in reply.body
+
+
+async def test_programs_and_readers_get_what_they_always_got(closed: Proxy) -> None:
+    """JSON with a challenge for Basic; of a feed also those who accept HTML, unless a browser opens it."""
+    for target, headers in (
+        ("/feeds", {}),
+        ("/feed?url=https://example.org/", {"Accept": "application/rss+xml, text/html;q=0.5"}),
+        ("/feed?url=https://example.org/", {"Accept": BROWSER["Accept"]}),
+    ):
+        reply = await closed.ask("GET", target, headers=headers)
+        assert reply.status == 401
+        assert reply.headers["Content-Type"].startswith("application/problem+json")
+        assert "Basic" in reply.headers["WWW-Authenticate"]
+    assert "Access token" in text(await browse(closed, "/feed?url=https://example.org/"))
+
+
+async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Proxy, origin: Origin) -> None:
+    """And leads on to what was asked for; the cookie is out of reach of scripts and of other sites."""
+    publish_chain(origin, archives=1)
+    wanted = f"/?url={quote(origin.url('/feed'), safe='')}"
+    reply = await submit(closed, "/login", token=f" {TOKEN}\n", next=wanted)
+    assert (reply.status, reply.headers["Location"]) == (303, f".{wanted}")
+    session = cookie(reply)
+    assert (session["httponly"], session["samesite"]) == (True, "Lax")
+    assert int(session["max-age"]) == SESSION_SECONDS
+    assert not session["secure"]
+    assert TOKEN not in session.value
+    assert (await browse(closed, wanted)).status == 200
+    await closed.settled()
+    assert (await closed.get(origin.url("/feed"))).status == 200
+    assert (await closed.ask("GET", "/feeds")).status == 200
+    assert (await browse(closed, "/login")).headers["Location"] == "./"
+
+
+async def test_a_wrong_token_begins_none(closed: Proxy) -> None:
+    """The page says so, and still knows where to lead on to."""
+    for given in ("", "another token", TOKEN[:-1], TOKEN.upper(), "\u00fc"):
+        reply = await submit(closed, "/login", token=given, next="/?q=a")
+        assert reply.status == 401
+        assert "Set-Cookie" not in reply.headers
+        assert "That is not the token." in text(reply)
+        assert b'name="next" value="/?q=a"' in reply.body
+    assert b"not the token" in (await browse(closed, "/?token=wrong")).body
+    assert (await browse(closed)).status == 401
+
+
+async def test_who_tries_many_tokens_has_to_wait(closed: Proxy) -> None:
+    """Ten in a minute; the right one has to wait as well, or trying would tell it. Others need not."""
+    for _ in range(10):
+        assert (await submit(closed, "/login", token="wrong")).status == 401
+    reply = await submit(closed, "/login", token=TOKEN, next="/?q=a")
+    assert reply.status == 429
+    assert 1 <= int(reply.headers["Retry-After"]) <= 6
+    assert "Set-Cookie" not in reply.headers
+    assert b'name="next" value="/?q=a"' in reply.body
+    program = await closed.ask("POST", "/login", data={"token": TOKEN})
+    assert program.headers["Content-Type"].startswith("application/problem+json")
+    assert (await closed.ask("GET", "/feeds", headers={"Authorization": f"Bearer {TOKEN}"})).status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.example", "https://evil.example/", "/\\evil.example", "/.evil", "/../x", "/%2f/evil",
+        "/a\r\nX: y", "evil.example", "", "/https://evil.example/", "javascript:alert(1)", "/?\u00fc", "/a/b",
+    ],
+)  # fmt: skip
+async def test_a_login_leads_to_no_other_site(closed: Proxy, path: str) -> None:
+    """No open redirect: what is no plain path of ours is home."""
+    reply = await submit(closed, "/login", token=TOKEN, next=path)
+    assert (reply.status, reply.headers["Location"]) == (303, "./")
+    assert own_path(path) == ""
+
+
+async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(tmp_path: Path) -> None:
+    """After thirty days, after another token was set, and at once when somebody logs out."""
+    clock = Clock()
+    async with guarded(tmp_path, clock) as proxy:
+        await submit(proxy, "/login", token=TOKEN)
+        assert (await browse(proxy)).status == 200
+        clock.advance(SESSION_SECONDS - 10)
+        assert (await browse(proxy)).status == 200
+        clock.advance(20)
+        assert (await browse(proxy)).status == 401
+        await submit(proxy, "/login", token=TOKEN)
+        (action,) = [each for each in read(await browse(proxy)).actions if "logout" in each]
+        out = await submit(proxy, action[1:])
+        assert (out.status, out.headers["Location"]) == (303, "./")
+        assert (await browse(proxy)).status == 401
+    other = issue("another token for all", expires_at=int(clock()) + 60)
+    async with guarded(tmp_path, clock) as proxy:
+        for session, status in ((other, 401), (issue(TOKEN, expires_at=int(clock()) + 60), 200)):
+            assert (await browse(proxy, headers={"Cookie": f"{COOKIE}={session}"})).status == status
+
+
+@pytest.mark.parametrize(
+    ("server", "fields", "is_secure"),
+    [
+        ({"public_url": "https://feeds.example/w/"}, {}, True),
+        ({"public_url": "https://feeds.example"}, {"Origin": "http://localhost:8080"}, False),
+        ({"trusted_proxies": ("127.0.0.0/8",)}, {"X-Forwarded-Proto": "https"}, True),
+        ({}, {"X-Forwarded-Proto": "https"}, False),
+        ({}, {"Origin": "https://localhost:8080", "Sec-Fetch-Site": "same-origin"}, True),
+    ],
+)
+async def test_the_cookie_is_for_https_where_the_browser_speaks_that(
+    tmp_path: Path, server: dict[str, Any], fields: dict[str, str], is_secure: bool
+) -> None:
+    """It says so itself; a cookie that is not sent back would ask for the token again and again."""
+    headers = {"Host": "localhost:8080", **fields}
+    async with guarded(tmp_path, **server) as proxy:
+        session = cookie(await submit(proxy, "/login", token=TOKEN, headers=headers))
+    assert bool(session["secure"]) == is_secure
+
+
+async def test_the_cookie_names_no_path(closed: Proxy) -> None:
+    """RFC 6265, 5.1.4: then it is the folder of the URL as the browser has it, below whatever prefix."""
+    for reply in (
+        await browse(closed, f"/?token={quote(TOKEN)}"),
+        await submit(closed, "/login", token=TOKEN),
+        await submit(closed, "/logout"),
+    ):
+        assert "Path" not in reply.headers["Set-Cookie"]
+    assert (await browse(closed)).status == 401
+
+
+async def test_a_token_in_the_address_becomes_a_session(closed: Proxy, origin: Origin) -> None:
+    """What the operator is shown at the first start can be opened; the token does not stay in the address."""
+    reply = await browse(closed, f"/?token={quote(TOKEN)}&q=a")
+    assert (reply.status, reply.headers["Location"]) == (303, "./?q=a")
+    assert cookie(reply).value
+    assert (await browse(closed, "/?q=a")).status == 200
+
+
+async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(tmp_path: Path) -> None:
+    """An open proxy asks nobody; one with signing keys alone says so."""
+    async with running(a_config(tmp_path)) as proxy:
+        assert (await browse(proxy, "/login")).status == 303
+        assert "Set-Cookie" not in (await submit(proxy, "/login", token="")).headers
+    async with running(a_config(tmp_path, server={"signing_keys": ("a key that signs",)})) as proxy:
+        for reply in (await browse(proxy), await submit(proxy, "/login", token="")):
+            assert reply.status == 403
+            assert "Only signed addresses here" in text(reply)
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe%", b"token=" + b"&a=b" * 50, b"token", b""])
+async def test_a_form_that_is_none_logs_nobody_in(closed: Proxy, body: bytes) -> None:
+    """Whatever is sent: a refusal, never an error of the proxy's own."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=nothing"}
+    assert (await browse(closed, "/login", method="POST", headers=headers, data=body)).status == 401
+
+
+async def test_a_form_without_end_is_refused(closed: Proxy) -> None:
+    """A login is a line; what is larger than a mebibyte is not read."""
+    reply = await browse(closed, "/login", method="POST", data=io.BytesIO(b"a" * (1 << 21)))
+    assert reply.status == web.HTTPRequestEntityTooLarge.status_code
+
+
+async def test_another_site_logs_nobody_in_or_out(closed: Proxy) -> None:
+    """Its forms are refused before they are read."""
+    elsewhere = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
+    assert (await submit(closed, "/login", token=TOKEN, headers=elsewhere)).status == 403
+    await submit(closed, "/login", token=TOKEN)
+    assert (await submit(closed, "/logout", headers=elsewhere)).status == 403
+    assert (await browse(closed)).status == 200
+
+
+async def test_neither_token_nor_session_stands_on_a_page(closed: Proxy) -> None:
+    """What stands on a page may be copied, printed and sent on."""
+    await submit(closed, "/login", token=TOKEN)
+    page = (await browse(closed)).body.decode()
+    assert TOKEN not in page
+    assert not re.search(r"\b1\d{9}\.[A-Za-z0-9_-]{43}", page)
