@@ -27,6 +27,7 @@ WholefeedError
     |-- PublisherError        502 publisher-failed and finer slugs
     |   |-- PublisherStatusError         404/410 as the publisher says, else 502
     |   `-- PublisherTimeoutError  504 timeout, dns-timeout
+    |       `-- NothingYetError         504 timeout: who asked did not wait long enough
     `-- UnreadableError       422 malformed-xml, malformed-json, dtd-forbidden, xml-limit,
                               not-a-feed, unsupported-format, unsupported-encoding
 
@@ -254,6 +255,10 @@ class PublisherTimeoutError(PublisherError):
     """The publisher did not answer in the time allowed."""
 
     default_slug: ClassVar[str] = "timeout"
+
+
+class NothingYetError(PublisherTimeoutError):
+    """The publisher is being asked, and whoever wanted to know did not wait for the end of it."""
 
 
 class UnreadableError(DocumentError):

@@ -38,7 +38,7 @@ async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> 
     assert reply.reconstruction == "complete;documents=2;entries=4;missing=0"
     assert reply.headers["ETag"].startswith('"')
     assert reply.headers["Last-Modified"].endswith("GMT")
-    assert reply.headers["Vary"] == "Accept-Encoding"
+    assert reply.headers["Vary"] == "Accept-Encoding, Accept, Sec-Fetch-Dest"
     assert reply.headers["Link"] == f'<{url}>; rel="via"'
     assert 0 < int(reply.headers["Cache-Control"].removeprefix("max-age=")) <= 900
     assert int(reply.headers["Content-Length"]) == len(reply.body)

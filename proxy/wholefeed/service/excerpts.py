@@ -18,11 +18,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.compose.content import unmarked
 from wholefeed.core.compose.deflate import Inflater
 from wholefeed.core.compose.outline import Slice, between
 from wholefeed.core.compose.shown import Shown, shown
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.formats import SEPARATOR, default_namespace
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.identities import absolute
+from wholefeed.core.parse.limits import UNLIMITED
+from wholefeed.core.terms import Family
+from wholefeed.core.text.urls import is_http
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
 
@@ -43,6 +52,41 @@ class Excerpt(NamedTuple):
     """The first in output order, in that order."""
     oldest: tuple[Shown, ...]
     """The last in output order, in that order."""
+
+
+class Described(NamedTuple):
+    """What a feed says of itself."""
+
+    title: str
+    """As text in one line; empty when there is none."""
+    site: str
+    """The publisher's page, by http or https; empty when none is named."""
+
+
+async def described(snapshot: Snapshot) -> Described:
+    """Return what the head of a feed says, as it is published."""
+    return await asyncio.to_thread(_described, snapshot.feed)
+
+
+def _described(feed: FeedRow) -> Described:
+    family = feed.published_family
+    address = Address(feed.url, feed.via_url)
+    prologue = compose_prologue(
+        family,
+        feed.head or b"",
+        prefixes=ALL_PREFIXES,
+        address=address,
+        is_complete=False,
+        version=feed.version,
+    )
+    try:
+        head = parse(prologue + EPILOGUE[family], feed.via_url, "", max_depth=UNLIMITED).head
+    except ParseError:
+        return Described("", "")
+    sites = [link.target for link in head.links if link.relation == "alternate"]
+    if family is not Family.ATOM:  # where the channel's link is no atom:link
+        sites.insert(0, absolute(head.scope.base, head.site_id))
+    return Described(unmarked(head.title), next((site for site in sites if site and is_http(site)), ""))
 
 
 def entries_in(snapshot: Snapshot) -> int:

@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.errors import OverloadedError, PublisherTimeoutError, UnknownFeedError
+from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.asked_times import AskedTimes
@@ -251,7 +251,7 @@ class FeedService:
             break
         if self._stopping.done():
             raise OverloadedError("shutting down", slug="shutting-down")
-        raise PublisherTimeoutError("expected a feed in time, got nothing yet", url=url)
+        raise NothingYetError("expected a feed in time, got nothing yet", url=url)
 
     async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
         """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""

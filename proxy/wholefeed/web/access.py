@@ -34,14 +34,14 @@ from wholefeed.errors import (
 )
 from wholefeed.server.sessions import is_form_proof
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, METRICS, OPEN_ROUTES, Asked
+from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, METRICS, OPEN_ROUTES, VIEW, Asked
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import Query, feed_url
 from wholefeed.web.session import session_of
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status"}
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", VIEW}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 

@@ -10,13 +10,14 @@ from aiohttp import web
 
 from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import WholefeedError
-from wholefeed.web.request_target import Query, is_prefix_form, read_prefix, read_query
+from wholefeed.web.request_target import OPTIONS, PAGE_OPTIONS, Query, is_prefix_form, read_prefix, read_query
 
 STATIC: Final = "/static/{name}"
 METRICS: Final = "/metrics"
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 HOME: Final = "/"
 LOGIN: Final = "/login"
+VIEW: Final = "/view"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
 UNMATCHED: Final = "unmatched"
@@ -68,7 +69,8 @@ class Asked:
             if self.is_prefixed:
                 self._query = Query(read_prefix(self._request.raw_path), {})
             else:
-                self._query = read_query(self._request.rel_url.raw_query_string)
+                options = PAGE_OPTIONS if self.route == VIEW else OPTIONS
+                self._query = read_query(self._request.rel_url.raw_query_string, options)
         return self._query
 
     @property

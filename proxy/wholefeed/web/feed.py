@@ -13,7 +13,7 @@ from aiohttp import web
 
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
-from wholefeed.errors import LoopDetectedError, PublisherError
+from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
@@ -23,10 +23,11 @@ from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
 from wholefeed.web.answer.joining import sliced
 from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
 from wholefeed.web.asked import Asked
+from wholefeed.web.browsers import is_opened, to_view
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE
-from wholefeed.web.named import named_url
-from wholefeed.web.request_target import instead_url, own_url, page_url, read_view, read_wait, view_query
+from wholefeed.web.named import named_url, with_instead
+from wholefeed.web.request_target import own_url, page_url, read_view, read_wait, view_query
 
 log = get_logger()
 
@@ -60,16 +61,15 @@ async def delete_feed(request: web.Request) -> web.StreamResponse:
 
 
 async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
-    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
-    url = await named_url(request)
-    _refuse_loop(request, url)
-    try:
+    """Answer with the feed that is named; who opens it in a browser is led to what can be read there."""
+    if is_opened(request):
+        return to_view(request, asked)
+
+    async def answer(url: str) -> web.StreamResponse:
+        _refuse_loop(request, url)
         return await _answer_with(request, asked, url)
-    except PublisherError as exc:
-        instead = "" if asked.mark else instead_url(asked.query.url)
-        if exc.slug != "connection-failed" or instead in ("", url):
-            raise
-    return await _answer_with(request, asked, instead)
+
+    return await with_instead(request, answer)
 
 
 async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:

@@ -24,11 +24,11 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import FEED_ROUTES, HOME, UNMATCHED, Asked
+from wholefeed.web.asked import HOME, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS
+from wholefeed.web.page.failure import error_page, wants_page
 from wholefeed.web.page.login import refused
-from wholefeed.web.page.wanted import is_browser
 
 log = get_logger()
 
@@ -38,6 +38,7 @@ _SECURITY_FIELDS: Final = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Referrer-Policy": "no-referrer",
 }
+_OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -102,26 +103,21 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
         return await handler(request)
     except WholefeedError as exc:
         asked.facts["slug"] = exc.slug
-        if exc.slug in ("unauthorized", "token-required") and _shows_login(request, asked):
+        if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
             return await refused(request, exc)
-        return _problem(asked, exc.answer_status, exc.slug, str(exc), _headers(exc))
+        return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
     except web.HTTPException as exc:
         slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
         allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-        return _problem(asked, exc.status, slug, f"{request.method}: {exc.reason}", allowed)
+        detail = f"{request.method}: {exc.reason}"
+        return await _refused(request, asked, exc.status, slug, detail, allowed)
     except ConnectionError:  # the reader has left
         asked.facts["aborted"] = True
         raise
     except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
         log.exception("request.failed", **asked.facts)
         asked.facts["slug"] = "internal"
-        return _problem(asked, 500, "internal", "an error of the proxy's own; its log has the request id", {})
-
-
-def _shows_login(request: web.Request, asked: Asked) -> bool:
-    """Whether a person is asked for the token; readers, which say what not in Accept, get the challenge."""
-    is_opened = request.headers.get("Sec-Fetch-Dest") == "document"
-    return is_browser(request) and (is_opened or asked.route not in FEED_ROUTES)
+        return await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
@@ -143,6 +139,27 @@ def _headers(error: WholefeedError) -> dict[str, str]:
     if isinstance(error, DocumentError) and error.retry_after_seconds is not None:
         return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
     return {}
+
+
+async def _refused(
+    request: web.Request,
+    asked: Asked,
+    status: int,
+    slug: str,
+    detail: str,
+    headers: dict[str, str],
+    error: WholefeedError | None = None,
+) -> web.Response:
+    """Say why there is no answer: to people by a page, to programs by a problem document."""
+    if wants_page(request, asked):
+        try:
+            response = await error_page(request, status, slug=slug, detail=detail, error=error)
+            response.headers.update(headers)
+        except Exception:  # the problem document needs no template
+            log.exception("request.failed", **asked.facts)
+        else:
+            return response
+    return _problem(asked, status, slug, detail, headers)
 
 
 def _problem(asked: Asked, status: int, slug: str, detail: str, headers: dict[str, str]) -> web.Response:

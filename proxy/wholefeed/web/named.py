@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from aiohttp import web
 
+from wholefeed.errors import PublisherError
 from wholefeed.web.keys import ASKED, SERVICE
 from wholefeed.web.request_target import feed_url, instead_url
 
@@ -23,3 +26,17 @@ async def named_url(request: web.Request) -> str:
     if instead and not await service.is_known(url) and await service.is_known(instead):
         return instead
     return url
+
+
+async def with_instead(
+    request: web.Request, answer: Callable[[str], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
+    asked, url = request[ASKED], await named_url(request)
+    try:
+        return await answer(url)
+    except PublisherError as exc:
+        instead = "" if asked.mark else instead_url(asked.query.url)
+        if exc.slug != "connection-failed" or instead in ("", url):
+            raise
+    return await answer(instead)

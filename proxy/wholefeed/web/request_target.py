@@ -19,6 +19,9 @@ VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
 OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 
+PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
+"""Those of the feed for people."""
+
 _LONGEST_KEPT: Final = 500
 """Characters of a URL, or of a query, that is kept once it has been read."""
 _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
@@ -53,22 +56,27 @@ class Query(NamedTuple):
     options: Mapping[str, str]
 
 
-def read_query(raw_query: str) -> Query:
+def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
     """Take the options out of a raw query string.
+
+    Args:
+        raw_query: As it came.
+        options: What they are called.
 
     Raises:
         RequestError: An option is given twice.
     """
-    return _read_query(raw_query) if len(raw_query) <= _LONGEST_KEPT else _parsed(raw_query)
+    read = _read_query if len(raw_query) <= _LONGEST_KEPT else _parsed
+    return read(raw_query, options)
 
 
-def _parsed(raw_query: str) -> Query:
+def _parsed(raw_query: str, names: frozenset[str]) -> Query:
     options: dict[str, str] = {}
     is_raw_url = False
     for part in raw_query.split("&"):
         name, _, value = part.partition("=")
         name = unquote(name).removeprefix("amp;")
-        if name in OPTIONS:
+        if name in names:
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
@@ -227,8 +235,8 @@ def own_url(base: str, url: str, mark: str = "") -> str:
 
 
 def page_url(base: str, url: str) -> str:
-    """Return the proxy's URL of what is known of a feed; arguments as for `own_url`."""
-    return f"{base}/status?url={_quoted(url)}"
+    """Return the proxy's URL of a feed's page, for people; arguments as for `own_url`."""
+    return f"{base}/?url={_quoted(url)}"
 
 
 def _quoted(url: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from wholefeed.web.asked import HOME, LOGIN, METRICS, STATIC
+from wholefeed.web.asked import HOME, LOGIN, METRICS, STATIC, VIEW
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.metrics import get_metrics
@@ -16,6 +16,7 @@ from wholefeed.web.page.actions import post_forget, post_refresh
 from wholefeed.web.page.home import get_home
 from wholefeed.web.page.login import get_login, post_login, post_logout
 from wholefeed.web.page.static import get_static
+from wholefeed.web.page.view import get_view
 from wholefeed.web.status import get_feeds, get_status
 
 _PREFIXED: Final = (
@@ -35,6 +36,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/feed", get_feed),
         web.get("/feed/", get_feed),
         web.delete("/feed", delete_feed),
+        web.get(VIEW, get_view),
         web.get("/status", get_status),
         web.post("/refresh", post_refresh),
         web.post("/forget", post_forget),

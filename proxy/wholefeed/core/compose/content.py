@@ -92,8 +92,13 @@ def title_of(element: Element | None) -> str:
     kind = element.get("type", "text").strip().lower()
     is_text = element.tag.startswith((ATOM, _OLD_ATOM)) and kind not in _HTML_TYPES
     if not is_text and kind not in _XHTML_TYPES and element.get("mode", "escaped") == "escaped":
-        text = html.unescape(_TAG.sub("", text))
+        return unmarked(text)
     return " ".join(text.split())
+
+
+def unmarked(text: str) -> str:
+    """Return a title that may bear markup as text in one line."""
+    return " ".join(html.unescape(_TAG.sub("", text)).split())
 
 
 def base_of(element: Element, outer: str) -> str:

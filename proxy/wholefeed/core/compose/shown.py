@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml.ElementTree import DefusedXMLParser
@@ -34,6 +35,8 @@ from wholefeed.core.terms import DC_NS, DCTERMS_NS, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import is_http, resolve
 
+_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
+"""What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
 _MOST_ENCLOSURES: Final = 20
 _ITUNES_AUTHOR: Final = f"{ITUNES}author"
 _UPDATED: Final = (f"{ATOM}updated", f"{{{DCTERMS_NS}}}modified")
@@ -271,4 +274,4 @@ def _http_url(base: str, reference: str) -> str:
         url = resolve(base, reference.strip()) if base else reference.strip()
     except ValueError:
         return ""
-    return url if url and is_http(url) else ""
+    return quote(url, safe=_OF_URLS) if url and is_http(url) else ""

@@ -19,7 +19,7 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
 
 _AUTHOR: Final = "wholefeed"
-_PAGE_TYPE: Final = "application/json"
+_PAGE_TYPE: Final = "text/html"
 """Of what it links to."""
 
 

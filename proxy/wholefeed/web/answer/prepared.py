@@ -12,6 +12,8 @@ from wholefeed.service.published import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.web.answer.answer import Answer, Representation, prepare, reconstruction_field
 
+VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
+"""What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
 _OVERHEAD_BYTES: Final = 3072
 """Of the objects and the short texts of one that is held."""
 
@@ -55,7 +57,7 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
         "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
         "ETag": answer.etag,
         "Last-Modified": formatdate(modified_at, usegmt=True),
-        "Vary": "Accept-Encoding",
+        "Vary": VARY,
         "Link": f'<{reconstruction.via_url}>; rel="via"',
     }
     of_body = {"Content-Type": content_type(feed.published_family)}

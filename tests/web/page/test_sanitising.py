@@ -1,0 +1,251 @@
+"""HTML of strangers: what is left of it, and that nothing of it runs, loads or takes long."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from wholefeed.web.page.sanitising import LONGEST_BYTES, Allowance, plain, sanitised
+
+BASE = "https://site.test/blog/post.html"
+LINK = 'rel="noopener noreferrer nofollow"'
+
+
+def made(content: str, *, has_media: bool = False, base: str = BASE) -> str:
+    return str(sanitised(content, base, Allowance(), has_media=has_media))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("<p class='x' id='main' style='position:fixed' onclick='x()'>Hi</p>", "<p>Hi</p>"),
+        ('<a href="a.html" target="_blank">l</a>', f'<a href="https://site.test/blog/a.html" {LINK}>l</a>'),
+        ('<a href="//o.test/">l</a>', f'<a href="https://o.test/" {LINK}>l</a>'),
+        ('<a href="mailto:a@b.test">m</a>', f'<a href="mailto:a@b.test" {LINK}>m</a>'),
+        ("<b>b</b><i>i</i><s>s</s><u>u</u>", "<strong>b</strong><em>i</em><del>s</del><span>u</span>"),
+        ("<h2> </h2><p>x</p>", "<p>x</p>"),
+        ("<h1>One</h1><h5>Five</h5>", "<h3>One</h3><h6>Five</h6>"),
+        ("<td colspan=1000 rowspan=3>", ""),
+        ("<p dir=rtl lang=ar>x</p>", '<p dir="rtl" lang="ar">x</p>'),
+        ("<p dir=x lang='a b'>x</p>", "<p>x</p>"),
+        ("a &lt;b&gt; &amp; c", "a &lt;b&gt; &amp; c"),
+        ("one <p>two", "one <p>two</p>"),
+        ("</div></main></body><p>x", "<p>x</p>"),
+        ("<noscript><p>without</p></noscript>", "<span><p>without</p></span>"),
+        ("x\u202ey\u2066z\x00\x07", "xyz"),
+        ("x&#x202e;y&#8294;z", "xyz"),
+        ("&#x202e;lt;script&amp;#x202e;", "lt;script&amp;#x202e;"),
+    ],
+)
+def test_what_people_write_stays_and_what_does_more_goes(content: str, expected: str) -> None:
+    """An allow-list of elements and attributes; URLs absolute; no classes, no ids, nothing left open."""
+    assert made(content) == expected
+
+
+TABLE = "<table><tr><td colspan=1000 rowspan=3>x</td></tr></table>"
+
+
+def test_a_table_keeps_its_shape_as_far_as_it_is_one_that_people_write() -> None:
+    """A cell of a thousand columns would keep a browser busy."""
+    assert made(TABLE) == '<table><tbody><tr><td rowspan="3">x</td></tr></tbody></table>'
+
+
+PICTURES = [
+    ('<img src="i.png" alt="A cat">', f' <a href="https://site.test/blog/i.png" {LINK}>[Image: A cat]</a> '),
+    ('<img src="i.png">', f' <a href="https://site.test/blog/i.png" {LINK}>[Image]</a> '),
+    (
+        '<a href="/p"><img src="i.png" alt="A cat"></a>',
+        f'<a href="https://site.test/p" {LINK}> [Image: A cat] </a>',
+    ),
+    ('<img src="data:image/png;base64,AAAA/+==" alt="A cat">', " [Image: A cat] "),
+    ('<iframe src="//v.test/e"></iframe>', f' <a href="https://v.test/e" {LINK}>[Embedded page]</a> '),
+    ('<audio src="a.mp3"></audio>', f' <a href="https://site.test/blog/a.mp3" {LINK}>[Audio]</a> '),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), PICTURES)
+def test_what_would_be_loaded_is_a_link_until_it_is_asked_for(content: str, expected: str) -> None:
+    """Nobody learns that an entry is read; links do not stand in links."""
+    assert made(content) == expected
+
+
+def test_media_are_loaded_when_they_are_asked_for_and_nothing_else() -> None:
+    """Pictures, audio and video by http or https; no page in the page, nothing that plays by itself."""
+    content = (
+        '<img src="i.png" onerror=x srcset="b.png 2x"><video src="v.mp4" autoplay poster="p.png"></video>'
+        '<iframe src="//v.test/e"></iframe><img src="data:image/png;base64,AA==">'
+        '<object data="o.swf"><embed src="e.swf"></object>'
+    )
+    found = made(content, has_media=True)
+    assert re.findall(r'src="([^"]*)"', found) == [f"https://site.test/blog/{n}" for n in ("i.png", "v.mp4")]
+    assert 'alt=""' in found
+    assert "controls" in found
+    assert not re.search("autoplay|poster|srcset|onerror|<iframe|<object|<embed|data:", found)
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<ScRiPt src=//e.test/x.js></ScRiPt>",
+    "<img src=x onerror=alert(1)>",
+    "<img src='x'onerror=alert(1)>",
+    "<img/src=x/onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<svg><a xlink:href='javascript:alert(1)'><text y=9>x</text></a></svg>",
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    "<svg><use href='data:image/svg+xml,<svg id=x onload=alert(1)>#x'/></svg>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'>",
+    "<math><mi xlink:href='javascript:alert(1)'>x",
+    "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<template><img src=x onerror=alert(1)></template>",
+    "<textarea><img title='</textarea><img src=x onerror=alert(1)>'>",
+    "<title><img src=x onerror=alert(1)></title>",
+    "<style>@import '//e.test/x.css';</style>",
+    "<style><img src='</style><img src=x onerror=alert(1)>'>",
+    "<link rel=stylesheet href=//e.test/x.css>",
+    "<base href=//e.test/>",
+    "<meta http-equiv=refresh content='0;url=//e.test'>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<iframe src=javascript:alert(1)><img src=x onerror=alert(1)></iframe>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href='java\nscript:alert(1)'>x</a>",
+    "<a href=' \x01javascript:alert(1)'>x</a>",
+    "<a href='&#106;avascript:alert(1)'>x</a>",
+    "<a href='vbscript:x'>x</a>",
+    "<a href='data:text/html,<script>alert(1)</script>'>x</a>",
+    "<a href='blob:https://x'>x</a>",
+    "<a href='//e.test' ping='//e.test/ping'>x</a>",
+    "<form action=/forget method=post><input name=url><button>x</button></form>",
+    "<button formaction=javascript:alert(1)>x</button>",
+    "<input autofocus onfocus=alert(1)>",
+    "<details open ontoggle=alert(1)>x",
+    "<video><source onerror=alert(1)></video>",
+    "<video poster=javascript:alert(1)></video>",
+    "<body background=//e.test/x.png onload=alert(1)>",
+    "<table background=//e.test/x.png>",
+    "<div style='background:url(//e.test/x.png)'>x</div>",
+    "<marquee onstart=alert(1)>x</marquee>",
+    "<object data=//e.test/x.swf></object>",
+    "<embed src=//e.test/x.swf>",
+    "<applet code=x>",
+    "<portal src=//e.test>",
+    "<x-y onclick=alert(1) is=z>x</x-y>",
+    "<plaintext><script>alert(1)</script>",
+    "<xmp><script>alert(1)</script></xmp>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "<?xml-stylesheet href='//e.test/x.xsl'?><p>x",
+    "<b a='><script>alert(1)</script>'>x",
+    "<b/a='><img src=x onerror=alert(1)>'/>x",
+    "</article></div><script>alert(1)</script>",
+    "<a href='x\"onmouseover=alert(1) y=\"'>x</a>",
+    "<img alt='\"><script>alert(1)</script>' src=x>",
+    "<img alt='</a><script>alert(1)</script>' src='x\"><script>alert(1)</script>'>",
+]
+ELEMENTS = set(
+    re.findall(
+        "[a-z0-9]+",
+        "a abbr bdi blockquote br caption cite code col colgroup dd del details dfn div dl dt em figcaption"
+        " figure h3 h4 h5 h6 hr ins kbd li mark ol p pre q rp rt ruby samp span strong sub summary sup table"
+        " tbody td tfoot th thead time tr ul var wbr",
+    )
+)
+MEDIA = {"img", "audio", "video", "source"}
+ATTRIBUTES = {
+    "href",
+    "rel",
+    "dir",
+    "lang",
+    "title",
+    "colspan",
+    "rowspan",
+    "scope",
+    "start",
+    "value",
+    "datetime",
+}
+OF_MEDIA = {"src", "alt", "type", "controls", "preload", "loading", "referrerpolicy", "reversed"}
+
+
+class Elements(HTMLParser):
+    """Holds what stands in HTML against what may."""
+
+    def __init__(self, *, has_media: bool) -> None:
+        super().__init__()
+        self.elements = ELEMENTS | (MEDIA if has_media else set())
+        self.attributes = ATTRIBUTES | (OF_MEDIA if has_media else set())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in self.elements
+        for name, value in attrs:
+            assert name in self.attributes
+            if name in ("href", "src"):
+                assert re.match("https?://|mailto:", value or "")
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+@pytest.mark.parametrize("has_media", [False, True])
+@pytest.mark.parametrize("content", HOSTILE)
+def test_nothing_hostile_is_left(content: str, has_media: bool) -> None:
+    """What comes out holds no element, attribute or scheme but those that are allowed."""
+    reader = Elements(has_media=has_media)
+    reader.feed(made(content, has_media=has_media))
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<blockquote>" * 20_000,
+        "<blockquote>" * 6000,
+        "<div>" * 3000 + "<p>" * 3000,
+        "<font color=1><b x=1><i y=2><em><strong><code>" * 500 + "<p>x" * 3000,
+        "<a href=x>y" * 6000,
+        "<table>" * 6000,
+        "<" * 200_000,
+        "&" * 200_000,
+        "<!--" * 50_000,
+        '<x a=">" ' + " ".join(f"a{n}" for n in range(30_000)) + ">",
+        '<a href="' * 20_000,
+        "<p>" + "a" * 200_000,
+        "<img src=x>" * 5000,
+    ],
+    ids=lambda content: content[:12] + str(len(content)),
+)
+@pytest.mark.parametrize("base", [BASE, "https://site.test/" + "long/" * 300])
+def test_little_cannot_be_made_much_and_costs_little_time(content: str, base: str) -> None:
+    """Rules of mending that make elements of nothing, and URLs that grow, have their limits."""
+    started = time.process_time()
+    found = made(content, base=base)
+    assert time.process_time() - started < 10
+    assert len(found) <= LONGEST_BYTES
+
+
+def test_what_one_page_may_come_to_is_shared_by_its_entries() -> None:
+    """Once it is used up, entries are named but not shown, or shown as text."""
+    left = Allowance(length=1000)
+    assert sanitised("<p>" + "a" * 900, BASE, left) == "<p>" + "a" * 900 + "</p>"
+    assert sanitised("<p>" + "a" * 900, BASE, left) == "<p>(Too long to be shown here.)</p>"
+    late = Allowance(seconds=-1)
+    assert sanitised("<p>a &amp; <b>b</b></p><script>x</script>", BASE, late) == "<p>a &amp;  b   x</p>"
+
+
+def test_a_title_is_one_line_of_bounded_length() -> None:
+    """What turns the direction of what follows, and what nobody sees, is no part of it."""
+    assert plain("a\u202eb\x07\u2067c", 10) == "abc"
+    assert plain("a" * 20, 10) == "a" * 10 + "…"
