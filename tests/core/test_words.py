@@ -20,6 +20,7 @@ from wholefeed.core.words import (
     ending_in_words,
     failure_in_words,
     state_words,
+    time_left,
     words_of,
 )
 from wholefeed.service.account import Standing
@@ -161,3 +162,21 @@ def test_durations_are_told_in_their_largest_unit(seconds: float, told: str) -> 
     """Rounded down; of a clock that was put back none is below zero."""
     assert duration(seconds) == told
     assert counted(12_000, "entry", "entries") == "12,000 entries"
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds", "fetched", "told"),
+    [
+        (40, 20, 10, "1 minute"),
+        (1, 1, 100, "1 second"),
+        (None, 20, 10, ""),
+        (0, 20, 10, ""),
+        (40, 20, 2, ""),
+        (40, None, 10, ""),
+    ],
+)
+def test_the_time_left_is_told_where_it_is_known(
+    left: int | None, seconds: int | None, fetched: int, told: str
+) -> None:
+    """Nothing is said where the publisher's URLs do not tell, or too little has been fetched to judge by."""
+    assert time_left({"left": left, "seconds": seconds, "fetched": fetched}) == told

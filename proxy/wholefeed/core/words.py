@@ -125,6 +125,8 @@ _UNITS: Final = (
     ("minute", "minutes", 60),
     ("second", "seconds", 1),
 )
+_SEEN: Final = 3
+"""Documents that must have been fetched before it is said how long the others will take."""
 _AT_END: Final = {
     "unavailable": "one document could not be had, and what is older can only be found through it",
     "pages-repeat": "several pages in a row brought nothing new",
@@ -228,6 +230,18 @@ def duration(seconds: float) -> str:
     left = max(int(seconds), 0)
     found = next((each for each in _UNITS if left >= each[2]), _UNITS[-1])
     return counted(left // found[2], found[0], found[1])
+
+
+def time_left(progress: Mapping[str, Any]) -> str:
+    """Return how long a walk will probably go on; empty where nobody knows, or has seen too little of it.
+
+    Args:
+        progress: That of a status object.
+    """
+    left, seconds, fetched = progress["left"], progress["seconds"], progress["fetched"]
+    if not left or not seconds or fetched < _SEEN:
+        return ""
+    return duration(max(1.0, left * seconds / fetched))
 
 
 def instant_of(text: str) -> float:

@@ -31,8 +31,9 @@ from wholefeed.service.published import Held, Published, Usage
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
+from wholefeed.service.watching import Watching
 from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import documents, feeds
 
 log = get_logger()
 
@@ -60,6 +61,7 @@ class FeedService:
         self._openings = Openings(context, self._running, self._mementos)
         self.announced = Choosing(self._openings, self._wait).announced
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.watching = Watching(context, self._running, self._stopping)
 
     @property
     def memory(self) -> Usage:
@@ -187,16 +189,7 @@ class FeedService:
         return status, account_of(status.overview, rows, superseded)
 
     async def _status(self, feed_id: int) -> Status:
-        overview = await self._store.read(lambda db: failures.overview(db, feed_id))
-        feed, progress = overview.feed, self._running.progress(feed_id)
-        return Status(
-            overview=overview,
-            is_refreshing=self._running.running(feed_id) is not None,
-            progress_documents=progress.documents if progress else feed.documents,
-            progress_entries=progress.entries if progress else feed.entries,
-            progress_fetched=progress.fetched if progress else 0,
-            paused_until=self._context.paused_until(feed.fetch_url),
-        )
+        return await self.watching.status(feed_id)
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.

@@ -41,7 +41,7 @@ from wholefeed.web.request_target import Query, feed_url
 from wholefeed.web.session import session_of
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status"}
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events"}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 
