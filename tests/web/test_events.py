@@ -250,7 +250,7 @@ async def test_a_signature_is_good_for_it(tmp_path: Path, origin: Origin) -> Non
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
     async with running(a_config(tmp_path, server={"signing_keys": (KEY,)})) as proxy:
-        signed = {"signed": sign(url, (KEY,))}
+        signed: dict[str, Any] = {"signed": sign(url, (KEY,))}
         assert (await proxy.get(url, **signed)).status == 200
         for query, status in ((signed, 200), ({}, 403), ({"signed": sign(url + "x", (KEY,))}, 403)):
             reply = await proxy.ask("GET", "/events", params={"url": url, **query})

@@ -130,6 +130,7 @@ def test_the_limit_holds_from_the_start(max_window: int) -> None:
     ("steps", "last_url", "left"),
     [
         (["/a/41", "/a/40"], "", 39),
+        (["/a/041", "/a/040"], "", 39),
         (["/a/2", "/a/1"], "", 0),
         (["/a?page=30", "/a?page=20"], "", None),
         (["/a?page=40", "/a?page=30", "/a?page=20"], "", 1),

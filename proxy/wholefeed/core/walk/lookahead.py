@@ -79,7 +79,8 @@ def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
     step, dated = _step(steps, _NUMBERS), _step(steps, _DATES_AND_NUMBERS)
     if step is None or dated is None or dated.before != step.before:
         return None
-    if dated.counter.value != step.counter.value:  # dates end nobody knows where
+    written = step.counter.write(step.counter.value) or ""
+    if not written.isdecimal() or int(written) != step.counter.value:  # dates end nobody knows where
         return None
     if step.delta < 0:
         return max(0, (step.counter.value - 1) // -step.delta)
