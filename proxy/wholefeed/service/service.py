@@ -169,6 +169,11 @@ class FeedService:
         """Return whether anything is stored for a URL."""
         return await self._by_url(url) is not None
 
+    async def is_awaited(self, url: str) -> bool:
+        """Return whether a feed is being fetched, or whatever a URL leads to."""
+        feed = await self._by_url(url)
+        return self._openings.is_under_way(url) or (feed is not None and self._is_refreshing(feed.id))
+
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
         return await self._status((await self._known(url)).id)
