@@ -141,7 +141,7 @@ def test_where_a_missing_document_is_stands_in_words_and_in_the_chart() -> None:
     assert behind.words == "before March 2012"
     assert between.words == "between March 2012 and September 2012"
     assert Hole("/3", MARCH, MARCH).words == "about March 2012"
-    assert Hole("/4", None, None).words == "no telling of when"
+    assert Hole("/4", None, None).words == "a time that nobody knows"
     chart = chart_of({MARCH: 1, MARCH + 9: 1}, [behind, between, Hole("/4", None, None)])
     assert chart is not None
     assert [mark.words for mark in chart.hole_marks] == [behind.words, between.words]

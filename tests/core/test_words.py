@@ -121,8 +121,8 @@ def test_a_stale_feed_says_why_and_until_when() -> None:
     status = a_status("complete", stale=True, failure=failure, paused_until="2023-11-14T22:23:20Z")
     said = words_of(status, NOW)
     assert said.stale is STALE
-    assert "did not answer in time (timeout); tried 3 times, again in 1 hour." in said.remarks[0]
-    assert "left alone for another 10 minutes" in said.remarks[1]
+    assert "did not answer in time (timeout); tried 3 times, again in 1 hour." in said.troubles[0]
+    assert "left alone for another 10 minutes" in said.troubles[1]
     assert words_of(a_status("complete"), NOW).stale is None
 
 

@@ -32,7 +32,7 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     lines.append("")
     if said.stale is not None:
         lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
-    lines += said.remarks
+    lines += [*said.troubles, *said.remarks]
     if said.ending:
         lines.append(f"the walk ended: {said.ending}")
     elif status["walking"]:

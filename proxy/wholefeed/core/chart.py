@@ -26,7 +26,7 @@ _FILLED: Final = 0.82
 """How much of its place a bar takes."""
 _LEAST_HEIGHT: Final = 3.0
 """Of a bar: a single entry among thousands is to be seen."""
-_LEAST_WIDTH: Final = 6.0
+_LEAST_WIDTH: Final = 14.0
 """Of a mark."""
 _STEPS: Final = (1, 2, 3, 5)
 _NAMES: Final = (
@@ -95,7 +95,7 @@ class Hole(NamedTuple):
     def words(self) -> str:
         """When its entries may be of."""
         if self.before is None:
-            return "no telling of when"
+            return "a time that nobody knows"
         if self.after is None:
             return f"before {in_words(self.before)}"
         if self.after >= self.before:

@@ -37,6 +37,8 @@ class Said:
     state: Words
     stale: Words | None
     """None: the publisher answered when it was asked last."""
+    troubles: tuple[str, ...]
+    """Why it is stale, and until when its publisher is left alone."""
     ending: str
     """Why nothing older was looked for, or could be; empty while that goes on."""
     remarks: tuple[str, ...]
@@ -146,8 +148,9 @@ def words_of(status: Mapping[str, Any], now: float) -> Said:
     return Said(
         state=state_words(status),
         stale=STALE if status["stale"] or failure is not None else None,
+        troubles=tuple(_troubles(status, now)),
         ending="" if status["ending"] is None else ending_in_words(status["ending"]),
-        remarks=tuple(_remarks(status, now)),
+        remarks=tuple(_remarks(status)),
     )
 
 
@@ -260,12 +263,15 @@ def _publisher(known: Mapping[str, Any]) -> str:
     return PUBLISHERS.get(name, name)
 
 
-def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
+def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
     if status["failure"] is not None:
         yield f"The publisher could not be asked: {failure_in_words(status['failure'], now)}."
     if status.get("paused_until") is not None:
         left = duration(instant_of(status["paused_until"]) - now)
         yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
+
+
+def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
     if status["state"] == State.REMEMBERED and status["since"]:
         yield f"This proxy first saw the feed on {day_of(status['since'])}."
     yield from _collected(status.get("collection"))

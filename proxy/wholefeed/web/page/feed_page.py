@@ -37,6 +37,8 @@ WAIT_SECONDS: Final = 0.9
 """How long a person waits for the publisher before the page says that it is being asked."""
 AGAIN_SECONDS: Final = 4
 """After which the page is loaded again where there is no script."""
+_MOST_CHARACTERS: Final = 200
+"""Of a title, or of the names of authors."""
 _NEWEST: Final = 5
 _OLDEST: Final = 3
 _MOST_MISSING: Final = 100
@@ -127,7 +129,7 @@ async def _shown(
     return await page(
         request,
         "feed.html",
-        title=title or feed.url,
+        title=_short(title or feed.url),
         url=feed.url,
         known=told,
         said=said,
@@ -177,7 +179,11 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> Missing
 def _line(entry: Shown) -> Line:
     at = entry.published if entry.published is not None else entry.updated
     day = None if at is None else _day(at)
-    return Line(entry.title or "(without a title)", entry.link, entry.author, day)
+    return Line(_short(entry.title) or "(without a title)", entry.link, _short(entry.author), day)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS].rstrip() + "…"
 
 
 def _day(at: float) -> Day:
