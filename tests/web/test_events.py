@@ -89,6 +89,7 @@ async def test_progress_is_told_while_a_walk_goes_on_and_then_that_it_has_ended(
             assert event.data["walking"]
             assert event.data["state"] == "loading"
             assert event.data["progress"]["left"] == 1
+            assert event.data["progress"]["entries"] == 6
             assert "chain" not in event.data
             gate.release()
             event = await stream.until(documents=4)

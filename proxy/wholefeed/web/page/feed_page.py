@@ -41,7 +41,7 @@ _MOST_CHARACTERS: Final = 200
 """Of a title, or of the names of authors."""
 _NEWEST: Final = 5
 _OLDEST: Final = 3
-_MOST_MISSING: Final = 100
+MOST_MISSING: Final = 100
 """Documents that are listed; /status lists them all."""
 
 
@@ -135,8 +135,8 @@ async def _shown(
         said=said,
         proxied=_proxied(request, url),
         variants=_variants(request, url, now),
-        missing=[_missing(each, timeline, now) for each in told["missing"][:_MOST_MISSING]],
-        more_missing=max(0, len(told["missing"]) - _MOST_MISSING),
+        missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
+        more_missing=max(0, len(told["missing"]) - MOST_MISSING),
         timeline=timeline,
         newest=[_line(each) for each in ends.newest],
         oldest=[_line(each) for each in ends.oldest],
