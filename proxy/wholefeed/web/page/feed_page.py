@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from wholefeed.core.compose.heading import heading
+from wholefeed.core.compose.heading import Heading, heading_of
 from wholefeed.core.compose.shown import Shown
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.slugs import in_words
@@ -24,6 +24,7 @@ from wholefeed.errors import PublisherTimeoutError
 from wholefeed.service.excerpts import Excerpt, excerpt
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.timeline import Timeline, timeline_of
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.months import months
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
@@ -122,14 +123,14 @@ async def _shown(
     status, chain = await service.account(url)
     by_month = await app[STORE].read(lambda db: months(db, feed.id))
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
-    title = await asyncio.to_thread(heading, feed.published_family, feed.head or b"", feed.version)
+    head = await asyncio.to_thread(_heading, feed)
     told, now = status_object(status), service.now()
     said = words_of(told, now)
     request[ASKED].facts.update(feed=feed.id, state=told["state"])
     return await page(
         request,
         "feed.html",
-        title=_short(title or feed.url),
+        title=_short(head.title or feed.url),
         url=feed.url,
         known=told,
         said=said,
@@ -149,6 +150,10 @@ async def _shown(
         due=ahead(status.feed.fresh_until or now, now),
         again_seconds=AGAIN_SECONDS,
     )
+
+
+def _heading(feed: FeedRow) -> Heading:
+    return heading_of(feed.published_family, feed.version, feed.head or b"", feed.via_url)
 
 
 def _proxied(request: web.Request, url: str, **options: str) -> str:
