@@ -22,7 +22,7 @@ async def timeline(proxy: Proxy, url: str) -> Timeline:
 
 
 async def test_entries_of_all_documents_are_counted_once(proxy: Proxy, origin: Origin) -> None:
-    """R10: an entry that stands in two documents counts where its live copy is; undated ones are told apart."""
+    """R10: an entry that stands in two documents counts where its live copy is; the undated apart."""
     origin.publish("/feed", atom(an_item("a", 2 * MONTH), an_item("b", 0), prev_archive="/1"))
     origin.publish("/1", atom(an_item("b", 0), an_item("c", None), an_item("d", 0), archive=True))
     found = await timeline(proxy, origin.url("/feed"))
