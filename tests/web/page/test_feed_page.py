@@ -297,3 +297,18 @@ async def test_of_many_missing_documents_the_page_lists_some(
     said = text(await shown(proxy, origin.url("/feed")))
     assert "/gone" not in said
     assert "1 more: see everything that is known" in said
+
+
+async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Once the publisher was given up it is an error with advice, and no page that looks again for ever."""
+    publish_chain(origin, archives=1)
+    async with running(a_config(tmp_path, fetch={"read_timeout_seconds": 0.1})) as proxy:
+        with origin.held("/feed"):
+            reply = await browse(proxy, target(origin.url("/feed")))
+            while reply.status == 200:
+                assert "Asking the publisher" in text(reply)
+                reply = await browse(proxy, target(origin.url("/feed")))
+        assert reply.status == 504
+        assert b'role="alert"' in reply.body

@@ -17,10 +17,8 @@ from wholefeed.core.compose.heading import Heading, heading_of
 from wholefeed.core.compose.shown import Shown
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.slugs import in_words
-from wholefeed.core.terms import State
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.words import STATES, again, counted, time_left, times, words_of
-from wholefeed.errors import PublisherTimeoutError
+from wholefeed.core.words import again, counted, time_left, times, words_of
 from wholefeed.service.excerpts import Excerpt, excerpt
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.timeline import Timeline, timeline_of
@@ -89,18 +87,14 @@ async def feed_page(request: web.Request) -> web.StreamResponse:
     """Answer with the page of the feed that a request names; its walk begins as for a reader.
 
     Raises:
+        PublisherTimeoutError: Nothing of it has come yet (`waiting_page`), or the publisher took too long.
         WholefeedError: There is no feed to be had.
     """
     url, app = await named_url(request), request.app
     wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
-    try:
-        async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
-            ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
-            return await _shown(request, url, reconstruction, ends)
-    except PublisherTimeoutError:
-        if not await app[SERVICE].is_awaited(url):
-            raise
-    return await waiting_page(request, url)
+    async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
+        ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
+        return await _shown(request, url, reconstruction, ends)
 
 
 async def waiting_page(request: web.Request, url: str) -> web.Response:
@@ -109,7 +103,6 @@ async def waiting_page(request: web.Request, url: str) -> web.Response:
         request,
         "waiting.html",
         url=url,
-        words=STATES[State.LOADING],
         again_seconds=AGAIN_SECONDS,
         proxied=_proxied(request, url),
     )
