@@ -40,9 +40,9 @@ def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) ->
         total.update(each)
     undated = total.pop(None, 0)
     dated = {month: entries for month, entries in total.items() if month is not None}
-    # what nothing led to stands at the end of the account, and not where it belongs
-    placed = [each for each in chain if each.standing is not Standing.DETACHED and not _is_lost(each)]
-    holes = {hole.url: hole for hole in holes_of([_place(each, months) for each in placed])}
+    attached = [_place(each, months) for each in chain if each.standing is not Standing.DETACHED]
+    holes = {hole.url: hole for hole in holes_of(attached)}
+    # what nothing led to stands at the end of the account, which is not where it belongs
     holes |= {each.url: Hole(each.url, None, None) for each in chain if _is_lost(each)}
     return Timeline(chart_of(dated, holes.values()), undated, holes)
 
