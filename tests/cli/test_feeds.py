@@ -16,6 +16,8 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed.cli.explaining import explained
 from wholefeed.cli.main import main
+from wholefeed.core.terms import State
+from wholefeed.core.words import STATES
 
 Run = Callable[..., Awaitable[tuple[int, str, str]]]
 
@@ -87,10 +89,12 @@ async def test_explain_tells_the_chain_and_why_it_ended(
         [origin.url("/archive/2"), "prev-archive", "kept"],
         [origin.url("/archive/1"), "prev-archive", "missing"],
     ]
-    assert "instead of the document (publisher-status, status 404); tried once, again in 59 min" in text
-    ending = "expected a document of this feed, got none (publisher-status)"
+    assert "instead of the document (publisher-status, status 404); tried once, again in 59 minutes" in text
+    ending = "note: expected a document of this feed, got none (publisher-status)"
     assert text.count(ending) == 1
-    assert f"the walk ended: {ending}" in text
+    assert "the walk ended: one document could not be had" in text
+    assert STATES[State.PARTIAL].meaning in text
+    assert "tell the publisher which document" in text
     assert json.loads(told)["chain"][2]["standing"] == "missing"
 
 
@@ -211,10 +215,10 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
     status = {
         "url": "u", "state": "complete", "stale": False, "entries": 1, "documents": 1, "kind": "complete",
         "format": "atom", "since": "2026-01-01T00:00:00Z", "failure": None, "ending": None, "walking": True,
-        "notes": [], "chain": [document],
+        "notes": [], "chain": [document], "missing": [],
     }  # fmt: skip
     text = explained(status, now=0.0)
-    assert "kept      0 s" in text
+    assert "kept      0 seconds" in text
     assert text.endswith("the walk goes on\n")
 
 

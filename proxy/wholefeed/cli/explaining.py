@@ -6,18 +6,15 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from wholefeed.cli.command import Command, add_url, load_for_result, run, seconds
 from wholefeed.cli.feeds import summary, unfinished
 from wholefeed.cli.output import show, tell
-from wholefeed.core.slugs import in_words
-from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.words import duration, failure_in_words, instant_of, words_of
 from wholefeed.errors import UnknownFeedError
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
-_UNITS: Final = (("d", DAY_SECONDS), ("h", 3600), ("min", 60), ("s", 1))
 _MEMORY: Final = "(copies of what has left the subscription document)"
 
 
@@ -28,34 +25,20 @@ def explained(status: Mapping[str, Any], now: float) -> str:
         status: As GET /status answers.
         now: Epoch seconds.
     """
-    lines = [status["url"], f"  {summary(status)}", f"  first seen {status['since']}", ""]
+    said = words_of(status, now)
+    lines = [status["url"], f"  {summary(status)}", f"  first seen {status['since']}"]
+    lines += [f"  {said.state.meaning}", f"  {said.state.advice}", ""]
     lines += _table(status["chain"], now)
     lines.append("")
-    if status["failure"] is not None:
-        lines.append(f"stale: {_reason(status['failure'], now)}")
-    if status.get("paused_until") is not None:
-        lines.append(f"the publisher's host is left alone until {status['paused_until']}")
-    lines += _collected(status.get("collection"))
-    if status["ending"] is not None:
-        lines.append(f"the walk ended: {status['ending']['text']}")
+    if said.stale is not None:
+        lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
+    lines += [*said.troubles, *said.remarks]
+    if said.ending:
+        lines.append(f"the walk ended: {said.ending}")
     elif status["walking"]:
         lines.append("the walk goes on")
-    lines += [f"note: {note['text']}" for note in _beside(status)]
+    lines += [f"note: {text}" for text in _beside(status, said.ending)]
     return "\n".join(lines) + "\n"
-
-
-def _collected(known: Mapping[str, Any] | None) -> list[str]:
-    """How a history was found that the publisher does not link."""
-    if known is None:
-        return []
-    if known["walked"] is None:
-        again = f", tried again {known['next_attempt']}" if known["next_attempt"] else ""
-        reason = known["reason"] or "not read to their end yet"
-        return [f"older pages are not linked; asked for as those of {known['adapter']}: {reason}{again}"]
-    claim = f" of {known['claimed']} that it claims" if known["claimed"] is not None else ""
-    pages = "1 page" if known["pages"] == 1 else f"{known['pages']} pages"
-    found = f"found as the pages of {known['adapter']} ({known['way']}), which nothing links"
-    return [f"{found}: {known['collected']} entries{claim} on {pages}, read to the end {known['walked']}"]
 
 
 def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
@@ -63,7 +46,7 @@ def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
     relation = document["relation"] or document.get("adapter") or ""
     if document["role"] is None:
         return (name, relation, document["standing"], "", "", "")
-    age = _duration(now - _instant(document["fetched"]))
+    age = duration(now - instant_of(document["fetched"]))
     counts = (str(document["entries"]), str(document["duplicates"]))
     return (name, relation, document["standing"], age, *counts)
 
@@ -79,37 +62,16 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
 
 
 def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
-    lines = [_reason(document["failure"], now)] if document["failure"] is not None else []
+    lines = [failure_in_words(document["failure"], now)] if document["failure"] is not None else []
     if (memento := document.get("memento")) is not None:
         lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
     return lines + [note["text"] for note in document["notes"]]
 
 
-def _reason(failure: Mapping[str, Any], now: float) -> str:
-    status = f", status {failure['status']}" if failure["status"] else ""
-    left = _instant(failure["next_attempt"]) - now if failure["next_attempt"] else 0.0
-    again = f"again in {_duration(left)}" if left > 0 else "again when it is asked for"
-    times = "once" if failure["attempts"] == 1 else f"{failure['attempts']} times"
-    slug = failure["reason"]
-    return f"{in_words(slug)} ({slug}{status}); tried {times}, {again}"
-
-
-def _beside(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
-    told = {note["text"] for document in status["chain"] for note in document["notes"]}
-    told |= {status["ending"]["text"]} if status["ending"] is not None else set()
-    return [note for note in status["notes"] if note["text"] not in told]
-
-
-def _instant(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
-
-
-def _duration(seconds: float) -> str:
-    """Return a duration in its largest unit; one below zero as none."""
-    left = max(int(seconds), 0)
-    unit, size = next(((unit, size) for unit, size in _UNITS if left >= size), _UNITS[-1])
-    return f"{left // size} {unit}"
+    told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
+    return [note["text"] for note in status["notes"] if note["text"] not in told]
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from wholefeed.cli.command import EXIT_DONE, EXIT_UNFINISHED, Command, add_url, load_for_result
 from wholefeed.cli.output import show, tell
 from wholefeed.core.slugs import in_words
+from wholefeed.core.words import counted
 
 _UNFINISHED: Final = frozenset({"partial", "loading"})
 
@@ -23,14 +24,10 @@ def summary(status: Mapping[str, Any]) -> str:
     """Return in a line what a feed is."""
     stale = ", stale" if status["stale"] else ""
     return (
-        f"{status['state']}{stale}: {_count(status['entries'], 'entry', 'entries')}"
-        f" out of {_count(status['documents'], 'document', 'documents')}"
+        f"{status['state']}{stale}: {counted(status['entries'], 'entry', 'entries')}"
+        f" out of {counted(status['documents'], 'document', 'documents')}"
         f" ({status['kind']}, {status['format']})"
     )
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

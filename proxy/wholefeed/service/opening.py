@@ -77,6 +77,10 @@ class Openings:
         opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
         return self._flights.join((url, is_choosing), opening)
 
+    def is_under_way(self, url: str) -> bool:
+        """Whether it is being found out what a URL leads to."""
+        return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
+
     async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None

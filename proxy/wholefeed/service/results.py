@@ -50,6 +50,10 @@ class Status:
     progress_documents: int
     progress_entries: int
     progress_fetched: int
+    progress_left: int | None
+    """Documents that probably follow; None: nobody knows."""
+    progress_seconds: float | None
+    """Since the walk began to use the network; None: it does not."""
     paused_until: float | None
     """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
 

@@ -32,8 +32,9 @@ from wholefeed.service.published import Held, Published
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
+from wholefeed.service.watching import Watching
 from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import documents, feeds
 
 log = get_logger()
 
@@ -62,6 +63,7 @@ class FeedService:
         self.load = Load(context, self._running, self._openings, self._published)
         self.announced = Choosing(self._openings, self._wait).announced
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.watching = Watching(context, self._running, self._stopping)
 
     @property
     def is_busy(self) -> bool:
@@ -164,6 +166,11 @@ class FeedService:
         """Return whether anything is stored for a URL."""
         return await self._by_url(url) is not None
 
+    async def is_awaited(self, url: str) -> bool:
+        """Return whether a feed is being fetched, or whatever a URL leads to."""
+        feed = await self._by_url(url)
+        return self._openings.is_under_way(url) or (feed is not None and self._is_refreshing(feed.id))
+
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
         return await self._status((await self._known(url)).id)
@@ -184,16 +191,7 @@ class FeedService:
         return status, account_of(status.overview, rows, superseded)
 
     async def _status(self, feed_id: int) -> Status:
-        overview = await self._store.read(lambda db: failures.overview(db, feed_id))
-        feed, progress = overview.feed, self._running.progress(feed_id)
-        return Status(
-            overview=overview,
-            is_refreshing=self._running.running(feed_id) is not None,
-            progress_documents=progress.documents if progress else feed.documents,
-            progress_entries=progress.entries if progress else feed.entries,
-            progress_fetched=progress.fetched if progress else 0,
-            paused_until=self._context.paused_until(feed.fetch_url),
-        )
+        return await self.watching.status(feed_id)
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.

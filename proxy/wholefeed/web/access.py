@@ -41,7 +41,7 @@ from wholefeed.web.request_target import Query, feed_url
 from wholefeed.web.session import session_of
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", VIEW}
+SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 

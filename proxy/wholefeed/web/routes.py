@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from wholefeed.web.asked import HOME, LOGIN, METRICS, STATIC, VIEW
+from wholefeed.web.events import get_events
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.metrics import get_metrics
@@ -38,6 +39,7 @@ def routes() -> list[web.RouteDef]:
         web.delete("/feed", delete_feed),
         web.get(VIEW, get_view),
         web.get("/status", get_status),
+        web.get("/events", get_events),
         web.post("/refresh", post_refresh),
         web.post("/forget", post_forget),
         web.get("/feeds", get_feeds),

@@ -46,6 +46,8 @@ def status_object(status: Status) -> dict[str, Any]:
             "documents": status.progress_documents,
             "entries": status.progress_entries,
             "fetched": status.progress_fetched,
+            "left": status.progress_left,
+            "seconds": None if status.progress_seconds is None else int(status.progress_seconds),
         },
         "bytes": status.overview.stored_bytes,
     }

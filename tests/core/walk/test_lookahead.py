@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.walk.lookahead import Guesses, next_urls
+from wholefeed.core.walk.lookahead import Guesses, count_left, next_urls
 
 O = "http://o.test"  # noqa: E741
 
@@ -124,3 +124,27 @@ def test_the_limit_holds_from_the_start(max_window: int) -> None:
     """A window limited to none or one guess is not exceeded at the first step either."""
     guesses = Guesses(max_window=max_window)
     assert len(guesses.after([f"{O}/41", f"{O}/40"])) == max_window
+
+
+@pytest.mark.parametrize(
+    ("steps", "last_url", "left"),
+    [
+        (["/a/41", "/a/40"], "", 39),
+        (["/a/041", "/a/040"], "", 39),
+        (["/a/2", "/a/1"], "", 0),
+        (["/a?page=30", "/a?page=20"], "", None),
+        (["/a?page=40", "/a?page=30", "/a?page=20"], "", 1),
+        (["/a?page=2", "/a?page=3"], "/a?page=9", 6),
+        (["/a?page=2", "/a?page=3"], "/a?page=2", 0),
+        (["/a?page=2", "/a?page=3"], "/b?page=9", None),
+        (["/a?page=2", "/a?page=3"], "", None),
+        (["/2003/11", "/2003/10"], "", None),
+        (["/200311", "/200310"], "", None),
+        (["/a/41"], "", None),
+        (["/a/x", "/a/y"], "", None),
+    ],
+)
+def test_what_is_left_shows_in_numbers_alone(steps: list[str], last_url: str, left: int | None) -> None:
+    """Numbers that go down end at 1, those that go up where the last page is known; else nobody knows."""
+    urls = [f"http://o.test{each}" for each in steps]
+    assert count_left(urls, f"http://o.test{last_url}" if last_url else "") == left

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from wholefeed.store.tables import arrangement as chain
-from wholefeed.store.tables import bodies, copies, documents, feeds, live, segments
+from wholefeed.store.tables import bodies, copies, documents, feeds, live, months, segments
 from wholefeed.store.tables import outlook as polling
 
 LISTS_ALL = {
@@ -38,7 +38,7 @@ def statements(module: ModuleType) -> Iterator[tuple[str, str]]:
     ("name", "sql"),
     [
         found
-        for module in (bodies, chain, copies, documents, feeds, live, polling, segments)
+        for module in (bodies, chain, copies, documents, feeds, live, months, polling, segments)
         for found in statements(module)
     ],
 )

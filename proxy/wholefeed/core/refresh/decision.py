@@ -158,6 +158,8 @@ class Decision:
         return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
 
     def _reconstruct(self, current: Current) -> Steps[None]:
+        first = (row for row in self._documents if row.role is Role.SUBSCRIPTION and row.rank is not None)
+        self.progress.entries = sum(row.entries for row in first)
         if current.kind is Kind.COMPLETE:
             yield from self._leave_alone()
             walked, state = Walked(ending=Ending(End.WHOLE)), State.COMPLETE

@@ -220,8 +220,7 @@ class PageAsking:
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
-        self._progress.documents += 1
-        self._progress.entries += fresh.arrival.entries
+        self._progress.add(ask.url, fresh.arrival.entries)
 
     def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
         """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""

@@ -9,6 +9,7 @@ from wholefeed.core.notes import Note
 from wholefeed.core.refresh.events import Failure, FreshDocument
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.endings import OLDEST, Ending
+from wholefeed.core.walk.lookahead import count_left
 
 
 @dataclass(slots=True)
@@ -18,6 +19,23 @@ class Progress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
+    left: int | None = None
+    """Documents that probably follow, where their URLs count; None: nobody knows."""
+    urls: list[str] = field(default_factory=list)
+    """Of the last three."""
+
+    def add(self, url: str, entries: int, last_url: str = "") -> None:
+        """Count a document that has joined the feed.
+
+        Args:
+            url: What it was asked for by.
+            entries: How many it has.
+            last_url: Of the last document that will, where it is known.
+        """
+        self.documents += 1
+        self.entries += entries
+        self.urls = [*self.urls[-2:], url]
+        self.left = count_left(self.urls, last_url)
 
 
 @dataclass(slots=True)

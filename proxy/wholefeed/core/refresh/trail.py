@@ -49,7 +49,7 @@ from wholefeed.core.refresh.intents import (
 from wholefeed.core.refresh.progress import Answers, Progress, Walked
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.trail_start import TrailStart
-from wholefeed.core.terms import Role
+from wholefeed.core.terms import Relation, Role
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.walk import Walk
@@ -263,8 +263,7 @@ class TrailSteps:
             if kept is not None:
                 self._walked.path.append(kept)
             self._joined += 1
-            self._progress.documents += 1
-            self._progress.entries += arrival.entries
+            self._progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         """Store a document that has joined; return its id, None when it is not worth keeping."""

@@ -67,6 +67,29 @@ def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
     return ()
 
 
+def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
+    """Return how many documents probably follow; None where their URLs do not tell.
+
+    Numbers that go down end at 1, or where no further step fits; those that go up end at `last_url`'s.
+
+    Args:
+        steps: As for `next_urls`.
+        last_url: Of the last document, where it is known.
+    """
+    step, dated = _step(steps, _NUMBERS), _step(steps, _DATES_AND_NUMBERS)
+    if step is None or dated is None or dated.before != step.before:
+        return None
+    written = step.counter.write(step.counter.value) or ""
+    if not written.isdecimal() or int(written) != step.counter.value:  # dates end nobody knows where
+        return None
+    if step.delta < 0:
+        return max(0, (step.counter.value - 1) // -step.delta)
+    last = _difference(steps[-1], last_url, _NUMBERS) if last_url else None
+    if last is None or last[:2] != step[:2]:
+        return None
+    return max(0, last.delta // step.delta)
+
+
 def is_counted(url: str, other: str) -> bool:
     """Return whether counting can lead from one URL to the other: they differ in one number or date."""
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))

@@ -104,6 +104,11 @@ class Refresh:
         is_walking = self._decision is not None and self._decision.is_walking
         return self._decision.progress if self._decision is not None and is_walking else None
 
+    @property
+    def walked_seconds(self) -> float | None:
+        """Since the walk began to use the network; None: it does not."""
+        return time.monotonic() - self._walk_began if self._walk_began and self.progress else None
+
     async def run(self) -> None:
         """Bring the feed up to date.
 

@@ -149,6 +149,11 @@ class Running:
         running = self._running.get(feed_id)
         return None if running is None else running.progress
 
+    def walked_seconds(self, feed_id: int) -> float | None:
+        """Return since when the walk of a feed uses the network; None where none does."""
+        running = self._running.get(feed_id)
+        return None if running is None else running.walked_seconds
+
     async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
         """Refresh, and once more for what was asked for meanwhile."""
         structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's

@@ -8,12 +8,20 @@ from urllib.parse import quote
 from aiohttp import web
 
 from wholefeed.core.parse.discovery import Alternate
-from wholefeed.errors import DocumentError, InvalidUrlError, OverloadedError, PublisherError, RequestError
+from wholefeed.errors import (
+    DocumentError,
+    InvalidUrlError,
+    OverloadedError,
+    PublisherError,
+    PublisherTimeoutError,
+    RequestError,
+    WholefeedError,
+)
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 from wholefeed.web.moving import OwnAddresses
 from wholefeed.web.named import named_url
-from wholefeed.web.page.feed_page import feed_page
+from wholefeed.web.page.feed_page import WAIT_SECONDS, feed_page, waiting_page
 from wholefeed.web.page.login import see_other
 from wholefeed.web.page.templates import page
 from wholefeed.web.page.trouble import Trouble
@@ -39,15 +47,23 @@ async def get_chosen(request: web.Request) -> web.StreamResponse | Trouble:
     try:
         url = await named_url(request)
         announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
+        if announced:
+            feeds = [(each, _FORMATS[each.media_type]) for each in announced]
+            return await page(request, "choose.html", url=url, feeds=feeds)
+        return await feed_page(request)
+    except PublisherTimeoutError as exc:
+        if is_browser(request) and await request.app[SERVICE].is_awaited(exc.url):
+            return await waiting_page(request, exc.url)
+        return _trouble(request, exc)
     except (DocumentError, InvalidUrlError, OverloadedError, RequestError) as exc:
-        if not is_browser(request):
-            raise
-        request[ASKED].facts["slug"] = exc.slug
-        return Trouble.of(exc)
-    if announced:
-        feeds = [(each, _FORMATS[each.media_type]) for each in announced]
-        return await page(request, "choose.html", url=url, feeds=feeds)
-    return await feed_page(request)
+        return _trouble(request, exc)
+
+
+def _trouble(request: web.Request, error: WholefeedError) -> Trouble:
+    if not is_browser(request):
+        raise error
+    request[ASKED].facts["slug"] = error.slug
+    return Trouble.of(error)
 
 
 def _behind_own(request: web.Request) -> str | None:
@@ -61,7 +77,7 @@ def _behind_own(request: web.Request) -> str | None:
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
     """Return the feeds to choose from; without a scheme by http where https refuses the connection."""
     service = request.app[SERVICE]
-    wait_seconds = request.app[CONFIG].limits.respond_within_seconds
+    wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
     try:
         return await service.announced(url, wait_seconds=wait_seconds)
     except PublisherError as exc:

@@ -1,15 +1,193 @@
-"""The page of one feed. STAND-IN: the page itself is written elsewhere and replaces this file."""
+"""The page of one feed: its address for readers, what its state means, how far it reaches, its two ends.
+
+Nothing here decides anything: the words are those of `wholefeed.core.words`, the chart of
+`wholefeed.core.chart`.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
 from aiohttp import web
 
-from wholefeed.web.keys import SERVICE
+from wholefeed.core.compose.heading import Heading, heading_of
+from wholefeed.core.compose.shown import Shown
+from wholefeed.core.readers import READERS, Reader
+from wholefeed.core.slugs import in_words
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.words import again, counted, time_left, times, words_of
+from wholefeed.service.excerpts import Excerpt, excerpt
+from wholefeed.service.results import Reconstruction
+from wholefeed.service.timeline import Timeline, timeline_of
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables.months import months
+from wholefeed.web.host_field import base_url
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import named_url
+from wholefeed.web.page.spans import ago, ahead
 from wholefeed.web.page.templates import page
+from wholefeed.web.proxied import proxied_url
+from wholefeed.web.status import status_object
+
+WAIT_SECONDS: Final = 0.9
+"""How long a person waits for the publisher before the page says that it is being asked."""
+AGAIN_SECONDS: Final = 4
+"""After which the page is loaded again where there is no script."""
+_MOST_CHARACTERS: Final = 200
+"""Of a title, or of the names of authors."""
+_NEWEST: Final = 5
+_OLDEST: Final = 3
+MOST_MISSING: Final = 100
+"""Documents that are listed; /status lists them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A document that could not be had, as the page tells it."""
+
+    url: str
+    why: str
+    where: str
+    """Of when its entries may be; empty where that is not to be told."""
+    tried: str
+    again: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The address for one reader."""
+
+    reader: Reader
+    url: str
+    """Empty where it is the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """An instant, as a person and as a program read it."""
+
+    text: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry of the preview."""
+
+    title: str
+    link: str
+    author: str
+    day: Day | None
 
 
 async def feed_page(request: web.Request) -> web.StreamResponse:
-    """GET /?url=U: what is known of a feed."""
-    status = await request.app[SERVICE].status(await named_url(request))
-    return await page(request, "feed.html", feed=status.feed)
+    """Answer with the page of the feed that a request names; its walk begins as for a reader.
+
+    Raises:
+        PublisherTimeoutError: Nothing of it has come yet (`waiting_page`), or the publisher took too long.
+        WholefeedError: There is no feed to be had.
+    """
+    url, app = await named_url(request), request.app
+    wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
+    async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
+        ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
+        return await _shown(request, url, reconstruction, ends)
+
+
+async def waiting_page(request: web.Request, url: str) -> web.Response:
+    """Answer with the page of a feed of which nothing has come yet."""
+    return await page(
+        request,
+        "waiting.html",
+        url=url,
+        again_seconds=AGAIN_SECONDS,
+        proxied=_proxied(request, url),
+    )
+
+
+async def _shown(
+    request: web.Request, url: str, reconstruction: Reconstruction, ends: Excerpt
+) -> web.Response:
+    app, feed = request.app, reconstruction.feed
+    service = app[SERVICE]
+    status, chain = await service.account(url)
+    by_month = await app[STORE].read(lambda db: months(db, feed.id))
+    timeline = await asyncio.to_thread(timeline_of, chain, by_month)
+    head = await asyncio.to_thread(_heading, feed)
+    told, now = status_object(status), service.now()
+    said = words_of(told, now)
+    request[ASKED].facts.update(feed=feed.id, state=told["state"])
+    return await page(
+        request,
+        "feed.html",
+        title=_short(head.title or feed.url),
+        url=feed.url,
+        known=told,
+        said=said,
+        proxied=_proxied(request, url),
+        variants=_variants(request, url, now),
+        missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
+        more_missing=max(0, len(told["missing"]) - MOST_MISSING),
+        timeline=timeline,
+        newest=[_line(each) for each in ends.newest],
+        oldest=[_line(each) for each in ends.oldest],
+        sums=f"{counted(told['entries'], 'entry', 'entries')} out of"
+        f" {counted(told['documents'], 'document', 'documents')}",
+        walked=f"{counted(told['progress']['entries'], 'entry', 'entries')} out of"
+        f" {counted(told['progress']['documents'], 'document', 'documents')}",
+        left=time_left(told["progress"]),
+        refreshed=_moment(status.feed.checked_at, now),
+        due=ahead(status.feed.fresh_until or now, now),
+        again_seconds=AGAIN_SECONDS,
+    )
+
+
+def _heading(feed: FeedRow) -> Heading:
+    return heading_of(feed.published_family, feed.version, feed.head or b"", feed.via_url)
+
+
+def _proxied(request: web.Request, url: str, **options: str) -> str:
+    server = request.app[CONFIG].server
+    return proxied_url(base_url(request, request[ASKED], server), url, server, options)
+
+
+def _variants(request: web.Request, url: str, now: float) -> list[Variant]:
+    found = []
+    for reader in READERS:
+        added = reader.parameters(now)
+        found.append(Variant(reader, _proxied(request, url, **added) if added else ""))
+    return found
+
+
+def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> Missing:
+    hole = timeline.holes.get(failure["url"])
+    status = f" (status {failure['status']})" if failure["status"] else ""
+    return Missing(
+        url=failure["url"],
+        why=in_words(failure["reason"]) + status,
+        where="" if hole is None else hole.words,
+        tried=times(failure["attempts"]),
+        again=again(failure, now),
+    )
+
+
+def _line(entry: Shown) -> Line:
+    at = entry.published if entry.published is not None else entry.updated
+    day = None if at is None else _day(at)
+    return Line(_short(entry.title) or "(without a title)", entry.link, _short(entry.author), day)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS].rstrip() + "…"
+
+
+def _day(at: float) -> Day:
+    day = datetime.fromtimestamp(at, UTC)
+    return Day(f"{day.day} {day:%B} {day.year}", format_rfc3339(at))
+
+
+def _moment(at: float | None, now: float) -> Day | None:
+    return None if at is None else Day(ago(at, now), format_rfc3339(at))

@@ -1,0 +1,299 @@
+"""What a feed's state means, in plain words for people: what it is, what can be done, why, and when again.
+
+    STATES[State.REMEMBERED].meaning       # one sentence
+    said = words_of(status, now)           # all that is to be said of one feed
+    said.state.advice, said.remarks
+
+The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons stand
+in `wholefeed.core.slugs`, those of a walk's true ends in `wholefeed.core.walk.endings`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.slugs import in_words, lasts
+from wholefeed.core.terms import State
+from wholefeed.core.text.dates import DAY_SECONDS
+
+
+class Words(NamedTuple):
+    """What people are told of one state."""
+
+    title: str
+    meaning: str
+    """One sentence: what it is."""
+    advice: str
+    """One sentence: what can be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """All that is said of a feed beside its numbers."""
+
+    state: Words
+    stale: Words | None
+    """None: the publisher answered when it was asked last."""
+    troubles: tuple[str, ...]
+    """Why it is stale, and until when its publisher is left alone."""
+    ending: str
+    """Why nothing older was looked for, or could be; empty while that goes on."""
+    remarks: tuple[str, ...]
+    """How a history was found that nothing links, and what else is to be known."""
+
+
+STATES: Final = {
+    State.COMPLETE: Words(
+        "Complete",
+        "Every entry that the publisher has in this feed is here, the oldest included.",
+        "Nothing needs to be done: new entries are added when your reader asks for them.",
+    ),
+    State.LOADING: Words(
+        "Loading",
+        "Older entries are still being fetched; what has come so far can be read already.",
+        "You can subscribe now: your reader gets the rest the next times that it asks.",
+    ),
+    State.PARTIAL: Words(
+        "Partial",
+        "Some of this feed's older entries are not here, because not every document that they stand in could"
+        " be read.",
+        "It is tried again by itself; “Refresh” tries at once.",
+    ),
+    State.PAGED: Words(
+        "Paged",
+        "The publisher offers this feed page by page, and every page was read to the last.",
+        "Nothing needs to be done; only the publisher could say whether anything was ever dropped from them.",
+    ),
+    State.COLLECTED: Words(
+        "Collected",
+        "The publisher's feed links to nothing older, but the site answers when older pages are asked for,"
+        " and they were read to the last.",
+        "Nothing needs to be done; it is all that the site gives, though nobody promises that it is all there"
+        " ever was.",
+    ),
+    State.REMEMBERED: Words(
+        "Remembered",
+        "The publisher offers only its newest entries, and no way to ask for older ones: here is what this"
+        " proxy has seen since it first asked.",
+        "Stay subscribed and the history grows from now on; older entries can only come from the publisher,"
+        " if it links its archive (RFC 5005).",
+    ),
+}
+
+STALE: Final = Words(
+    "Stale",
+    "The publisher could not be reached when it was asked last, so this is what was stored before.",
+    "It is asked again by itself; “Refresh” asks at once.",
+)
+
+STANDINGS: Final = {
+    "kept": "stored, and asked for again when that is due",
+    "settled": "stored for good: it does not change any more",
+    "truncated": "stored, but it broke off",
+    "missing": "could not be had",
+    "detached": "stored, but no longer part of the feed",
+}
+"""How a document of a feed stands (`wholefeed.service.account.Standing`)."""
+
+PUBLISHERS: Final = {
+    "wordpress": "WordPress",
+    "github": "GitHub",
+    "discourse": "Discourse",
+    "mastodon": "Mastodon",
+    "blogger": "Blogger",
+}
+"""What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
+
+_BROKE_OFF: Final = Words(
+    "Partial",
+    "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here.",
+    "It is tried again by itself; “Refresh” tries at once.",
+)
+_ONLY_COPIES: Final = Words(
+    "Partial",
+    "The publisher no longer gives some of this feed's documents; copies in a web archive stand in for them.",
+    "Nothing needs to be done: the publisher's own documents replace the copies if they come back.",
+)
+_LIMITED: Final = "Whoever runs this proxy can raise the limits in its configuration, and refresh the feed."
+_LASTING: Final = "It is tried again, but may not pass by itself: tell the publisher which document it is."
+_DELAYED: Final = "The publisher's site allows no more requests for now; it is tried again by itself."
+
+_UNITS: Final = (
+    ("day", "days", DAY_SECONDS),
+    ("hour", "hours", 3600),
+    ("minute", "minutes", 60),
+    ("second", "seconds", 1),
+)
+_SEEN: Final = 3
+"""Documents that must have been fetched before it is said how long the others will take."""
+_AT_END: Final = {
+    "unavailable": "one document could not be had, and what is older can only be found through it",
+    "pages-repeat": "several pages in a row brought nothing new",
+    "page-gone": "the last page links to one that is not there",
+}
+"""Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
+
+
+def words_of(status: Mapping[str, Any], now: float) -> Said:
+    """Return what is said of a feed.
+
+    Args:
+        status: As GET /status answers, with or without its chain.
+        now: Epoch seconds.
+    """
+    failure = status["failure"]
+    return Said(
+        state=state_words(status),
+        stale=STALE if status["stale"] or failure is not None else None,
+        troubles=tuple(_troubles(status, now)),
+        ending="" if status["ending"] is None else ending_in_words(status["ending"]),
+        remarks=tuple(_remarks(status)),
+    )
+
+
+def state_words(status: Mapping[str, Any]) -> Words:
+    """Return what the state of a feed means and what can be done, by what is missing of it."""
+    state = State(status["state"])
+    if state is State.REMEMBERED:
+        return _remembered(status)
+    if state is not State.PARTIAL:
+        return STATES[state]
+    reasons = [each["reason"] for each in status["missing"]]
+    found = STATES[state]
+    if reasons and all(reason == "truncated" for reason in reasons):
+        found = _BROKE_OFF
+    if reasons and all(reason == "memento" for reason in reasons):
+        return _ONLY_COPIES
+    return found._replace(advice=_advice(reasons, found.advice))
+
+
+def _remembered(status: Mapping[str, Any]) -> Words:
+    """A publisher that is known to have more is named: that it does not answer may pass."""
+    known, found = status.get("collection"), STATES[State.REMEMBERED]
+    if known is None or not known["reason"]:
+        return found
+    meaning = (
+        f"The site looks like one of {_publisher(known)}, which has older entries,"
+        f" but {in_words(known['reason'])}: here is what this proxy has seen since it first asked."
+    )
+    advice = "Stay subscribed and the history grows from now on; whether the site gives more is tried again."
+    return found._replace(meaning=meaning, advice=advice)
+
+
+def _advice(reasons: Sequence[str], otherwise: str) -> str:
+    """What helps against most of what is missing: a limit before what the publisher must repair."""
+    if "limit" in reasons:
+        return _LIMITED
+    if any(reason in ("host-backoff", "history-unfinished") for reason in reasons):
+        return _DELAYED
+    return _LASTING if reasons and all(lasts(reason) for reason in reasons) else otherwise
+
+
+def ending_in_words(ending: Mapping[str, str]) -> str:
+    """Return why a walk ended; what it says of itself where there are no other words for its code."""
+    code = ending["code"]
+    found = _AT_END.get(code) or in_words(code)
+    return ending["text"] if found == code else found
+
+
+def failure_in_words(failure: Mapping[str, Any], now: float) -> str:
+    """Return why a document could not be had, and when it is tried again.
+
+    Args:
+        failure: A document that is missing, or the failure of the subscription document, as /status lists it.
+        now: Epoch seconds.
+    """
+    slug = failure["reason"]
+    status = f", status {failure['status']}" if failure["status"] else ""
+    return f"{in_words(slug)} ({slug}{status}); tried {times(failure['attempts'])}, {again(failure, now)}"
+
+
+def again(failure: Mapping[str, Any], now: float) -> str:
+    """Return when a document is tried again."""
+    at = failure["next_attempt"]
+    left = instant_of(at) - now if at else 0.0
+    return f"again in {duration(left)}" if left > 0 else "again when the feed is asked for"
+
+
+def times(number: int) -> str:
+    """Return how often, in words."""
+    return "once" if number == 1 else f"{number} times"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with its noun, its thousands apart: `1 entry`, `12,000 entries`."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its largest unit, rounded down; one below zero as none."""
+    left = max(int(seconds), 0)
+    found = next((each for each in _UNITS if left >= each[2]), _UNITS[-1])
+    return counted(left // found[2], found[0], found[1])
+
+
+def time_left(progress: Mapping[str, Any]) -> str:
+    """Return how long a walk will probably go on; empty where nobody knows, or has seen too little of it.
+
+    Args:
+        progress: That of a status object.
+    """
+    left, seconds, fetched = progress["left"], progress["seconds"], progress["fetched"]
+    if not left or not seconds or fetched < _SEEN:
+        return ""
+    return duration(max(1.0, left * seconds / fetched))
+
+
+def instant_of(text: str) -> float:
+    """Return an instant of a status object as epoch seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def day_of(text: str) -> str:
+    """Return an instant of a status object as a day: `3 March 2019`."""
+    at = datetime.fromisoformat(text)
+    return f"{at.day} {at:%B} {at.year}"
+
+
+def _publisher(known: Mapping[str, Any]) -> str:
+    name: str = known["adapter"]
+    return PUBLISHERS.get(name, name)
+
+
+def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
+    if status["failure"] is not None:
+        yield f"The publisher could not be asked: {failure_in_words(status['failure'], now)}."
+    if status.get("paused_until") is not None:
+        left = duration(instant_of(status["paused_until"]) - now)
+        yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
+
+
+def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
+    if status["state"] == State.REMEMBERED and status["since"]:
+        yield f"This proxy first saw the feed on {day_of(status['since'])}."
+    yield from _collected(status.get("collection"))
+
+
+def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
+    """How a history was found that the publisher does not link (R31)."""
+    if known is None:
+        return
+    publisher = _publisher(known)
+    if known["walked"] is None and known["reason"]:
+        again_on = f"; tried again on {day_of(known['next_attempt'])}" if known["next_attempt"] else ""
+        yield f"Older pages were asked for as those of {publisher}: {in_words(known['reason'])}{again_on}."
+        return
+    if known["walked"] is None:
+        yield f"Older pages are asked for as those of {publisher}, and not all have been read yet."
+        return
+    claim = f" of {known['claimed']:,} that the site claims to have" if known["claimed"] is not None else ""
+    pages = counted(known["pages"], "page", "pages")
+    way = f" ({known['way']})" if known["way"] else ""
+    yield (
+        f"Found as pages of {publisher}{way}, which nothing links:"
+        f" {counted(known['collected'], 'entry', 'entries')}{claim} on {pages},"
+        f" read to the end on {day_of(known['walked'])}."
+    )
