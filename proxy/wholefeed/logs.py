@@ -9,6 +9,8 @@ Events
     token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
     token.tightened     path: others could read the token's file; now they cannot
     migration.applied   name
+    store.tightened     path: others could use this file of the database; now they cannot
+    store.exposed       path, reason: others can use it, and that could not be changed
     store.failed        the database refused a write
     store.unpurged      reason: what is old could not be deleted this time
     store.full          the volume is full or cannot be written

@@ -80,8 +80,8 @@ def test_the_variable_and_its_file_together_are_an_error(tmp_path: Path) -> None
 def test_a_file_without_a_good_secret_is_refused_and_not_shown(
     tmp_path: Path, variable: str, content: bytes, message: str
 ) -> None:
-    """The message names file and variable and says what is wrong; nothing of the content is in it, nor in what
-    caused it."""
+    """The message names file and variable and says what is wrong; nothing of the content is in it, nor in
+    what caused it."""
     path = tmp_path / "given"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=message) as caught:

@@ -19,7 +19,7 @@ _MOST_BYTES: Final = 65536
 
 
 def read_secret(path: str, variable: str, *, is_list: bool) -> object:
-    """Return what a file holds: its one line, or each of its lines; blanks around them and empty ones are none.
+    """Return what a file holds: its one line, or each of its lines. Blanks around a line do not count.
 
     Args:
         path: As the variable has it.
