@@ -63,6 +63,15 @@ class Served:
         """The events that it has logged."""
         return [line["event"] for line in self.lines]
 
+    async def clients(self, count: int) -> list[str]:
+        """Who has asked, once the log has so many answers."""
+        async with asyncio.timeout(20):
+            while True:
+                found = [line["client"] for line in self.lines if line["event"] == "request.answered"]
+                if len(found) >= count:
+                    return found
+                await asyncio.sleep(0.01)
+
     async def get(self, url: str) -> Reply:
         """GET /feed?url=…, uncompressed."""
         return await self.ask("/feed", url=url)

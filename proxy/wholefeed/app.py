@@ -26,6 +26,8 @@ from wholefeed.server.buckets import Buckets
 from wholefeed.server.clients import Networks, TrustedProxies
 from wholefeed.server.connections import MAX_CONNECTIONS, Connections, allow_open_files, reaping
 from wholefeed.server.listeners import Listeners
+from wholefeed.server.notify import NOBODY, Supervisor
+from wholefeed.server.unix_socket import bound
 from wholefeed.service.documents.source import Source
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
@@ -41,11 +43,13 @@ from wholefeed.web.keys import (
     LISTENERS,
     LOGINS,
     METRICS_NETWORKS,
+    PREFIX,
     SERVICE,
     STORE,
     TRUSTED,
 )
 from wholefeed.web.middlewares import attend, hide_version, protect
+from wholefeed.web.prefix import Prefix
 from wholefeed.web.routes import routes
 from wholefeed.workers.cores import worker_count
 from wholefeed.workers.pool import Workers
@@ -124,7 +128,10 @@ def make_app(
     app.cleanup_ctx.append(resources)
     app.on_response_prepare.append(protect)
     app.on_shutdown.append(_stop_waiting)
-    app.add_routes(routes())
+    own = routes()
+    app.add_routes(own)
+    app[PREFIX] = Prefix(config.server.public_url, {each.canonical for each in app.router.resources()})
+    app.add_routes(app[PREFIX].routes(own))
     return app
 
 
@@ -191,12 +198,15 @@ def _no_worker(reason: str) -> None:
     log.warning("worker.unstarted", reason=reason)
 
 
-async def serve(config: Config, *, on_started: Callable[[str, int], None] | None = None) -> None:
+async def serve(
+    config: Config, *, on_started: Callable[[str, int], None] | None = None, supervisor: Supervisor = NOBODY
+) -> None:
     """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
 
     Args:
         config: The configuration.
         on_started: Told the address and the port once the server listens there.
+        supervisor: Told of the server's life.
 
     Raises:
         StoreError: The database cannot be used.
@@ -211,19 +221,37 @@ async def serve(config: Config, *, on_started: Callable[[str, int], None] | None
     # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
     app = make_app(config)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
-    try:
-        await runner.setup()
-        await web.TCPSite(runner, config.server.host, config.server.port, backlog=MAX_CONNECTIONS).start()
-        app[LISTENERS].add(runner.addresses)
-        host, port, *_ = runner.addresses[0]
-        log.info("server.started", host=host, port=port, version=__version__)
-        if on_started is not None:
-            on_started(host, port)
-        gc.collect()
-        gc.freeze()  # modules and tables stay: to look through them again and again is a fifth of an answer
-        assert runner.server is not None, "set up"
-        async with reaping(runner.server, app[CONNECTIONS]):
-            await stopping.wait()
-    finally:
-        await runner.cleanup()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(supervisor.watching())
+        try:
+            await runner.setup()
+            host, port = await _listen(runner, app, stack)
+            if on_started is not None:
+                on_started(host, port)
+            gc.collect()
+            gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
+            supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
+            assert runner.server is not None, "set up"
+            async with reaping(runner.server, app[CONNECTIONS]):
+                await stopping.wait()
+            supervisor.tell("STOPPING=1", "STATUS=letting answers finish")
+        finally:
+            await runner.cleanup()
     log.info("server.stopped")
+
+
+async def _listen(runner: web.AppRunner, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
+    """Listen where the configuration says; return the address and the port."""
+    server = app[CONFIG].server
+    await web.TCPSite(runner, server.host, server.port, backlog=MAX_CONNECTIONS).start()
+    app[LISTENERS].add(runner.addresses)
+    host, port, *_ = runner.addresses[0]
+    facts = {}
+    if server.socket:
+        manager = bound(server.socket)
+        listener = await asyncio.to_thread(manager.__enter__)
+        stack.push(manager.__exit__)
+        await web.SockSite(runner, listener, backlog=MAX_CONNECTIONS).start()
+        facts = {"socket": server.socket}
+    log.info("server.started", host=host, port=port, version=__version__, **facts)
+    return host, port

@@ -4,18 +4,22 @@ Event names are `noun.past_participle`, fixed strings, never formatted; every va
 its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
 
 Events
-    server.started      host, port, version
+    server.started      host, port, version; socket where it listens on one beside that
     server.stopped
+    supervisor.unreachable  error: systemd could not be told something
     token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
     token.tightened     path: others could read the token's file; now they cannot
     migration.applied   name
+    store.tightened     path: others could use this file of the database; now they cannot
+    store.exposed       path, reason: others can use it, and that could not be changed
     store.failed        the database refused a write
     store.unpurged      reason: what is old could not be deleted this time
     store.full          the volume is full or cannot be written
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
-    request.answered    method, path, url, status, duration_s, request_id; for a feed also feed, state,
-                        documents, entries; of a subscription list opml: what became of how many; slug when it
+    request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
+                        duration_s, request_id; for a feed also feed, state, documents, entries; of a
+                        subscription list opml: what became of how many; slug when it
                         is an error; aborted when it was cut off
     request.failed      an error of the proxy's own, with its traceback
     request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token

@@ -36,6 +36,7 @@ from wholefeed.cli.sink import Output, Progress, Termination, opened_output
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import State
 from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
+from wholefeed.server.notify import NOBODY, Supervisor
 
 ROOT = Path(__file__).parents[2]
 FEED = "http://a.example/feed"
@@ -61,7 +62,10 @@ class FakeApp:
         self.configs: list[Config] = []
         self.asked: list[tuple[str, float | None, bool]] = []
 
-    async def serve(self, config: Config, *, on_started: Callable[[str, int], None]) -> None:
+    async def serve(
+        self, config: Config, *, on_started: Callable[[str, int], None], supervisor: Supervisor
+    ) -> None:
+        assert supervisor == NOBODY
         self.configs.append(config)
         if self.error is None or self.is_listening:
             on_started(config.server.host, config.server.port or self.port)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.server.clients import TrustedProxies, last_value
+from wholefeed.server.clients import UNIX, TrustedProxies, last_value
 
 TRUSTED = TrustedProxies(("10.0.0.0/8", "fd00::/8"))
 
@@ -36,6 +36,30 @@ def test_a_client_is_the_last_address_that_nobody_vouches_for(
 ) -> None:
     """Row 80: a client cannot choose its address by a forged X-Forwarded-For; IPv6 counts by its /64."""
     assert TRUSTED.client(peer, forwarded_for) == client
+
+
+@pytest.mark.parametrize(
+    ("believed", "forwarded_for", "client"),
+    [
+        ((), [], "unix"),
+        ((), ["198.51.100.1"], "unix"),
+        (("10.0.0.0/8",), ["198.51.100.1"], "unix"),
+        (("unix:",), [], "unix"),
+        (("unix:",), ["nonsense"], "unix"),
+        (("unix:",), ["192.0.2.66, 198.51.100.1"], "198.51.100.1"),
+        (("unix:", "10.0.0.0/8"), ["192.0.2.66, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
+        (("unix:",), ["192.0.2.66, 10.0.0.2"], "10.0.0.2"),
+    ],
+)
+def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
+    believed: tuple[str, ...], forwarded_for: list[str], client: str
+) -> None:
+    """Row 80: who may open the socket is no reverse proxy yet; "unix:" says that all who do are."""
+    trusted = TrustedProxies(believed)
+    assert trusted.client(UNIX, forwarded_for) == client
+    assert trusted.include(UNIX) is ("unix:" in believed)
+    assert not trusted.include("")
+    assert trusted.client("", forwarded_for) == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from typing import Final
 from wholefeed.config.rules import SHORTEST_TOKEN
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
+from wholefeed.store.sqlite.files import unusable
 
 _TOKEN_BYTES: Final = 24
 _MODE: Final = 0o600
@@ -106,7 +107,7 @@ def _create(path: Path) -> TokenResult:
     except FileExistsError:
         raise
     except OSError as exc:
-        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
+        raise StoreError(f"cannot keep an access token in {path}: {unusable(path, exc)}") from exc
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(token + "\n")
@@ -128,7 +129,7 @@ def _read(path: Path) -> TokenResult:
                 os.fchmod(file.fileno(), _MODE)
             token = file.read().strip()
     except OSError as exc:
-        raise StoreError(f"cannot use the access token in {path}: {exc.strerror}") from exc
+        raise StoreError(f"cannot use the access token in {path}: {unusable(path, exc)}") from exc
     except UnicodeDecodeError as exc:
         raise _not_a_token(path) from exc
     if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from wholefeed import __version__
+from wholefeed.cli.backup import BACKUP
 from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
 from wholefeed.cli.completion import add_completion
 from wholefeed.cli.doctor import DOCTOR
@@ -44,6 +45,7 @@ COMMANDS: Final = (
     CONFIG,
     MIGRATE,
     DOCTOR,
+    BACKUP,
     HEALTHCHECK,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,7 @@ def _serve(options: argparse.Namespace) -> int:
     from wholefeed.app import serve
     from wholefeed.cli.access_token import ensure_token, forget_unseen, notice
     from wholefeed.logs import configure_logging
+    from wholefeed.server.notify import Supervisor
 
     configure_logging(config.log)
     log = structlog.get_logger()
@@ -54,7 +56,7 @@ def _serve(options: argparse.Namespace) -> int:
             )
 
     try:
-        run(serve(config, on_started=on_started))
+        run(serve(config, on_started=on_started, supervisor=Supervisor.of(os.environ)))
     except OSError as exc:
         problem = f"the server ended: {exc}" if has_started else _start_problem(config, exc)
         return fail(problem, EXIT_ERROR)
@@ -76,6 +78,8 @@ def _is_watched(config: Config) -> bool:
 def _start_problem(config: Config, exc: OSError) -> str:
     import errno
 
+    if config.server.socket and exc.filename == config.server.socket:
+        return f"cannot listen on server.socket = {config.server.socket}: {exc.strerror}"
     address = f"{config.server.host}, port {config.server.port}"
     if exc.errno == errno.EADDRINUSE:
         return f"cannot listen on {address}: something else does already; for another port see --port"

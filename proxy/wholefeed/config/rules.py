@@ -25,10 +25,14 @@ from urllib.parse import urlsplit
 SHORTEST_TOKEN: Final = 16
 """Characters of an access token or a signing key that nobody finds by trying."""
 
+UNIX_PEERS: Final = "unix:"
+"""Of the networks of reverse proxies: those that connect to `server.socket`."""
+
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
     re.IGNORECASE,
 )
+_PLAIN_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
 _PORT_RANGE: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
 _HIGHEST_PORT: Final = 65535
 _TRUTH: Final = {
@@ -116,7 +120,7 @@ def choice(*names: str) -> Rule:
     """One of a few words, in any case."""
 
     def check(value: object) -> str:
-        word = _text(value).lower()
+        word = text_of(value).lower()
         if word not in names:
             raise ValueError("not one of them")
         return word
@@ -128,7 +132,7 @@ def visible(allowed: str, *, spaces: bool = False) -> Rule:
     """Printable ASCII text, not empty, as header fields take it; `spaces` allows blanks inside it."""
 
     def check(value: object) -> str:
-        text = _text(value)
+        text = text_of(value)
         lowest = " " if spaces else "!"
         if text != text.strip() or not all(lowest <= character <= "~" for character in text):
             raise ValueError("characters that are not allowed")
@@ -146,30 +150,6 @@ def access_word() -> Rule:
         return "" if value == "" else secret_item(value)
 
     return Rule(f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)', check)
-
-
-def file_path() -> Rule:
-    """The path of a file."""
-
-    def check(value: object) -> str:
-        text = _text(value)
-        if not text.strip() or "\0" in text or text == ":memory:":
-            raise ValueError("no path")
-        return text
-
-    return Rule("the path of a file", check)
-
-
-def bind_host() -> Rule:
-    """An address or a name to listen on."""
-
-    def check(value: object) -> str:
-        text = _text(value)
-        if not _is_host(text):
-            raise ValueError("neither an address nor a name")
-        return text
-
-    return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
 
 
 def listed(item: Callable[[object], object], allowed: str) -> Rule:
@@ -205,7 +185,7 @@ def port_item(value: object) -> int | str:
 
 def network_item(value: object) -> str:
     """One network in CIDR notation, or one address."""
-    text = _text(value).strip()
+    text = text_of(value).strip()
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as exc:
@@ -216,19 +196,24 @@ def network_item(value: object) -> str:
         raise ValueError(f"bits set behind the prefix: did you mean {wanted}?") from exc
 
 
+def peer_item(value: object) -> str:
+    """One network as in `network_item`, or `unix:`, as nginx writes it: whoever connects to the socket."""
+    return UNIX_PEERS if value == UNIX_PEERS else network_item(value)
+
+
 def host_item(value: object) -> str:
     """One host name or address, without a port; an IPv6 address with or without brackets. Lower case."""
-    text = _text(value).strip().lower().rstrip(".")
+    text = text_of(value).strip().lower().rstrip(".")
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    if not _is_host(text):
+    if not is_host(text):
         raise ValueError("not a host without a port")
     return text
 
 
 def host_pattern_item(value: object) -> str:
     """One host as in `host_item`, or `*.` and a name for everything below it."""
-    text = _text(value).strip()
+    text = text_of(value).strip()
     below = "*." if text.startswith("*.") else ""
     return below + host_item(text.removeprefix(below))
 
@@ -241,16 +226,19 @@ def secret_item(value: object) -> str:
     return text
 
 
-def web_url(allowed: str, *, userinfo: bool = False, path: bool = True) -> Rule:
-    """An http(s) URL without query and fragment, without its last slash; or nothing."""
+def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> Rule:
+    """An http(s) URL without query and fragment, without its last slash; or nothing.
+
+    With `plain_path` its path is one that is written in one way only.
+    """
 
     def check(value: object) -> str:
-        text = _text(value)
+        text = text_of(value)
         if not text:
             return ""
         parts = urlsplit(text)
         host, _port = parts.hostname or "", parts.port
-        if parts.scheme not in ("http", "https") or not _is_host(host):
+        if parts.scheme not in ("http", "https") or not is_host(host):
             raise ValueError("no http or https URL")
         if not all("!" <= character <= "~" for character in text) or "?" in text or "#" in text:
             raise ValueError("a query, a fragment or characters that are not allowed")
@@ -258,18 +246,26 @@ def web_url(allowed: str, *, userinfo: bool = False, path: bool = True) -> Rule:
             raise ValueError("credentials are not allowed here")
         if parts.path.strip("/") and not path:
             raise ValueError("a path is not allowed here")
+        if plain_path and not _PLAIN_PATH.fullmatch(parts.path):
+            raise ValueError("other characters in its path than letters, digits and -._~")
         return text.rstrip("/")
 
     return Rule(allowed, check)
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """Return a text.
+
+    Raises:
+        ValueError: It is none.
+    """
     if not isinstance(value, str):
         raise ValueError("not a text")
     return value
 
 
-def _is_host(text: str) -> bool:
+def is_host(text: str) -> bool:
+    """Whether it is an address or a name."""
     return _is_address(text) or _HOST_NAME.fullmatch(text) is not None
 
 

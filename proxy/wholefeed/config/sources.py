@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wholefeed.config.rules import Rule
+from wholefeed.config.secret_files import SUFFIX, read_secret
 from wholefeed.errors import ConfigError
 
 PREFIX: Final = "WHOLEFEED_"
@@ -136,22 +137,38 @@ def _read_toml(file: Path, asked_by: str) -> dict[str, Any]:
 
 def _from_environment(by_name: Mapping[str, Key], environ: Mapping[str, str]) -> _Given:
     by_variable = {key.variable: key for key in by_name.values()}
+    by_file = {key.variable + SUFFIX: key for key in by_name.values() if key.secret}
     for variable in sorted(environ):
-        if (
-            not variable.startswith(PREFIX)
-            or variable == FILE_VARIABLE
-            or _is_service_link(variable, environ[variable])
-        ):
+        text = environ[variable]
+        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE or _is_service_link(variable, text):
+            continue
+        if variable in by_file:
+            yield _from_secret_file(by_file[variable], variable, environ)
             continue
         if variable not in by_variable:
-            raise ConfigError(f"unknown environment variable {variable}{_hint(variable, by_variable)}")
+            raise _unknown_variable(variable, by_variable, by_file)
         key = by_variable[variable]
         place = f"from the environment variable {variable}"
         try:
-            value = key.rule.from_text(environ[variable])
+            value = key.rule.from_text(text)
         except ValueError as exc:
-            raise _refused(key, environ[variable], place, "") from exc
+            raise _refused(key, text, place, "") from exc
         yield key, value, place
+
+
+def _from_secret_file(key: Key, variable: str, environ: Mapping[str, str]) -> tuple[Key, object, str]:
+    if key.variable in environ:
+        raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
+    path = environ[variable]
+    value = read_secret(path, variable, is_list=isinstance(key.default, tuple))
+    return key, value, f"from the file {path} ({variable})"
+
+
+def _unknown_variable(variable: str, known: Iterable[str], of_files: Iterable[str]) -> ConfigError:
+    hint = _hint(variable, known)
+    if variable.endswith(SUFFIX):
+        hint = f"; only secrets are read from files: {', '.join(sorted(of_files))}"
+    return ConfigError(f"unknown environment variable {variable}{hint}")
 
 
 def _is_service_link(variable: str, value: str) -> bool:

@@ -12,19 +12,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from wholefeed import __version__
+from wholefeed.config.places import bind_host, file_path, socket_path
 from wholefeed.config.rules import (
     SHORTEST_TOKEN,
+    UNIX_PEERS,
     Rule,
     access_word,
     automatic,
-    bind_host,
     choice,
-    file_path,
     flag,
     host_item,
     host_pattern_item,
     listed,
     network_item,
+    peer_item,
     port_item,
     seconds,
     secret_item,
@@ -60,7 +61,9 @@ class ServerConfig:
     port: int = _key(8080, whole(0, 65535), "the port to listen on; 0 takes a free one")
     public_url: str = _key(
         "",
-        web_url('an http or https URL without a query, e.g. "https://feeds.example.org", or ""'),
+        web_url(
+            'an http or https URL without a query, e.g. "https://example.org/feeds", or ""', plain_path=True
+        ),
         "the URL under which readers reach the proxy; empty: made from the Host of the request",
     )
     allowed_hosts: tuple[str, ...] = _key(
@@ -69,7 +72,9 @@ class ServerConfig:
         "names it is reached by, beside addresses, localhost and names without a dot",
     )
     trusted_proxies: tuple[str, ...] = _key(
-        (), listed(network_item, _NETWORKS), "reverse proxies whose X-Forwarded headers are believed"
+        (),
+        listed(peer_item, f'{_NETWORKS}; "{UNIX_PEERS}" stands for whoever connects to server.socket'),
+        "reverse proxies whose X-Forwarded headers are believed",
     )
     access_token: str = _key(
         "",
@@ -92,6 +97,9 @@ class ServerConfig:
     )
     metrics_networks: tuple[str, ...] = _key(
         (), listed(network_item, _NETWORKS), "networks that may read /metrics without the token"
+    )
+    socket: str = _key(
+        "", socket_path(), "a Unix socket to listen on as well, for owner and group; for a reverse proxy"
     )
 
 

@@ -22,7 +22,8 @@ _EXAMPLE_HEAD: Final = """\
 # wholefeed: every key with its default. Each may be left out.
 #
 # The file is the one of --config, else of $WHOLEFEED_CONFIG, else ./config.toml. The environment
-# goes over it (WHOLEFEED_<SECTION>_<KEY>, lists with commas), and flags go over both.
+# goes over it (WHOLEFEED_<SECTION>_<KEY>, lists with commas), and flags go over both. For a secret
+# WHOLEFEED_<SECTION>_<KEY>_FILE may name a file that holds it.
 """
 
 

@@ -4,6 +4,9 @@ A reverse proxy that is believed says whom it asks for (X-Forwarded-For), and by
 (X-Forwarded-Host, X-Forwarded-Proto); anybody else could say anything. Of several values only the last one
 is the believed proxy's own.
 
+Whoever connects to the Unix socket has no address, and is believed only where that is said ("unix:"): that it
+may open the socket does not make it a reverse proxy that sets these fields itself.
+
     trusted = TrustedProxies(config.server.trusted_proxies)
     trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])       # 203.0.113.9
 """
@@ -13,10 +16,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 _WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
 _CLIENT_IPV6_BITS: Final = 64
+
+UNIX: Final = "unix:"
+"""The peer of a connection to the Unix socket, and what believes it."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -43,33 +50,41 @@ class TrustedProxies:
     """The networks of the reverse proxies that are believed.
 
     Args:
-        networks: In CIDR notation.
+        networks: In CIDR notation; `UNIX` for those that connect to the Unix socket.
     """
 
     def __init__(self, networks: Iterable[str]) -> None:
-        self._networks = Networks(networks)
+        given = tuple(networks)
+        self._has_unix = UNIX in given
+        self._networks = Networks(network for network in given if network != UNIX)
 
     def include(self, peer: str | None) -> bool:
         """Return whether the connection comes from one of them."""
+        if peer == UNIX:
+            return self._has_unix
         return bool(self._networks) and self._networks.include(_parsed(peer or ""))
 
     def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
         """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
 
         That is the peer, or where it is believed the last address of X-Forwarded-For that is not itself that
-        of a proxy. What is no address ends the search: whoever stands in front of it wrote it.
+        of a proxy. What is no address ends the search: whoever stands in front of it wrote it. All who
+        connect to the Unix socket are one client, "unix", where nobody is believed who says more of them.
 
         Args:
-            peer: The address that the connection comes from.
+            peer: The address that the connection comes from, or `UNIX`.
             forwarded_for: The X-Forwarded-For fields, in their order.
         """
+        if not forwarded_for:
+            return _alone(peer or "")
         client = self.address(peer, forwarded_for)
-        return "unknown" if client is None else _name(client)
+        return _alone(peer or "") if client is None else _name(client)
 
     def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
-        """Return who asks, by the rule of `client`, as an address; None: it is not known."""
-        client = _parsed(peer or "")
+        """Return who asks, by the rule of `client`, as an address; None: it is not known, or has none."""
         hops = [hop.strip() for field in forwarded_for for hop in field.split(",")]
+        vouched = hops.pop() if hops and peer == UNIX and self._has_unix else peer
+        client = _parsed(vouched or "")
         while self._networks.include(client) and hops:
             before = _parsed(hops.pop())
             if before is None:
@@ -91,6 +106,15 @@ def _parsed(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+@lru_cache(maxsize=2048)
+def _alone(peer: str) -> str:
+    """Return the name of a peer of which nobody says anything."""
+    if peer == UNIX:
+        return "unix"
+    client = _parsed(peer)
+    return "unknown" if client is None else _name(client)
 
 
 def _name(address: Address) -> str:

@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
+from wholefeed.loggers import get_logger
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
+from wholefeed.store.sqlite.files import tighten
 from wholefeed.store.sqlite.migrate import check_current, locked
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.statements import fetch_value, run
@@ -42,6 +44,8 @@ _T = TypeVar("_T")
 
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
+
+log = get_logger()
 
 READERS: Final = 4
 _PROBE: Final = "REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))"
@@ -73,6 +77,7 @@ class Store:
             await asyncio.to_thread(lock.__enter__)
             stack.push(lock.__exit__)
             await asyncio.to_thread(check_current, path)
+            await asyncio.to_thread(_keep_others_out, path)
             condition = Condition()
             writer = Writer(await open_writer(path, TEMPORARY_TABLES), condition)
             stack.push_async_callback(to_the_end, writer.close)
@@ -189,3 +194,12 @@ class Store:
             piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
+
+
+def _keep_others_out(path: Path) -> None:
+    """Before any connection is opened: what SQLite makes beside the file gets the file's rights."""
+    for found in tighten(path):
+        if found.problem:
+            log.warning("store.exposed", path=str(found.path), reason=found.problem)
+        else:
+            log.warning("store.tightened", path=str(found.path))

@@ -54,9 +54,7 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
         raise OverloadedError("too many readers ask at once")
     buckets = app.get(BUCKETS)
     if buckets is not None:
-        forwarded_for = request.headers.getall("X-Forwarded-For", ())
-        client = app[TRUSTED].client(request.remote, forwarded_for)
-        wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
+        wait_seconds = math.ceil(buckets.take(asked.client, time.monotonic()))
         if wait_seconds:
             expected = f"{app[CONFIG].server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
@@ -123,8 +121,8 @@ def _may_watch(request: web.Request, asked: Asked) -> bool:
         return False
     forwarded_for = request.headers.getall("X-Forwarded-For", ())
     trusted = request.app[TRUSTED]
-    is_known = trusted.include(request.remote) or not (forwarded_for or "Forwarded" in request.headers)
-    return is_known and networks.include(trusted.address(request.remote, forwarded_for))
+    is_known = asked.is_vouched_for or not (forwarded_for or "Forwarded" in request.headers)
+    return is_known and networks.include(trusted.address(asked.peer, forwarded_for))
 
 
 def _refusal(mark: str, verdict: Verdict, *, has_token: bool, is_signable: bool) -> WholefeedError:

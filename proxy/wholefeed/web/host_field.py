@@ -14,7 +14,8 @@ from wholefeed.config.tables import ServerConfig
 from wholefeed.errors import MisdirectedError
 from wholefeed.server.clients import last_value
 from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
-from wholefeed.web.keys import CONFIG, TRUSTED
+from wholefeed.web.keys import CONFIG
+from wholefeed.web.prefix import forwarded_prefix
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
 _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
@@ -22,11 +23,12 @@ _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
 
 
 def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
-    """Return scheme and authority of the proxy as the reader should see them, without a final slash.
+    """Return the proxy's URL as the reader should see it, without a final slash.
 
     `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
     `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
-    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used.
+    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used, and what path it
+    has taken away in front of the proxy's own.
 
     Raises:
         MisdirectedError: The Host is missing, malformed or not allowed.
@@ -34,14 +36,15 @@ def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
     if server.public_url:
         return server.public_url.rstrip("/")
     host, scheme = _required_host(request, asked, server)
-    return f"{scheme}://{host.lower()}"
+    prefix = forwarded_prefix(_last(request, "X-Forwarded-Prefix")) if asked.is_vouched_for else ""
+    return f"{scheme}://{host.lower()}{prefix}"
 
 
 def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
     """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
     if asked.host is not None:
         return asked.host
-    host, scheme = _asked_for(request)
+    host, scheme = _asked_for(request, asked)
     match = _HOST.fullmatch(host)
     if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
         raise MisdirectedError(
@@ -51,13 +54,17 @@ def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> 
     return asked.host
 
 
-def _asked_for(request: web.Request) -> tuple[str, str]:
+def _asked_for(request: web.Request, asked: Asked) -> tuple[str, str]:
     host, scheme = request.headers.get("Host", "") or _own_address(request), request.scheme
-    if request.app[TRUSTED].include(request.remote):
-        host = last_value(request.headers.getall("X-Forwarded-Host", ())) or host
-        forwarded = last_value(request.headers.getall("X-Forwarded-Proto", ())).lower()
+    if asked.is_vouched_for:
+        host = _last(request, "X-Forwarded-Host") or host
+        forwarded = _last(request, "X-Forwarded-Proto").lower()
         scheme = forwarded if forwarded in ("http", "https") else scheme
     return host, scheme
+
+
+def _last(request: web.Request, field: str) -> str:
+    return last_value(request.headers.getall(field, ()))
 
 
 def require_host(request: web.Request, asked: Asked) -> None:

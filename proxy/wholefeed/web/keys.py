@@ -15,6 +15,7 @@ from wholefeed.server.listeners import Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
 from wholefeed.web.asked import Asked
+from wholefeed.web.prefix import Prefix
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -24,6 +25,7 @@ CONNECTIONS: Final = web.AppKey("connections", Connections)
 LISTENERS: Final = web.AppKey("listeners", Listeners)
 SERVICE: Final = web.AppKey("service", FeedService)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
+PREFIX: Final = web.AppKey("prefix", Prefix)
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
 LOGINS: Final = web.AppKey("logins", Buckets)

@@ -26,7 +26,7 @@ from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
 from wholefeed.web.asked import HOME, UNMATCHED, Asked
 from wholefeed.web.host_field import require_host
-from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS
+from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.page.failure import error_page, wants_page
 from wholefeed.web.page.login import refused
 
@@ -39,6 +39,7 @@ _SECURITY_FIELDS: Final = {
     "Referrer-Policy": "no-referrer",
 }
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
+_LONGEST_AGENT: Final = 200
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -56,7 +57,7 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     One middleware and not one for each check: each costs every request a coroutine and its frames.
     """
     started = time.monotonic()
-    asked = request[ASKED] = Asked(request)
+    asked = request[ASKED] = Asked(request, request.app[PREFIX], request.app[TRUSTED])
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
     connections, status, body_bytes = request.app[CONNECTIONS], 0, 0
@@ -76,6 +77,8 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
             method=request.method,
             path=asked.route,
             url=asked.shown_url,
+            client=asked.client,
+            user_agent=_shown_agent(request.headers.get("User-Agent", "")),
             status=status or None,
             duration_s=round(duration_seconds, 6),
             **asked.facts,
@@ -92,6 +95,14 @@ def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, b
         counts.was_aborted()
     if "slug" in facts:
         counts.refused(str(facts["slug"]))
+
+
+def _shown_agent(given: str) -> str:
+    """Return who the client says it is, as it may be logged."""
+    cut = given[:_LONGEST_AGENT]
+    if cut.isprintable():  # it nearly always is
+        return cut
+    return "".join(each if each.isprintable() else "?" for each in cut)
 
 
 async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store.sqlite.files import create_private, sync, unusable
 
 APPLICATION_ID: Final = int.from_bytes(b"whfd")
 """Stands in the file's header (SQLite file format, section 1.3.15)."""
@@ -148,7 +149,7 @@ def _lock_handle(path: Path) -> int | None:
     except OSError as exc:
         if path.exists() and not is_writable(path):
             return None
-        raise StoreUnusableError(f"cannot use {path}: {exc.strerror} ({path}.lock)") from exc
+        raise StoreUnusableError(f"cannot use {path}: {unusable(Path(f'{path}.lock'), exc)}") from exc
 
 
 def _lock(handle: int, path: Path) -> None:
@@ -181,6 +182,7 @@ def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
     draft.unlink(missing_ok=True)
     Path(f"{draft}-journal").unlink(missing_ok=True)
     try:
+        create_private(draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
             applied = _apply(db, migrations, path)
         draft.rename(path)
@@ -188,7 +190,7 @@ def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
         raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
     finally:
         draft.unlink(missing_ok=True)
-    _sync(path.absolute().parent)
+    sync(path.absolute().parent)
     return applied
 
 
@@ -206,7 +208,7 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except OSError as exc:
-        raise StoreUnusableError(f"cannot read {path}: {exc.strerror}") from exc
+        raise StoreUnusableError(f"cannot read {path}: {unusable(path, exc)}") from exc
     except sqlite3.Error as exc:
         is_damaged = getattr(exc, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
         raise StoreUnusableError(f"{path} {'is damaged' if is_damaged else 'cannot be read'}: {exc}") from exc
@@ -248,10 +250,11 @@ def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
     draft = Path(f"{target}.new")
     draft.unlink(missing_ok=True)
     try:
+        create_private(draft)
         db.execute("VACUUM INTO :target", {"target": str(draft)})
-        _sync(draft)
+        sync(draft)
         draft.replace(target)
-        _sync(target.absolute().parent)
+        sync(target.absolute().parent)
     except (sqlite3.Error, OSError) as exc:
         draft.unlink(missing_ok=True)
         raise StoreUnusableError(f"cannot copy {path} to {target} before migrating it: {exc}") from exc
@@ -281,11 +284,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

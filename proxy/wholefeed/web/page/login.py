@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from wholefeed.errors import TooManyRequestsError, UnauthorizedError, WholefeedError
-from wholefeed.web.keys import ASKED, CONFIG, LOGINS, TRUSTED
+from wholefeed.web.keys import ASKED, CONFIG, LOGINS
 from wholefeed.web.page.templates import page
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.session import begin_session, end_session, session_of
@@ -79,7 +79,7 @@ async def refused(
         is_wrong: Whether a token was given, and is not the one.
     """
     if next_path is None:
-        next_path = request.raw_path if request.method == "GET" else ""
+        next_path = request[ASKED].target if request.method == "GET" else ""
         is_wrong = "token" in request.query
     wait_seconds = error.retry_after_seconds if isinstance(error, TooManyRequestsError) else 0
     response = await _page(
@@ -129,9 +129,7 @@ def _is_wanted(request: web.Request) -> bool:
 
 
 def _count(request: web.Request) -> None:
-    forwarded_for = request.headers.getall("X-Forwarded-For", ())
-    client = request.app[TRUSTED].client(request.remote, forwarded_for)
-    wait_seconds = math.ceil(request.app[LOGINS].take(client, time.monotonic()))
+    wait_seconds = math.ceil(request.app[LOGINS].take(request[ASKED].client, time.monotonic()))
     if wait_seconds:
         raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
 

@@ -3,7 +3,7 @@
     return await page(request, "home.html", feeds=known)
 
 Every value is escaped unless it is Markup. A template sees `root`, what leads from the page's own URL to the
-proxy's: links are relative, so that they are right below any prefix that a reverse proxy strips;
+proxy's: links are relative, so that they are right below any prefix, stripped or kept;
 `action("refresh", url=…)`, where a form that changes something is sent to; and `is_logged_in`.
 """
 
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from wholefeed.server.sessions import form_proof
-from wholefeed.web.keys import ASKED, CONFIG
+from wholefeed.web.keys import ASKED, CONFIG, PREFIX
 from wholefeed.web.page.static import versioned
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ async def page(request: web.Request, template: str, *, status: int = 200, **cont
 
 def root_of(request: web.Request) -> str:
     """Return the relative URL that leads from the URL of a request to the proxy's own, with a final slash."""
-    depth = request.raw_path.partition("?")[0].count("/") - 1
-    return "../" * depth or "./"
+    return request.app[PREFIX].root(request.raw_path)
 
 
 def _action(request: web.Request, path: str, **query: str) -> str:

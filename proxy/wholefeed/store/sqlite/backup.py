@@ -1,0 +1,135 @@
+"""A copy of the database, made while the server goes on writing to it.
+
+The copy is made within one read transaction of a connection of its own, so it is of one moment, no reader or
+writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile. The copy
+gets its name when it is whole, checked and on disk.
+
+    made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.sqlite.files import sync, unusable
+from wholefeed.store.sqlite.migrate import APPLICATION_ID, inspect, is_writable, read_migrations
+
+_PAGES_AT_ONCE: Final = 4096
+"""Between two steps the process may be interrupted."""
+_BUSY_SECONDS: Final = 5.0
+_OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
+
+
+class Backup(NamedTuple):
+    """What a copy came to."""
+
+    bytes: int
+    feeds: int
+
+
+def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
+    """Copy the database; whether a server uses it does not matter. Blocks.
+
+    Args:
+        path: The database.
+        target: Where the copy is to be; its folder is there.
+        replace: Whether a file may be there already.
+
+    Raises:
+        StoreUnusableError: The database is not there, or none of this program's.
+        StoreError: The copy cannot be written, or is not whole; then there is none.
+    """
+    if not path.exists():
+        raise StoreUnusableError(f"nothing to copy: there is no database {path}")
+    version = inspect(path, len(read_migrations()))
+    _check_target(path, target, replace=replace)
+    draft = _draft(target)
+    try:
+        _copy(path, draft)
+        feeds = _checked(draft, version)
+        sync(draft)
+        _check_target(path, target, replace=replace)
+        draft.replace(target)
+        sync(target.absolute().parent)
+    except (sqlite3.Error, OSError) as exc:
+        raise StoreError(f"cannot copy {path} to {target}: {exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    return Backup(target.stat().st_size, feeds)
+
+
+def _check_target(path: Path, target: Path, *, replace: bool) -> None:
+    own = {os.path.realpath(f"{each}{end}") for each in (path, path.resolve()) for end in _OWN_ENDS}
+    if os.path.realpath(target) in own:
+        raise StoreError(f"{target} belongs to the database itself: name another file")
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+    if not stat.S_ISREG(mode):
+        raise StoreError(f"{target} is no plain file: name one that is not there yet")
+    if not replace:
+        raise StoreError(f"{target} is there already: name another file, or replace it with --force")
+
+
+def _draft(target: Path) -> Path:
+    """Make an empty file beside the target, for its owner alone."""
+    try:
+        descriptor, name = tempfile.mkstemp(
+            dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".new"
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+    os.close(descriptor)
+    return Path(name)
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with closing(_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+        # It is on disk before it counts, so it needs neither a journal nor a sync of its own.
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the moment that is copied
+        source.backup(copy, pages=_PAGES_AT_ONCE)
+        source.execute("COMMIT")
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    """Open a connection that neither writes nor checkpoints.
+
+    A file that cannot be written may only be taken for one that nobody writes when none of the files is there
+    that go with a server.
+    """
+    used = any(Path(f"{path.resolve()}{end}").exists() for end in ("-wal", "-shm"))
+    options = "mode=ro" if used or is_writable(path) else "mode=ro&immutable=1"
+    uri = f"{path.resolve().as_uri()}?{options}"
+    db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    return db
+
+
+def _checked(draft: Path, version: int) -> int:
+    """Return how many feeds the copy holds, once it is found to be whole."""
+    uri = f"{draft.as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (schema,) = db.execute("PRAGMA user_version").fetchone()
+        (feeds,) = db.execute("SELECT count(*) FROM feed").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"the copy is not sound, so the database may not be: {found}")
+    if (application, schema) != (APPLICATION_ID, version):
+        expected, got = f"schema {version} of {APPLICATION_ID:#x}", f"{schema} of {application:#x}"
+        raise sqlite3.DatabaseError(f"expected {expected} in the copy, got {got}")
+    return int(feeds)

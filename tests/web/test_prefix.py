@@ -1,0 +1,190 @@
+"""Reverse proxies that put wholefeed below a path, and strip that or keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import a_config, running
+from wholefeed.web.prefix import Prefix, forwarded_prefix
+
+OWN = frozenset({"/", "/feed", "/feed/", "/feeds", "/status", "/static/{name}", "/{url}"})
+IDENTITY = {"Accept-Encoding": "identity"}
+PUBLIC = "https://example.org/feeds"
+
+
+@pytest.mark.parametrize(
+    ("public_url", "target", "stripped"),
+    [
+        ("https://h", "/feed?url=x", "/feed?url=x"),
+        ("https://h/feeds", "/feed?url=x", "/feed?url=x"),
+        ("https://h/feeds/", "/feeds/feed?url=x", "/feed?url=x"),
+        ("https://h/feeds", "/feeds/https://a.example/b?c", "/https://a.example/b?c"),
+        ("https://h/feeds", "/feeds", "/"),
+        ("https://h/feeds", "/feeds?x", "/?x"),
+        ("https://h/feeds", "/feedsx/feed", "/feedsx/feed"),
+        ("https://h/feeds", "/feeds/feeds/feed", "/feeds/feed"),
+        ("https://h/a/b", "/a/b/status", "/status"),
+        ("https://h/a/b", "/a/status", "/a/status"),
+    ],
+)
+def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, stripped: str) -> None:
+    """It is taken away once, and only where it is a whole path."""
+    assert Prefix(public_url, OWN).stripped(target) == stripped
+
+
+@pytest.mark.parametrize(
+    ("target", "root"),
+    [
+        ("/", "./"),
+        ("/view?url=a/b/c", "./"),
+        ("/static/x", "../"),
+        ("/feeds/", "./"),
+        ("/feeds/view?url=x", "./"),
+        ("/feeds/a/b", "../"),
+        ("/feeds", "feeds/"),
+    ],
+)
+def test_a_page_s_links_lead_to_the_proxy_s_own_root(target: str, root: str) -> None:
+    """Relative to the URL that the reader sees, whether the path was kept or stripped, or has no slash."""
+    assert Prefix(PUBLIC, OWN).root(target) == root
+
+
+@pytest.mark.parametrize(
+    ("value", "prefix"),
+    [
+        ("/feeds", "/feeds"),
+        ("/feeds/", "/feeds"),
+        ("/a/b.c/~d_e-f", "/a/b.c/~d_e-f"),
+        ("", ""),
+        ("/", ""),
+        ("feeds", ""),
+        ("//evil.example", ""),
+        ("/a//b", ""),
+        ("/a/../b", ""),
+        ("/.", ""),
+        ('/"><script>', ""),
+        ("/a%2fb", ""),
+        ("/a?b", ""),
+        ("/a b", ""),
+        ("/a\n", ""),
+        ("https://evil.example/", ""),
+        ("/" + "a" * 300, ""),
+    ],
+)
+def test_a_forwarded_prefix_is_a_plain_path_or_nothing(value: str, prefix: str) -> None:
+    """What could lead elsewhere, or break out of a link, counts as not said."""
+    assert forwarded_prefix(value) == prefix
+
+
+def test_a_path_of_the_proxy_s_own_keeps_its_meaning() -> None:
+    """With the prefix /feed, `/feed/` is what it always was, and `/feed/status` the status."""
+    prefix = Prefix("https://h/feed", OWN)
+    assert [prefix.route(each) for each in ("/feed", "/feed/", "/status", "/feed/status", "/feed/{url}")] == [
+        "/feed", "/feed/", "/status", "/status", "/{url}"
+    ]  # fmt: skip
+
+
+def test_the_root_is_found_with_a_final_slash_and_without() -> None:
+    """The page at / is below the prefix at /feeds/ and /feeds."""
+
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        raise NotImplementedError
+
+    own = [web.get("/", handler), web.get("/status", handler)]
+    assert [each.path for each in Prefix(PUBLIC, OWN).routes(own)] == ["/feeds/", "/feeds", "/feeds/status"]
+    assert list(Prefix("https://h", OWN).routes(own)) == []
+
+
+@pytest.mark.parametrize("prefix", ["", "/feeds"])
+async def test_requests_are_taken_with_the_prefix_and_without(
+    tmp_path: Path, origin: Origin, prefix: str
+) -> None:
+    """`location /feeds/` may keep the path or strip it: the same feed comes in both forms of its URL, with
+    the same ETag, and links are made from public_url."""
+    origin.publish("/a/feed", atom(an_item("1", 1)))
+    url = origin.url("/a/feed")
+    async with running(a_config(tmp_path, server={"public_url": PUBLIC})) as proxy:
+        plain = await proxy.ask("GET", "/feed", params={"url": url}, headers=IDENTITY)
+        asked = await proxy.ask("GET", f"{prefix}/feed", params={"url": url}, headers=IDENTITY)
+        behind = await proxy.ask("GET", f"{prefix}/{url}", headers=IDENTITY)
+        status = await proxy.ask("GET", f"{prefix}/status", params={"url": url})
+        head = await proxy.ask("HEAD", f"{prefix}/{url}")
+        unknown = await proxy.ask("GET", f"{prefix}/nothing")
+        style = await proxy.ask("GET", f"{prefix}/static/page.css")
+        wrong = await proxy.ask("PUT", f"{prefix}/feed", params={"url": url})
+
+    assert (asked.status, asked.body) == (200, plain.body)
+    assert asked.headers["ETag"] == plain.headers["ETag"]
+    assert f'href="{PUBLIC}/feed?url=http%3A%2F%2F127.0.0.1'.encode() in asked.body
+    assert behind.status == head.status == status.status == style.status == 200
+    assert behind.body == plain.body
+    assert unknown.status == 404
+    assert wrong.status == 405
+
+
+async def test_the_log_names_the_route_without_the_prefix(tmp_path: Path) -> None:
+    """A supervisor that counts `/healthz` in the log need not know the path."""
+    config = a_config(tmp_path, server={"public_url": PUBLIC})
+    with capture_logs() as logs:
+        async with running(config) as proxy:
+            for target in (
+                "/feeds/healthz",
+                "/feeds",
+                "/feeds/feeds",
+                "/feeds/http:/x.invalid/",
+                "/feeds/no",
+            ):
+                await proxy.ask("GET", target)
+    paths = [line["path"] for line in logs if line["event"] == "request.answered"]
+    assert paths == ["/healthz", "/feeds", "/feeds", "/{url}", "unmatched"]
+
+
+async def test_access_is_asked_for_below_the_prefix_as_well(tmp_path: Path) -> None:
+    """A prefix opens nothing: what is behind the token is so with it, and what is open is open."""
+    config = a_config(tmp_path, server={"public_url": PUBLIC, "access_token": "a-token-for-the-readers"})
+    async with running(config) as proxy:
+        for path in ("/feeds/feeds", "/feeds/status?url=http://a.example/", "/feeds/http://a.example/"):
+            assert (await proxy.ask("GET", path)).status == 401, path
+        assert (await proxy.ask("DELETE", "/feeds/feed?url=http://a.example/")).status == 401
+        assert (await proxy.ask("GET", "/feeds/healthz")).status == 200
+        assert (await proxy.ask("GET", "/feeds/feeds?token=a-token-for-the-readers")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("trusted", "said", "base"),
+    [
+        (["127.0.0.0/8"], "/below", "/below"),
+        (["127.0.0.0/8"], "/forged, /below/", "/below"),
+        (["127.0.0.0/8"], '/"><script>', ""),
+        (["127.0.0.0/8"], "//evil.example", ""),
+        (["10.0.0.0/8"], "/below", ""),
+        ([], "/below", ""),
+    ],
+)
+async def test_a_reverse_proxy_that_is_believed_says_what_path_it_has_stripped(
+    tmp_path: Path, origin: Origin, trusted: list[str], said: str, base: str
+) -> None:
+    """X-Forwarded-Prefix goes into links when it comes from server.trusted_proxies and is a plain path."""
+    origin.publish("/feed", atom(an_item("1", 1)))
+    config = a_config(tmp_path, server={"trusted_proxies": tuple(trusted)})
+    async with running(config) as proxy:
+        headers = {"X-Forwarded-Prefix": said, "Host": "localhost"}
+        reply = await proxy.get(origin.url("/feed"), headers=headers)
+    assert f'href="http://localhost{base}/feed?url='.encode() in reply.body
+    assert b"script" not in reply.body
+    assert b"evil" not in reply.body
+
+
+async def test_public_url_goes_before_what_a_reverse_proxy_says(tmp_path: Path, origin: Origin) -> None:
+    """The operator's word counts."""
+    origin.publish("/feed", atom(an_item("1", 1)))
+    config = a_config(tmp_path, server={"public_url": PUBLIC, "trusted_proxies": ("127.0.0.0/8",)})
+    async with running(config) as proxy:
+        reply = await proxy.get(origin.url("/feed"), headers={"X-Forwarded-Prefix": "/other"})
+    assert f'href="{PUBLIC}/feed?url='.encode() in reply.body
