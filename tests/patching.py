@@ -53,6 +53,7 @@ CONSTANTS: Final = {
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.polling", "service.refresh.running")),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remember",)),
+    "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.housekeeping",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "_MAX_QUOTES": Constant(_READ_MANY, ("core.parse.json.json_text",)),

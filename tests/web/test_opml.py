@@ -15,6 +15,7 @@ from aiohttp import FormData, MultipartWriter
 from tests.faults.checks import problem
 from tests.feeds import atom, ids, publish_chain, rss
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.core.opml.document import MAX_BYTES, read_opml
 from wholefeed.web.opml import COUNTS_FIELD
@@ -216,7 +217,7 @@ async def test_a_broken_form_is_refused(proxy: Proxy, kind: str, body: bytes) ->
 @pytest.mark.fault("94")
 async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that does not arrive holds nothing open for long."""
-    monkeypatch.setattr("wholefeed.web.opml.UPLOAD_SECONDS", 0.05)
+    set_constant(monkeypatch, "UPLOAD_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection(proxy.client.host, proxy.client.port)
     writer.write(b"POST /opml HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<opml>")
     async with asyncio.timeout(10):
