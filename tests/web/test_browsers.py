@@ -88,6 +88,30 @@ async def test_what_lets_a_visitor_in_goes_along(tmp_path: Path, origin: Origin)
             assert "1 entry" in text(reply)
 
 
+@pytest.mark.parametrize("path", ["/feed", "/feed/", "/view"])
+async def test_a_signature_begins_no_session_whatever_stands_beside_it(tmp_path: Path, path: str) -> None:
+    """It opens one feed: a token that is not looked at because of it lets nobody in to the others."""
+    url, key = "https://example.org/feed", "k" * 32
+    server = {"access_token": "a token for readers", "signing_keys": (key,)}
+    async with running(a_config(tmp_path, server=server)) as proxy:
+        target = f"{path}?url={quote(url, safe='')}&signed={sign(url, [key])}&token=another"
+        led = await browse(proxy, target)
+        assert led.status == 303
+        assert "Set-Cookie" not in led.headers
+        assert (await browse(proxy, "/feeds")).status == 401
+
+
+async def test_a_token_at_the_folder_of_feeds_begins_a_session_too(tmp_path: Path) -> None:
+    """A cookie that is set at `/feed/` would be good below it alone: the page itself sets it."""
+    token = "a token for readers"
+    async with running(a_config(tmp_path, server={"access_token": token})) as proxy:
+        target = f"/feed/?url=example.org&token={quote(token)}"
+        while (led := await browse(proxy, target)).status == 303:
+            target = urljoin(target, led.headers["Location"])
+        assert target == "/view?url=example.org"
+        assert (await browse(proxy, "/feeds")).status == 200
+
+
 FAILURES = {
     "/feed": (400, "bad-request"),
     "/feed?url=ftp%3A%2F%2Fo.test%2F": (400, "invalid-url"),

@@ -97,7 +97,9 @@ def require_access(request: web.Request, asked: Asked) -> None:
         verdict = verify(feed_url(query.url), mark, server.signing_keys, request.app[SERVICE].now())
     if verdict is Verdict.VALID:
         asked.mark = mark
-    elif not (server.access_token and _knows(request, query, server.access_token)):
+    elif server.access_token and _knows(request, query, server.access_token):
+        asked.knows_token = True
+    else:
         if asked.session:
             _require_proof(request, asked, server.access_token)
             return

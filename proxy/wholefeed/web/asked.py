@@ -32,8 +32,8 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_request", "client", "facts", "host", "is_prefixed", "is_vouched_for", "mark", "peer",
-        "request_id", "route", "session", "target",
+        "_query", "_request", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token", "mark",
+        "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
     def __init__(self, request: web.Request, prefix: Prefix, trusted: TrustedProxies) -> None:
@@ -50,6 +50,8 @@ class Asked:
         """What the log line of the request tells beside what it tells of each."""
         self.mark = ""
         """The signature that lets this request in; empty when none does."""
+        self.knows_token = False
+        """Whether it is let in because it bears the access token."""
         self.session = ""
         """Of the person who asks, where one has logged in."""
         self.host: tuple[str, str] | None = None

@@ -14,13 +14,13 @@ from aiohttp import web
 
 from wholefeed.web.answer.prepared import VARY
 from wholefeed.web.asked import Asked
-from wholefeed.web.keys import CONFIG
 from wholefeed.web.page.templates import root_of
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import VIEW_OPTIONS
 from wholefeed.web.session import begin_session
 
 _CARRIED: Final = (*VIEW_OPTIONS, "signed")
+_FOLDER: Final = "/feed/"
 
 
 def is_opened(request: web.Request) -> bool:
@@ -31,12 +31,17 @@ def is_opened(request: web.Request) -> bool:
 def to_view(request: web.Request, asked: Asked) -> web.Response:
     """Lead to the feed for people, by a relative URL: it holds below any prefix of a reverse proxy.
 
-    A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it.
+    A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it. Only
+    whoever is let in by the token gets one: beside a signature a token is not looked at.
     """
     query = f"?url={quote(asked.query.url, safe='')}{carried(asked)}"
+    token = asked.query.options.get("token")
+    begins = token is not None and asked.knows_token and not asked.session
+    if begins and asked.route == _FOLDER:  # whose session would be good for that folder alone
+        query += f"&token={quote(token or '', safe='')}"
     fields = {"Location": f"{root_of(request)}view{query}", "Vary": VARY, "Cache-Control": "no-store"}
     response = web.Response(status=303, headers=fields)
-    if asked.query.options.get("token") and request.app[CONFIG].server.access_token and not asked.session:
+    if begins and asked.route != _FOLDER:
         begin_session(request, response)
     return response
 
