@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pytest
 
 from wholefeed.errors import InvalidUrlError, RequestError
@@ -143,6 +146,24 @@ def test_what_is_no_url_is_none(given: str) -> None:
     """docs/faults.md row 20."""
     with pytest.raises(RequestError):
         feed_url(given)
+
+
+@pytest.mark.parametrize("given", ["a." * 4000 + "@", "." * 8000 + " ", "1" * 8000 + " "])
+def test_what_is_no_url_is_seen_at_once(given: str) -> None:
+    """However long: the loop that answers everybody waits meanwhile. It took five seconds."""
+    started = time.process_time()
+    with suppress(RequestError):
+        feed_url(given)
+    assert time.process_time() - started < 0.2
+
+
+def test_blanks_within_a_prefixed_url_are_passed_at_once() -> None:
+    """Only those behind it are looked at; it took half a second."""
+    raw_path = "/https://o.test/" + "%20" * 2600
+    started = time.process_time()
+    assert read_prefix(raw_path + "x") == (raw_path + "x")[1:]
+    assert read_prefix(raw_path) == "https://o.test/"
+    assert time.process_time() - started < 0.1
 
 
 def test_no_url_at_all_is_told() -> None:

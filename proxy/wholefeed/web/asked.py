@@ -32,8 +32,8 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_request", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token", "mark",
-        "peer", "request_id", "route", "session", "target",
+        "_query", "_request", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token",
+        "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
     def __init__(self, request: web.Request, prefix: Prefix, trusted: TrustedProxies) -> None:

@@ -37,7 +37,7 @@ _STALLED_SECONDS: Final = 30
 """A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
 _TAKEN_BYTES: Final = 1 << 15
 """With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
-_VIA: Final = re.compile(r"(?:^|,)\s*\S+\s+wholefeed(?=[\s,]|$)")
+_VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
 """What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
 
 

@@ -21,10 +21,11 @@ from wholefeed.web.page.view import get_view
 from wholefeed.web.status import get_feeds, get_status
 
 _PREFIXED: Final = (
-    r"(?:/|%20|%09|%0[AaDd])*"
-    r"(?:[Hh][Tt][Tt][Pp][Ss]?(?::|%3A)|[Ff][Ee][Ee][Dd](?::|%3A)|[^/]+\.[^/]+(?:/|%2F)).*"
+    r"(?:/|%20|%09|%0[AaDd])*+"
+    r"(?:[Hh][Tt][Tt][Pp][Ss]?(?::|%3A)|[Ff][Ee][Ee][Dd](?::|%3A)|[^/][^/.]*+\.[^/]+?(?:/|%2F)).*"
 )
-"""What may be a URL behind the slash; `wholefeed.web.request_target` has the last word."""
+"""What may be a URL behind the slash; `wholefeed.web.request_target` has the last word. It is held against
+every path that anybody asks for, so it must not look twice at any of it."""
 
 
 def routes() -> list[web.RouteDef]:
