@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -186,6 +187,16 @@ def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
     moved = moved_out(a_list(url), OwnAddresses([BASE, "http://p.example/w"]))
     assert urls(moved) == [url]
     assert [left.why for left in moved.left] == [why]
+
+
+@pytest.mark.parametrize("behind", ["?=1" + "&a=1" * 200_000, "%20" * 200_000 + "x"])
+def test_what_nobody_could_ask_for_is_left_at_once(behind: str) -> None:
+    """A list of a stranger's may hold megabytes in one URL: to read it took seconds, or went on for ever."""
+    document = a_list(f"{BASE}/https://o.test/{behind}", f"{BASE}/feed?url=https://o.test/{behind}")
+    started = time.process_time()
+    for moved in (moved_in(document, a_way(), OWN), moved_out(document, OWN)):
+        assert [each.why for each in moved.left] == [Left.INVALID] * 2
+    assert time.process_time() - started < 1
 
 
 def test_every_reason_has_words() -> None:

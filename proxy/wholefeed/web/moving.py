@@ -29,6 +29,8 @@ from wholefeed.web.request_target import feed_url, is_prefix_form, read_prefix, 
 
 _WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+_LONGEST: Final = 8192
+"""Characters of a URL that anybody could ask for: a request line is no longer."""
 _DEFAULT_PORT: Final = {"http": 80, "https": 443}
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
@@ -188,7 +190,7 @@ def _moved(document: OpmlDocument, move: Callable[[str], str | Left]) -> Moved:
     urls: list[str | None] = []
     left = []
     for each in document.subscriptions:
-        made = move(each.url)
+        made = move(each.url) if len(each.url) <= _LONGEST else Left.INVALID
         if isinstance(made, Left):
             left.append(LeftAlone(each.line, _shown(each.url), made))
         urls.append(None if isinstance(made, Left) else made)
