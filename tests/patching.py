@@ -30,6 +30,7 @@ _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers 
 
 CONSTANTS: Final = {
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
+    "FORM_SECONDS": Constant(_WAIT_LONG, ("web.page.login",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.waiting",)),

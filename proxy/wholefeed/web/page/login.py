@@ -6,6 +6,7 @@ with the same status, and is led on to what was asked for.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import math
 import re
@@ -25,6 +26,8 @@ from wholefeed.web.session import begin_session, end_session, session_of
 _OWN_PATH: Final = re.compile(r"/([a-z]*(?:\?[!-~]*)?)")
 """What one may be led on to: a path of ours that is a word, never another site's."""
 _MAX_FIELDS: Final = 8
+FORM_SECONDS: Final = 10.0
+"""How long the form may take to come."""
 
 
 async def get_login(request: web.Request) -> web.StreamResponse:
@@ -135,8 +138,15 @@ def _count(request: web.Request) -> None:
 
 
 async def _form(request: web.Request) -> tuple[str, str]:
-    """Return the token and where to lead on to; a form that is none has neither."""
-    body = await request.read()
+    """Return the token and where to lead on to; a form that is none has neither, or does not come in time.
+
+    Nobody has shown yet that they may ask here, and who waits for them cannot answer others.
+    """
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            body = await request.read()
+    except TimeoutError:
+        return "", ""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
     except ValueError:
