@@ -38,6 +38,13 @@ def test_title_and_site_of_every_format(document: str, expected: Heading) -> Non
     assert heading_of(found.family, found.version, head.text, URL) == expected
 
 
+@pytest.mark.parametrize("link", ["http://[x/", "http://a b/", "https://:x/"])
+def test_a_link_that_is_no_url_leaves_the_title(link: str) -> None:
+    """A publisher's typing error in one field says nothing of another."""
+    found = parse(RSS.replace("/site/", link).encode(), URL)
+    assert heading_of(found.family, found.version, compose_head(found).text, URL).title == "The & title"
+
+
 def test_a_head_that_cannot_be_read_says_nothing() -> None:
     """What an earlier version stored must not stop a list."""
     found = parse(RSS.encode(), URL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
@@ -41,9 +42,10 @@ def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Headi
     )
     try:
         found = parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED).head
-        sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
-        if family in (Family.RSS, Family.JSON) and found.site_id:
-            sites.insert(0, resolve(found.scope.base, found.site_id))
-    except (ParseError, ValueError):
+    except ParseError:
         return Heading("", "")
+    sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
+    if family in (Family.RSS, Family.JSON) and found.site_id:
+        with suppress(ValueError):  # the channel's link is none: the title is one all the same
+            sites.insert(0, resolve(found.scope.base, found.site_id))
     return Heading(" ".join(found.title.split()), next(filter(is_http, sites), ""))
