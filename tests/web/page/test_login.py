@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from aiohttp import web
@@ -194,6 +194,19 @@ async def test_a_token_in_the_address_becomes_a_session(closed: Proxy, origin: O
     assert (reply.status, reply.headers["Location"]) == (303, "./?q=a")
     assert cookie(reply).value
     assert (await browse(closed, "/?q=a")).status == 200
+
+
+@pytest.mark.parametrize("name", ["token", "amp;token"])
+async def test_a_token_in_the_address_of_a_feed_s_page_becomes_a_session_too(
+    closed: Proxy, origin: Origin, name: str
+) -> None:
+    """The page's own forms and links bear no token; they would ask for it."""
+    publish_chain(origin, archives=1)
+    wanted = f"url={quote(origin.url('/feed'), safe='')}"
+    reply = await browse(closed, f"/?{name}={quote(TOKEN)}&{wanted}")
+    assert (reply.status, unquote(reply.headers["Location"])) == (303, f"./?{unquote(wanted)}")
+    action = read(await browse(closed, f"/?{wanted}")).actions[0]
+    assert (await submit(closed, action.removeprefix("."))).status == 303
 
 
 async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from aiohttp import web
 
@@ -32,6 +32,7 @@ from wholefeed.web.session import begin_session
 _MAX_WORDS: Final = 200
 _MAX_TITLE: Final = 200
 """Characters."""
+_TOKEN: Final = frozenset({"token", "amp;token"})
 _NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
 EMPTY: Final = Trouble(
     status=400,
@@ -69,20 +70,20 @@ class FeedLine:
 async def get_home(request: web.Request) -> web.StreamResponse:
     """GET /: the page, or five lines; with `url` the page of a feed."""
     asked = request[ASKED]
+    if "token" in asked.query.options and asked.knows_token and not asked.session and is_browser(request):
+        return _begun(request)
     if asked.query.url:
         chosen = await get_chosen(request)
         return await _page(request, chosen) if isinstance(chosen, Trouble) else chosen
     if not is_browser(request):
         return web.Response(text=_told(request), headers={"Vary": "Accept", "Cache-Control": "no-store"})
-    if asked.query.options.get("token") and request.app[CONFIG].server.access_token and not asked.session:
-        return _begun(request)
     return await _page(request, EMPTY if "url" in request.query else None)
 
 
 def _begun(request: web.Request) -> web.Response:
     """Let a browser that brings the token in its URL keep a session instead: URLs are shown, and kept."""
     parts = request.rel_url.raw_query_string.split("&")
-    query = "&".join(part for part in parts if not part.startswith("token="))
+    query = "&".join(part for part in parts if unquote(part.partition("=")[0]) not in _TOKEN)
     response = see_other("./?" + query if query else "./")
     begin_session(request, response)
     return response
