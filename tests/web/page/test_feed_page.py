@@ -22,6 +22,7 @@ from wholefeed.core.words import STALE, STATES
 from wholefeed.web.page import feed_page
 
 MONTH = 24 * 30
+ENTRY = "<entry><author><name>Ann \u202e A</name></author>"
 TOKEN = "a token for readers"
 
 
@@ -35,6 +36,26 @@ async def shown(proxy: Proxy, url: str) -> Reply:
     reply = await browse(proxy, target(url))
     assert reply.status == 200
     return reply
+
+
+async def test_what_turns_the_text_around_it_is_on_no_page(proxy: Proxy, origin: Origin) -> None:
+    """Titles of strangers: what overrides the direction, and the names of authors and choices alike."""
+    turned = "All \u202e of it"
+    feed = atom(an_item("a")).replace(b"A feed", turned.encode()).replace(b"<entry>", ENTRY.encode(), 1)
+    origin.publish("/feed", feed)
+    both = "".join(
+        f'<link rel="alternate" type="application/rss+xml" href="/{name}" title="{turned}">' for name in "ab"
+    )
+    origin.publish("/site", f"<html><head>{both}</head></html>".encode(), content_type="text/html")
+    pages = [
+        await shown(proxy, origin.url("/feed")),
+        await browse(proxy),
+        await browse(proxy, target(origin.url("/site"))),
+    ]
+    for page in pages:
+        assert "All of it" in text(page)
+        assert "\u202e" not in page.body.decode()
+    assert "Ann A" in text(pages[0])
 
 
 class _Inputs(HTMLParser):

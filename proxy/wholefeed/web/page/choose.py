@@ -23,11 +23,14 @@ from wholefeed.web.moving import OwnAddresses
 from wholefeed.web.named import named_url
 from wholefeed.web.page.feed_page import WAIT_SECONDS, feed_page, waiting_page
 from wholefeed.web.page.login import see_other
+from wholefeed.web.page.sanitising import plain
 from wholefeed.web.page.templates import page
 from wholefeed.web.page.trouble import Trouble
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import completed, instead_url
 
+_MAX_TITLE: Final = 200
+"""Characters."""
 _FORMATS: Final = {
     "application/atom+xml": "Atom",
     "application/rss+xml": "RSS",
@@ -48,7 +51,9 @@ async def get_chosen(request: web.Request) -> web.StreamResponse | Trouble:
         url = await named_url(request)
         announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
         if announced:
-            feeds = [(each, _FORMATS[each.media_type]) for each in announced]
+            feeds = [
+                (each.url, plain(each.title, _MAX_TITLE), _FORMATS[each.media_type]) for each in announced
+            ]
             return await page(request, "choose.html", url=url, feeds=feeds)
         return await feed_page(request)
     except PublisherTimeoutError as exc:

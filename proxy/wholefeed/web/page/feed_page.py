@@ -27,6 +27,7 @@ from wholefeed.store.tables.months import months
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import named_url
+from wholefeed.web.page.sanitising import plain
 from wholefeed.web.page.spans import ago, ahead
 from wholefeed.web.page.templates import page
 from wholefeed.web.proxied import proxied_url
@@ -123,7 +124,7 @@ async def _shown(
     return await page(
         request,
         "feed.html",
-        title=_short(head.title or feed.url),
+        title=plain(head.title or feed.url, _MOST_CHARACTERS),
         url=feed.url,
         known=told,
         said=said,
@@ -177,11 +178,8 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> Missing
 def _line(entry: Shown) -> Line:
     at = entry.published if entry.published is not None else entry.updated
     day = None if at is None else _day(at)
-    return Line(_short(entry.title) or "(without a title)", entry.link, _short(entry.author), day)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS].rstrip() + "…"
+    title = plain(entry.title, _MOST_CHARACTERS) or "(without a title)"
+    return Line(title, entry.link, plain(entry.author, _MOST_CHARACTERS), day)
 
 
 def _day(at: float) -> Day:

@@ -23,6 +23,7 @@ from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.page.choose import get_chosen
 from wholefeed.web.page.login import see_other
+from wholefeed.web.page.sanitising import plain
 from wholefeed.web.page.spans import ago, ahead
 from wholefeed.web.page.templates import page
 from wholefeed.web.page.trouble import Trouble
@@ -123,7 +124,7 @@ def _line(feed: FeedRow, now: float) -> FeedLine:
         title = heading_of(feed.published_family, feed.version, feed.head, feed.via_url).title
     return FeedLine(
         url=feed.url,
-        title=title[:_MAX_TITLE],
+        title=plain(title, _MAX_TITLE),
         shown_url=feed.url.removeprefix("https://").removesuffix("/"),
         state=feed.visible_state,
         is_stale=feed.is_stale,
