@@ -200,7 +200,7 @@ async def test_who_was_warned_is_told_for_a_fortnight_that_the_feed_has_healed(
     origin.remove("/archive/1")
     url = origin.url("/feed")
     first = feedparser.parse((await proxy.whole(url)).body).entries[0]
-    assert first.link == f"{proxy.client.make_url('/status')}?url={quote(url, safe='')}"
+    assert first.link == f"{proxy.client.make_url('/')}?url={quote(url, safe='')}"
     publish_chain(origin, archives=2)
     proxy.clock.advance(100)
     reply = await proxy.refreshed(url)
