@@ -13,6 +13,9 @@ from tests.browser.visiting import LAN_NAME, TOKEN, visiting
 from tests.origin import Origin
 from tests.running import Proxy
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the browser is driven in."""
+
 
 @pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
 async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host: str) -> None:
