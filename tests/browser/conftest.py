@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
+import pytest_asyncio
 
-from tests.browser.visiting import TOKEN, chromium
+from tests.browser.visiting import TOKEN, started
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
@@ -20,10 +20,30 @@ SITE = f"""<html><head><title>A site</title>
 </head>"""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)
+async def browser() -> AsyncIterator[None]:
+    """The browser of all tests of a process; the other fixtures are in its event loop."""
+    async with started():
+        yield
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def origin() -> AsyncIterator[Origin]:
+    """A publisher that does what the test tells it."""
+    async with Origin() as origin:
+        yield origin
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """The whole proxy, with a store of its own."""
+    async with running(a_config(tmp_path)) as proxy:
+        yield proxy
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def filled(tmp_path: Path, origin: Origin) -> AsyncIterator[Proxy]:
     """Feeds in several states, and a site with several to choose from."""
-    chromium()
     publish_chain(origin, archives=2)
     origin.publish("/partial", atom(an_item("a"), prev_archive="/gone", feed_id="urn:partial"))
     origin.publish(LONG, atom(an_item("a"), feed_id="urn:remembered"))

@@ -10,6 +10,9 @@ from tests.browser.visiting import TOKEN, Visit, visiting
 from tests.origin import Origin
 from tests.running import Proxy
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the browser is driven in."""
+
 
 async def pages(visit: Visit, origin: Origin) -> AsyncIterator[str]:
     """Go from page to page, and name each."""

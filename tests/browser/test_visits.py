@@ -13,6 +13,9 @@ from tests.browser.visiting import LAN_NAME, TOKEN, visiting
 from tests.origin import Origin
 from tests.running import Proxy
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+"""The event loop that the browser is driven in."""
+
 
 @pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
 async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host: str) -> None:
@@ -22,13 +25,13 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
         await visit.open(url=origin.url("/partial"))
         await page.get_by_label("Access token").fill(TOKEN)
         await page.keyboard.press("Enter")
-        await page.get_by_role("heading", name="/partial").wait_for()
+        await page.get_by_role("link", name=origin.url("/partial"), exact=True).wait_for()
         assert "?url=" in page.url
         assert await page.evaluate("document.cookie") == ""
         origin.forget_requests()
         await visit.open(q="partial")
         await page.get_by_role("button", name="Refresh").click()
-        await page.get_by_role("heading", name="/partial").wait_for()
+        await page.get_by_role("link", name=origin.url("/partial"), exact=True).wait_for()
         await filled.settled()
         assert origin.counts()["/partial"] == 1
         await visit.open(q="partial")
@@ -110,7 +113,7 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         assert session["path"] == "/our/feeds"
         assert await page.evaluate("getComputedStyle(document.querySelector('h1')).margin") != ""
         await page.get_by_role("button", name="Refresh").click()
-        await page.get_by_role("heading", name="/partial").wait_for()
+        await page.get_by_role("link", name=origin.url("/partial"), exact=True).wait_for()
         assert page.url.startswith(base + "?url=")
         await page.get_by_role("link", name="wholefeed").click()
         await page.wait_for_url(base)

@@ -3,6 +3,8 @@
 async with visiting(proxy, theme="dark", width=390) as visit:
     await visit.login()
     ...
+
+One browser is started for all tests of a process (`started`); each visit has a profile of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import pytest
 from tests.running import Proxy
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Browser, Page
 
 TOKEN = "a token for readers"
 LAN_NAME = "nas"
@@ -80,6 +82,27 @@ class Visit:
         return [*told, "sideways scrolling"] if is_wide else told
 
 
+_browsers: list[Browser] = []
+"""The one that is running."""
+
+
+@asynccontextmanager
+async def started() -> AsyncIterator[None]:
+    """Start the browser, and stop it at the end: it takes longer than most visits."""
+    program = chromium()
+    from playwright.async_api import async_playwright  # noqa: PLC0415 - skipped where it is not
+
+    arguments = [f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1,MAP *.test 127.0.0.1"]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=arguments, chromium_sandbox=os.geteuid() != 0
+        )
+        _browsers.append(browser)
+        yield
+        _browsers.remove(browser)
+        await browser.close()
+
+
 @asynccontextmanager
 async def visiting(
     proxy: Proxy,
@@ -90,17 +113,11 @@ async def visiting(
     **context: Any,
 ) -> AsyncIterator[Visit]:
     """Open a browser window; `context` is Playwright's: `java_script_enabled`, `permissions`."""
-    program = chromium()
-    from playwright.async_api import async_playwright  # noqa: PLC0415 - skipped where it is not
-
-    arguments = [f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1,MAP *.test 127.0.0.1"]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=program, args=arguments, chromium_sandbox=os.geteuid() != 0
-        )
-        opened = await browser.new_context(
-            color_scheme=theme, viewport={"width": width, "height": 900}, **context
-        )
+    opened = await _browsers[-1].new_context(
+        color_scheme=theme, viewport={"width": width, "height": 900}, **context
+    )
+    try:
         opened.set_default_timeout(15_000)
         yield Visit(await opened.new_page(), proxy, host)
-        await browser.close()
+    finally:
+        await opened.close()

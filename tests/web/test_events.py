@@ -120,6 +120,19 @@ async def test_where_nothing_is_under_way_it_ends_at_once_and_is_not_asked_again
         assert stream.response.status == 200
 
 
+async def test_who_saw_the_end_of_one_walk_is_told_of_the_next(proxy: Proxy, origin: Origin) -> None:
+    """The id of an end stops a browser only while nothing is under way."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    with origin.held("/archive/1"):
+        await proxy.begun(url)
+        async with followed(proxy, url, headers={"Last-Event-ID": "end"}) as stream:
+            assert stream.response.status == 200
+            event = await stream.next()
+            assert event is not None
+            assert event.name == "status"
+
+
 async def test_what_is_not_known_is_404_and_what_is_no_url_400(proxy: Proxy, origin: Origin) -> None:
     """Errors are those of /status, before any event."""
     async with followed(proxy, origin.url("/feed")) as stream:
@@ -181,10 +194,17 @@ async def test_who_has_left_is_forgotten(
         async with followed(proxy, origin.url("/feed")) as stream:
             assert await stream.next() is not None
             assert proxy.service.watching.followers == 1
+            assert len(watchers()) == 1
             stream.response.close()
         async with asyncio.timeout(10):
-            while proxy.service.watching.followers:
+            while proxy.service.watching.followers or watchers():
                 await asyncio.sleep(0.01)
+
+
+def watchers() -> list[str]:
+    """What looks at feeds for those who follow them."""
+    names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith(watching.Watching.__name__)]
 
 
 async def test_silence_is_broken_from_time_to_time(

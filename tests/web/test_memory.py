@@ -50,11 +50,11 @@ def count_store_calls(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str
     return calls
 
 
-async def ask_for_all(proxy: Proxy, url: str) -> list[int]:
+async def ask_for_all(proxy: Proxy, url: str, **view: str) -> list[int]:
     """GET and HEAD in both codings, and a 304 of each."""
     found = []
     for coding in CODINGS:
-        query, headers = {"url": url}, {"Accept-Encoding": coding}
+        query, headers = {"url": url, **view}, {"Accept-Encoding": coding}
         reply = await proxy.ask("GET", "/feed", params=query, headers=headers)
         validated = {**headers, "If-None-Match": reply.headers["ETag"]}
         again = await proxy.ask("GET", "/feed", params=query, headers=validated)
@@ -79,6 +79,21 @@ async def test_a_fresh_answer_touches_neither_database_nor_thread(
         assert await ask_for_all(proxy, url) == [200, 304, 200] * 2
         assert (calls == []) is (memory_bytes > 0)
         assert (proxy.service.load.memory.hits > 0) is (memory_bytes > 0)
+
+
+@pytest.mark.parametrize(("answer_bytes", "is_short_enough"), [("5000000", True), ("2000", False)])
+async def test_an_answer_below_a_reader_s_cap_is_as_cheap_as_one_without(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, answer_bytes: str, is_short_enough: bool
+) -> None:
+    """Readers with a cap poll as often as others, and most feeds are shorter; only a cut asks the store."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    await proxy.settled()
+    assert ("cut" in (await proxy.get(url, answer_bytes=answer_bytes)).reconstruction) is not is_short_enough
+    calls = count_store_calls(proxy, monkeypatch)
+    assert await ask_for_all(proxy, url, answer_bytes=answer_bytes) == [200, 304, 200] * 2
+    assert (calls == []) is is_short_enough
 
 
 async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, origin: Origin) -> None:

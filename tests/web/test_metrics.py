@@ -140,8 +140,22 @@ async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin)
                 await asyncio.sleep(0.01)
         assert await number(proxy, "wholefeed_walks") == 1
         assert await number(proxy, "wholefeed_refreshes") == 1
+        assert await number(proxy, "wholefeed_walks_waiting") == 0
+        assert await number(proxy, "wholefeed_publisher_requests_waiting") == 0
+        assert await number(proxy, "wholefeed_openings") == 0
     await proxy.settled()
     assert await number(proxy, "wholefeed_walks") == 0
+
+
+async def test_a_url_that_is_being_opened_is_shown(proxy: Proxy, origin: Origin) -> None:
+    """Before its first document has come it is an opening, and neither a feed nor a walk."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    with origin.held("/feed"):
+        assert (await proxy.get(origin.url("/feed"), wait="0.1")).status == 504
+        assert await number(proxy, "wholefeed_openings") == 1
+        assert await number(proxy, "wholefeed_walks") == 0
+    await proxy.settled()
+    assert await number(proxy, "wholefeed_openings") == 0
 
 
 async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(

@@ -199,6 +199,16 @@ def test_what_nobody_could_ask_for_is_left_at_once(behind: str) -> None:
     assert time.process_time() - started < 1
 
 
+def test_undo_leaves_no_token_beside_the_url() -> None:
+    """newsboat exports the URL that it subscribed to as `htmlUrl` where a feed names no site."""
+    url = f"{BASE}/feed?url=https%3A%2F%2Fa.test%2F%3Fb=1%26c=2&amp;token=secret"
+    outlines = '<outline htmlUrl="{0}" xmlUrl="{0}" text="A"/><outline xmlUrl="{0}"/>'
+    given = f'<opml version="2.0"><body>{outlines}</body></opml>'
+    moved = moved_out(read_opml(given.format(url).encode()), OwnAddresses([BASE]))
+    assert moved.document.decode() == given.format("https://a.test/?b=1&amp;c=2")
+    assert moved.rewritten == 2
+
+
 def test_every_reason_has_words() -> None:
     """People read why a subscription was left."""
     assert set(IN_WORDS) == set(Left)

@@ -88,7 +88,7 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
     )
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
     is_head = request.method == "HEAD"
-    if wanted.view.is_whole and (held := service.at_once(url, is_head=is_head)) is not None:
+    if wanted.view.may_be_whole and (held := service.at_once(url, is_head=is_head)) is not None:
         response = await _answered_from(held, wanted, request)
         if response is not None:
             return response
@@ -100,13 +100,10 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
         held = reconstruction.held
         blocks = store if held is None else HeldBlocks(held, store)
         wanted = _at(wanted, reconstruction.feed, service.now())
-        if (
-            held is not None
-            and wanted.view.is_whole
-            and reconstruction.is_stale == held.snapshot.feed.is_stale
-        ):
+        ready = None
+        if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
             ready = prepared_of(held, wanted)
-        else:
+        if ready is None:
             ready = prepared(
                 reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
             )
@@ -125,13 +122,15 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
 async def _answered_from(
     held: Held, wanted: Representation, request: web.Request
 ) -> web.StreamResponse | None:
-    """Answer from memory alone; None when something of the body is not held.
+    """Answer from memory alone; None when something of the body is not held, or is to be left out.
 
     Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
     meanwhile.
     """
     feed = held.snapshot.feed
     ready = prepared_of(held, _at(wanted, feed, request.app[SERVICE].now()))
+    if ready is None:
+        return None
     response, body = _without_body(request, feed, ready), None
     if response is None:
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None

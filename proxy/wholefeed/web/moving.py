@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -169,7 +169,10 @@ def moved_in(document: OpmlDocument, way: Way, own: OwnAddresses) -> Moved:
 
 
 def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
-    """Return the list with each subscription at its publisher again, whatever token and options it bore."""
+    """Return the list with each subscription at its publisher again, whatever token and options it bore.
+
+    So is the `htmlUrl` beside it: where a feed names no site, readers put the URL there that they ask for.
+    """
 
     def move(url: str) -> str | Left:
         behind = own.feed_behind(url)
@@ -177,7 +180,7 @@ def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
             return behind
         return Left.ELSEWHERE if _looks_proxied(url) else Left.DIRECT
 
-    return _moved(document, move)
+    return _moved(document, move, sites=[own.feed_behind(each.url) or None for each in document.sites])
 
 
 def _looks_proxied(url: str) -> bool:
@@ -186,7 +189,9 @@ def _looks_proxied(url: str) -> bool:
     return bool(_WEB.match(_feed_in(target)))
 
 
-def _moved(document: OpmlDocument, move: Callable[[str], str | Left]) -> Moved:
+def _moved(
+    document: OpmlDocument, move: Callable[[str], str | Left], sites: Sequence[str | None] | None = None
+) -> Moved:
     urls: list[str | None] = []
     left = []
     for each in document.subscriptions:
@@ -194,7 +199,7 @@ def _moved(document: OpmlDocument, move: Callable[[str], str | Left]) -> Moved:
         if isinstance(made, Left):
             left.append(LeftAlone(each.line, _shown(each.url), made))
         urls.append(None if isinstance(made, Left) else made)
-    return Moved(document.with_urls(urls), len(urls) - len(left), tuple(left))
+    return Moved(document.with_urls(urls, sites), len(urls) - len(left), tuple(left))
 
 
 def _shown(url: str) -> str:

@@ -131,6 +131,24 @@ async def test_a_feed_that_fits_the_url_s_answer_bytes_is_whole(proxy: Proxy, or
     assert not reply.reconstruction.endswith("cut")
 
 
+@pytest.mark.parametrize("memory_bytes", [1 << 26, 0])
+async def test_answer_bytes_counts_to_the_last_byte(
+    tmp_path: Path, origin: Origin, memory_bytes: int
+) -> None:
+    """A feed of just so many bytes is whole, with one less it is cut, whether or not it is held in memory."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, store={"memory_bytes": memory_bytes})) as proxy:
+        await proxy.whole(url)
+        size = len((await proxy.get(url, answer_bytes="9999")).body)
+        exact = await proxy.get(url, answer_bytes=str(size))
+        less = await proxy.get(url, answer_bytes=str(size - 1))
+    assert len(exact.body) == size
+    assert says_complete(exact)
+    assert len(less.body) < size
+    assert less.reconstruction == exact.reconstruction + ";cut"
+
+
 async def test_an_answer_below_answer_bytes_is_whole(tmp_path: Path, origin: Origin) -> None:
     """R21: a feed that fits limits.answer_bytes is not cut, and still says fh:complete."""
     publish_chain(origin, archives=1)

@@ -44,6 +44,11 @@ class View(NamedTuple):
         """Whether nothing is ever left out."""
         return self == WHOLE
 
+    @property
+    def may_be_whole(self) -> bool:
+        """Whether nothing is left out of a feed that is short enough."""
+        return self.limit is None and self.since is None
+
 
 WHOLE: Final = View()
 

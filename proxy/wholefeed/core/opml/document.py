@@ -5,7 +5,8 @@
     document.with_urls([new, None])         # the first is changed; all else stays, byte for byte
 
 OPML is what readers make of it, so nobody's folders, attributes, order, comments, declaration or encoding are
-touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements.
+touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements; and those of the
+`htmlUrl` beside it where that is asked for.
 """
 
 from __future__ import annotations
@@ -61,17 +62,22 @@ class OpmlDocument(NamedTuple):
     """What it goes out in."""
     subscriptions: tuple[Subscription, ...]
     """In the order of the document."""
+    sites: tuple[Subscription, ...] = ()
+    """The `htmlUrl` of subscriptions that have one, in the same way."""
     repairs: tuple[str, ...] = ()
     """What was put right so that it could be read, by name."""
 
-    def with_urls(self, urls: Sequence[str | None]) -> bytes:
+    def with_urls(self, urls: Sequence[str | None], sites: Sequence[str | None] | None = None) -> bytes:
         """Return the document with other URLs.
 
         Args:
             urls: One for each subscription; None: it stays as it is, byte for byte.
+            sites: The same for each `htmlUrl`; None: all of them stay.
         """
+        others = () if sites is None else zip(self.sites, sites, strict=True)
+        changes = [*zip(self.subscriptions, urls, strict=True), *others]
         pieces, position = [], 0
-        for each, url in zip(self.subscriptions, urls, strict=True):
+        for each, url in sorted(changes, key=lambda change: change[0].start):
             if url is None:
                 continue
             quote = self.text[each.start : each.start + 1]
@@ -95,12 +101,13 @@ def read_opml(body: bytes) -> OpmlDocument:
     decoded = to_utf8(body, "")
     _refuse_others(decoded.text)
     try:
-        found = _subscriptions(decoded.text)
+        found = _found(decoded.text)
     except ParseError as exc:
         if exc.slug != "malformed-xml":
             raise
         return _read_repaired(body, decoded)
-    return OpmlDocument(decoded.text, body[: decoded.encoding.mark_bytes], _codec(body, decoded), found)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found)
 
 
 def _refuse_others(text: bytes) -> None:
@@ -147,10 +154,11 @@ def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
         repairs.add(ENCODING)
     text = repaired(decoded.text, repairs, MAX_TOKENS)
     mark = body[: decoded.encoding.mark_bytes]
-    return OpmlDocument(text, mark, codec, _subscriptions(text), tuple(sorted(repairs)))
+    return OpmlDocument(text, mark, codec, *_found(text), tuple(sorted(repairs)))
 
 
-def _subscriptions(text: bytes) -> tuple[Subscription, ...]:
+def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
+    """Return the subscriptions, and their sites."""
     guard = Guard(max_depth=MAX_DEPTH)
     finder = _Finder(guard)
     try:
@@ -161,14 +169,15 @@ def _subscriptions(text: bytes) -> tuple[Subscription, ...]:
         raise ParseError("expected OPML, got HTML", slug="not-opml") from exc
     finally:
         guard.close()
-    return tuple(finder.found)
+    return tuple(finder.found["xmlurl"]), tuple(finder.found["htmlurl"])
 
 
 class _Finder:
     """Finds the URLs of one document while its guard reads it."""
 
     def __init__(self, guard: Guard) -> None:
-        self.found: list[Subscription] = []
+        self.found: dict[str, list[Subscription]] = {"xmlurl": [], "htmlurl": []}
+        """By the name of the attribute."""
         self._guard = guard
         self._depth = 0
         self._elements = 0
@@ -192,14 +201,14 @@ class _Finder:
             self._note(dict(zip(attributes[::2], attributes[1::2], strict=True)))
 
     def _note(self, values: dict[str, str]) -> None:
-        names = [name for name in values if name.lower() == "xmlurl"]
-        if not names:
+        if not any(name.lower() == "xmlurl" for name in values):
             return
         parser, text = self._guard.parser, self._guard.text
         assert isinstance(text, bytes), "it was read whole"
-        for name, start, end in attribute_places(text, parser.CurrentByteIndex).quoted:
-            if name.decode() in names:
-                self.found.append(Subscription(values[name.decode()], parser.CurrentLineNumber, start, end))
+        for raw, start, end in attribute_places(text, parser.CurrentByteIndex).quoted:
+            name = raw.decode()
+            if name in values and (found := self.found.get(name.lower())) is not None:
+                found.append(Subscription(values[name], parser.CurrentLineNumber, start, end))
 
     def _ended(self, _name: str) -> None:
         self._depth -= 1

@@ -57,12 +57,18 @@ class Answer:
         return seal(self.prologue)
 
     @property
+    def text_bytes(self) -> int:
+        """What the body comes to without content coding."""
+        gaps = max(len(self.segments) - 1, 0)
+        segments = sum(each.length for each in self.segments) + gaps * self.separator.length
+        return len(self.prologue) + segments + len(self.epilogue)
+
+    @property
     def length(self) -> int | None:
         """Content-Length; None where that shows only when all has been deflated."""
-        gaps = max(len(self.segments) - 1, 0)
         if not self.is_gzip:
-            segments = sum(each.length for each in self.segments) + gaps * self.separator.length
-            return len(self.prologue) + segments + len(self.epilogue)
+            return self.text_bytes
+        gaps = max(len(self.segments) - 1, 0)
         ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
         blocks = gaps * len(self.separator.block)
         for segment in self.segments:
@@ -94,8 +100,8 @@ class Representation:
 async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: Blocks) -> Answer:
     """Return the answer in the view that is asked for."""
     view, feed = wanted.view, reconstruction.feed
-    if view.is_whole:
-        return prepare(reconstruction, wanted)
+    if (whole := whole_answer(reconstruction, wanted)) is not None:
+        return whole
     room = None
     if view.max_bytes is not None:
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
@@ -103,6 +109,18 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks:
     cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
     parts = await cut_parts(_segments(reconstruction), feed, cut, blocks)
     return prepare(reconstruction, wanted, parts if cut.is_cut else None)
+
+
+def whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
+    """Return the answer with all of a feed; None where the view that is asked for leaves something out."""
+    view = wanted.view
+    most = view.max_bytes
+    if not view.may_be_whole:
+        return None
+    if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
+        return None  # nothing is composed to find it out
+    answer = prepare(reconstruction, wanted)
+    return answer if most is None or answer.text_bytes <= most else None
 
 
 def prepare(

@@ -10,7 +10,7 @@ from typing import Final
 from wholefeed.core.formats import content_type
 from wholefeed.service.published import Held
 from wholefeed.service.results import Reconstruction
-from wholefeed.web.answer.answer import Answer, Representation, prepare, reconstruction_field
+from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, whole_answer
 
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
 """What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
@@ -68,13 +68,16 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
     return Prepared(answer, fields, {**fields, **of_body}, modified_at, length)
 
 
-def prepared_of(held: Held, wanted: Representation) -> Prepared:
-    """Return the answer with a whole feed that is held, made at its first use."""
+def prepared_of(held: Held, wanted: Representation) -> Prepared | None:
+    """Return the answer with a whole feed that is held, made at its first use; None as `whole_answer`."""
     found: Prepared | None = held.made(wanted)
     if found is None:
         snapshot = held.snapshot
         reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
-        found = prepared(reconstruction, prepare(reconstruction, wanted), is_healed=wanted.is_healed)
+        answer = whole_answer(reconstruction, wanted)
+        if answer is None:
+            return None
+        found = prepared(reconstruction, answer, is_healed=wanted.is_healed)
         size = _OVERHEAD_BYTES + sys.getsizeof(found.answer.prologue) + sys.getsizeof(found.answer.segments)
         held.keep_made(wanted, found, size + sys.getsizeof(found.answer.sealed_prologue.block))
     return found
