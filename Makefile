@@ -3,7 +3,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test stories check check-install coverage bench benchmarks fuzz clean
+.PHONY: help setup serve demo test screenshots stories check check-install coverage bench benchmarks fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -36,6 +36,9 @@ demo: $(RUNS)  ## a sample publisher, the proxy, and what a reader gets; works o
 
 test: $(DEVELOPS)  ## the tests, on all cores
 	@$(PYTEST) $(ARGS)
+
+screenshots: $(DEVELOPS)  ## the pictures of README, taken of the sample publisher's feeds; needs chromium
+	@$(PY) -m demo.screenshots docs/images
 
 stories: $(DEVELOPS)  ## made-up publishers held against a model of the rules: ARGS='--stories 1000 --seed 1'
 	@$(PY) -m tests.model $(ARGS)

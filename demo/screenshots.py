@@ -1,0 +1,60 @@
+"""`python -m demo.screenshots FOLDER`: the pictures of README, made of the sample publisher's feeds.
+
+Needs Chromium (Debian's `chromium`) and what `make setup` installs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from demo.proxy_process import free_port, running_proxy
+from demo.publisher import Publisher
+from demo.reader import ask_until_settled, proxied
+
+_WIDTH: Final = 1280
+_SHOWN: Final = "A Walk a Week"
+"""The feed whose page is shown: its publisher links no history, and has one."""
+
+
+def main() -> int:
+    """Take the pictures."""
+    parser = argparse.ArgumentParser(prog="demo.screenshots", description="The pictures of README.")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where they are written")
+    folder: Path = parser.parse_args().folder
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        print("demo: expected chromium on PATH, found none: apt install chromium", file=sys.stderr)
+        return 1
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-demo-") as name,
+        Publisher() as publisher,
+        running_proxy(Path(name), free_port()) as base,
+    ):
+        for feed in publisher.feeds:
+            for _ in ask_until_settled(proxied(base, publisher.url(feed.path))):
+                pass
+        url = next(publisher.url(feed.path) for feed in publisher.feeds if feed.title == _SHOWN)
+        _take(program, f"{base}/", folder / "home.png", height=860)
+        _take(program, f"{base}/?url={quote(url, safe='')}", folder / "feed.png", height=1000)
+    return 0
+
+
+def _take(program: str, url: str, path: Path, *, height: int) -> None:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the other parts of the demo need none
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=False)
+        page = browser.new_page(viewport={"width": _WIDTH, "height": height}, color_scheme="light")
+        page.goto(url)
+        page.screenshot(path=path)
+        browser.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
