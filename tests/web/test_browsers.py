@@ -176,3 +176,14 @@ async def test_the_warning_of_a_partial_feed_leads_to_its_page(proxy: Proxy, ori
     reply = await proxy.whole(url)
     assert reply.state == "partial"
     assert f"/?url={quote(url, safe='')}".encode() in reply.body
+
+
+@pytest.mark.parametrize("target", ["/feed?url={0}", "/{0}"])
+async def test_a_reader_that_names_html_is_refused_in_no_page(
+    proxy: Proxy, origin: Origin, target: str
+) -> None:
+    """miniflux sends `Accept: text/html` at q=1: without Sec-Fetch-Dest an error is a problem document."""
+    asked = target.format(origin.url("/nothing"))
+    reply = await proxy.ask("GET", asked, headers={"Accept": "text/html,application/rss+xml,*/*;q=0.9"})
+    assert reply.status == 404
+    assert reply.headers["Content-Type"] == "application/problem+json; charset=utf-8"

@@ -209,6 +209,16 @@ def test_undo_leaves_no_token_beside_the_url() -> None:
     assert moved.rewritten == 2
 
 
+def test_a_site_that_nobody_could_ask_for_is_left_at_once() -> None:
+    """As a feed's own URL is."""
+    site = f"{BASE}/feed?url=https://o.test/?=1{'&amp;a=1' * 200_000}"
+    outline = f'<outline xmlUrl="https://a.test/" htmlUrl="{site}"/>'
+    document = read_opml(f'<opml version="2.0"><body>{outline}</body></opml>'.encode())
+    started = time.process_time()
+    assert moved_out(document, OWN).document == document.text
+    assert time.process_time() - started < 1
+
+
 def test_every_reason_has_words() -> None:
     """People read why a subscription was left."""
     assert set(IN_WORDS) == set(Left)

@@ -180,7 +180,8 @@ def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
             return behind
         return Left.ELSEWHERE if _looks_proxied(url) else Left.DIRECT
 
-    return _moved(document, move, sites=[own.feed_behind(each.url) or None for each in document.sites])
+    sites = [each.url if len(each.url) <= _LONGEST else "" for each in document.sites]
+    return _moved(document, move, sites=[own.feed_behind(url) or None for url in sites])
 
 
 def _looks_proxied(url: str) -> bool:
