@@ -44,7 +44,7 @@ class Front:
         target: str,
         *,
         client: str = "127.0.0.1",
-        form: dict[str, str] | None = None,
+        form: str = "",
         **headers: str,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """GET a target of one server block, from an address of loopback; POST where there is a form."""
@@ -52,12 +52,14 @@ class Front:
         connector = aiohttp.TCPConnector(local_addr=(client, 0))
         url = URL(f"{self.scheme}://127.0.0.1:{self.port}{target}", encoded=True)
         sent = {"Host": name, "Accept-Encoding": "identity", **headers}
+        if form:
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
         async with (
             aiohttp.ClientSession(connector=connector) as session,
             session.request(
-                "GET" if form is None else "POST",
+                "POST" if form else "GET",
                 url,
-                data=form,
+                data=form or None,
                 headers=sent,
                 ssl=self._tls or False,
                 server_hostname=name,

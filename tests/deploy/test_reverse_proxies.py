@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urlencode, urljoin
 
 import pytest
 
@@ -119,7 +119,7 @@ async def test_a_person_logs_in_and_watches_a_walk(
             assert (asked.status, 'action="./login"' in page) == (401, True)
         (style,) = re.findall(r'href="\./(static/page\.css[^"]*)"', page)
         assert (await front.get(variant, f"{prefix}/{style}"))[0] == 200
-        form = {"token": TOKEN, "next": f"/?url={feed}"}
+        form = urlencode({"token": TOKEN, "next": f"/?url={feed}"})
         async with front.asked(variant, f"{prefix}/login", form=form, **PERSON) as entered:
             assert entered.status == 303
             assert urljoin(f"{prefix}/login", entered.headers["Location"]) == f"{prefix}/?url={feed}"
