@@ -39,17 +39,31 @@ class Front:
 
     @asynccontextmanager
     async def asked(
-        self, variant: str, target: str, *, client: str = "127.0.0.1", **headers: str
+        self,
+        variant: str,
+        target: str,
+        *,
+        client: str = "127.0.0.1",
+        form: str = "",
+        **headers: str,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """GET a target of one server block, from an address of loopback."""
+        """GET a target of one server block, from an address of loopback; POST where there is a form."""
         name = f"{variant}.example.org"
         connector = aiohttp.TCPConnector(local_addr=(client, 0))
         url = URL(f"{self.scheme}://127.0.0.1:{self.port}{target}", encoded=True)
         sent = {"Host": name, "Accept-Encoding": "identity", **headers}
+        if form:
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
         async with (
             aiohttp.ClientSession(connector=connector) as session,
-            session.get(
-                url, headers=sent, ssl=self._tls or False, server_hostname=name, allow_redirects=False
+            session.request(
+                "POST" if form else "GET",
+                url,
+                data=form or None,
+                headers=sent,
+                ssl=self._tls or False,
+                server_hostname=name,
+                allow_redirects=False,
             ) as answer,
         ):
             yield answer

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urljoin
 
 import pytest
 
 from demo.proxy_process import free_port
 from tests.deploy.front import PROGRAMS, Front, in_front
-from tests.feeds import an_item, atom
+from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.processes import Served, serving
 
@@ -94,6 +95,51 @@ async def test_the_path_without_a_slash_leads_to_the_one_with(
     ):
         assert answer.status in (301, 308)
         assert answer.headers["Location"].endswith("/feeds/")
+
+
+PERSON = {"Accept": "text/html", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "same-origin"}
+
+
+@each_server
+@each_variant
+async def test_a_person_logs_in_and_watches_a_walk(
+    tmp_path: Path, origin: Origin, kind: str, variant: str
+) -> None:
+    """Every link, redirect and cookie leads back below the same path; events come while the walk goes on."""
+    publish_chain(origin, archives=2)
+    feed = quote(origin.url("/feed"), safe="")
+    prefix, _ = VARIANTS[variant]
+    async with (
+        behind(kind, variant, tmp_path) as (front, _),
+        asyncio.timeout(30),
+        AsyncExitStack() as stack,
+    ):
+        async with front.asked(variant, f"{prefix}/?url={feed}", **PERSON) as asked:
+            page = await asked.text()
+            assert (asked.status, 'action="./login"' in page) == (401, True)
+        (style,) = re.findall(r'href="\./(static/page\.css[^"]*)"', page)
+        assert (await front.get(variant, f"{prefix}/{style}"))[0] == 200
+        form = urlencode({"token": TOKEN, "next": f"/?url={feed}"})
+        async with front.asked(variant, f"{prefix}/login", form=form, **PERSON) as entered:
+            assert entered.status == 303
+            assert urljoin(f"{prefix}/login", entered.headers["Location"]) == f"{prefix}/?url={feed}"
+            cookie = entered.headers["Set-Cookie"].split("; ")
+        assert not [each for each in cookie if each.lower().startswith("path=")]
+        # the example of Caddy is run by http here, that of nginx by https
+        assert "Secure" in cookie or (variant == "stripped" and front.scheme == "http")
+        person = {**PERSON, "Cookie": cookie[0]}
+        with origin.held("/archive/1"):
+            assert (await front.get(variant, f"{prefix}/?url={feed}", **person))[0] == 200
+            events = await stack.enter_async_context(
+                front.asked(variant, f"{prefix}/events?url={feed}", Cookie=cookie[0])
+            )
+            assert await events.content.readuntil(b"\n\n") == b"retry: 5000\n\n"
+            assert (await events.content.readuntil(b"\n\n")).startswith(b"event: status\n")
+        assert b"event: end\n" in await events.content.read()
+        async with front.asked(variant, f"{prefix}/feed?url={feed}", **person) as opened:
+            target = urljoin(f"{prefix}/feed", opened.headers["Location"])
+        status, view = await front.get(variant, target, **person)
+        assert (status, b"<article" in view) == (200, True)
 
 
 @asynccontextmanager

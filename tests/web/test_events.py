@@ -183,6 +183,7 @@ async def test_many_who_follow_a_feed_cost_what_one_costs(
                 each.close()
 
 
+@pytest.mark.fault("65a")
 async def test_who_has_left_is_forgotten(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ async def test_silence_is_broken_from_time_to_time(
             assert stream.comments > 0
 
 
+@pytest.mark.fault("65a")
 async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds a connection: beyond a limit it is 503, and the others go on."""
     monkeypatch.setattr(watching, "MAX_FOLLOWERS", 1)
@@ -239,6 +241,7 @@ async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: p
                 assert int(refused.response.headers["Retry-After"]) > 0
 
 
+@pytest.mark.fault("65a")
 async def test_a_feed_that_is_forgotten_meanwhile_ends_it(proxy: Proxy, origin: Origin) -> None:
     """Nobody is left waiting for a feed that is not there any more."""
     publish_chain(origin, archives=1)

@@ -115,6 +115,23 @@ def test_what_is_in_it(changes: dict[str, object], expected: Verdict, words: str
     assert words in text
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_root_is_told_of_files_that_the_service_cannot_open(tmp_path: Path) -> None:
+    """What was restored as root, in a folder of the service's user: root itself can open it."""
+    path, service = tmp_path / "feeds.db", 10001
+    os.chown(tmp_path, service, service)
+    for name in ("feeds.db", "feeds.db-wal", "feeds.db.lock"):
+        (tmp_path / name).touch(mode=0o600)
+        os.chown(tmp_path / name, service, service)
+    assert not look_at(path).foreign
+    os.chown(path, 0, 0)
+    found, words = verdict(judge_place(look_at(path), 0), "database")
+    assert found is Verdict.WRONG
+    assert words.endswith(f"(uid {service}): {path}")
+    own = replace(look_at(path), folder_owner=0)  # of a root that runs it itself: it can open everything
+    assert "database" not in {each.check for each in judge_place(own, 0)}
+
+
 def test_a_database_that_nobody_uses_is_looked_at_and_left_alone(tmp_path: Path) -> None:
     """Nothing is created beside it, and no byte of it changes."""
     path = tmp_path / "feeds.db"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.origin import Origin
+from tests.processes import serving
 from tests.running import Proxy, a_config
 from wholefeed.cli.checks.findings import Verdict
 from wholefeed.cli.checks.reach import Answer, Heard, Reached, check_server, judge_server
@@ -118,3 +121,63 @@ async def test_what_speaks_no_http_is_a_stranger(tmp_path: Path) -> None:
             a_config(tmp_path, server={"port": port}), is_container=False, is_offline=True
         )
     assert found.verdict is Verdict.WRONG
+
+
+def test_a_socket_that_a_running_server_lacks_is_wrong() -> None:
+    """It was started with another configuration, or somebody removed the file."""
+    path = "/run/wholefeed/wholefeed.sock"
+    there = Answer("http://localhost", Heard.WHOLEFEED)
+    gone = Answer("http://localhost", Heard.NOBODY, "No such file or directory")
+    assert judged(replace(RUNS, socket=there), socket=path)["socket"] is Verdict.GOOD
+    assert judged(replace(RUNS, socket=gone), socket=path)["socket"] is Verdict.WRONG
+    closed = Answer("http://localhost", Heard.NOBODY, "Permission denied")
+    assert judged(replace(RUNS, socket=closed), socket=path)["socket"] is Verdict.SKIPPED
+
+
+def test_whether_a_socket_can_be_made_is_told_before_the_first_start(tmp_path: Path) -> None:
+    """The folder must be there, and nothing else may bear the name; what a killed server left may."""
+    stopped = Reached(own=NOBODY, outer=None, public=None, socket=replace(NOBODY, base="http://localhost"))
+    assert judged(stopped, socket=str(tmp_path / "s"))["socket"] is Verdict.GOOD
+    assert judged(stopped, socket=str(tmp_path / "none/s"))["socket"] is Verdict.WRONG
+    (tmp_path / "file").touch()
+    assert judged(stopped, socket=str(tmp_path / "file"))["socket"] is Verdict.WRONG
+    with closing(socket.socket(socket.AF_UNIX)) as left:
+        left.bind(str(tmp_path / "left"))
+    assert judged(stopped, socket=str(tmp_path / "left"))["socket"] is Verdict.GOOD
+
+
+@pytest.mark.parametrize("server", [{"socket": "/tmp/s"}, {"public_url": "https://feeds.example.org"}])
+def test_who_comes_by_a_reverse_proxy_needs_no_public_address(server: dict[str, Any]) -> None:
+    """In a container too: another one may share the socket's folder, or the network."""
+    assert "readers" not in judged(RUNS, is_container=True, **server)
+
+
+async def test_a_running_server_is_found_by_its_socket_and_below_its_path(tmp_path: Path) -> None:
+    """Both are really asked."""
+    path = tmp_path / "wholefeed.sock"
+    async with serving(
+        tmp_path, server_socket=path, server_public_url="https://feeds.example.org/feeds"
+    ) as served:
+        server = {
+            "port": served.port,
+            "socket": str(path),
+            "public_url": f"http://127.0.0.1:{served.port}/feeds",
+        }
+        found = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=False)
+        assert {each.check: each.verdict for each in found} == dict.fromkeys(
+            ("server", "socket", "public url"), Verdict.GOOD
+        )
+        path.unlink()
+        found = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=True)
+        assert {each.check: each.verdict for each in found}["socket"] is Verdict.WRONG
+
+
+async def test_a_public_url_that_leads_on_is_told_where_to(
+    proxy: Proxy, origin: Origin, tmp_path: Path
+) -> None:
+    """The reverse proxy sends http to https, and public_url says http."""
+    origin.redirect("/healthz", "https://feeds.example.org/healthz", status=301)
+    server = {"port": proxy.client.port, "public_url": f"http://127.0.0.1:{origin.port}"}
+    _, public = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=False)
+    assert public.verdict is Verdict.WRONG
+    assert "https://feeds.example.org/healthz" in public.advice

@@ -15,6 +15,7 @@ from wholefeed.config.tables import Config
 TOKEN = {"access_token": "t" * 16}
 PUBLIC = {"host": "0.0.0.0"}
 NAMED = {"public_url": "https://feeds.example.org"}
+SOCKET = {"socket": "/run/wholefeed/wholefeed.sock"}
 EVERYBODY = ("0.0.0.0/0",)
 GIB = 1 << 30
 
@@ -42,6 +43,8 @@ SERVER_FITS: list[dict[str, Any]] = [
     {"public_url": "http://127.0.0.1:8080", **TOKEN},
     {**NAMED, **TOKEN, "trusted_proxies": ("127.0.0.1/32",), "metrics_networks": ("127.0.0.0/8",)},
     {"metrics_networks": ("127.0.0.0/8",)},
+    {**NAMED, **TOKEN, **SOCKET, "trusted_proxies": ("unix:",), "client_requests_per_minute": 60},
+    {**NAMED, **TOKEN, **SOCKET, "trusted_proxies": ("127.0.0.1/32",)},
 ]
 
 
@@ -60,6 +63,20 @@ def test_what_fits_is_not_complained_of(server: dict[str, Any]) -> None:
         ({"server": {"public_url": "http://feeds.example.org", **TOKEN}}, "is http"),
         ({"server": {"trusted_proxies": ("10.0.0.1/32",)}}, "421"),
         ({"server": {**NAMED, **TOKEN, "client_requests_per_minute": 60}}, "as one"),
+        (
+            {
+                "server": {
+                    **NAMED,
+                    **TOKEN,
+                    **SOCKET,
+                    "trusted_proxies": ("127.0.0.1/32",),
+                    "client_requests_per_minute": 60,
+                }
+            },
+            "by server.socket as one",
+        ),
+        ({"server": SOCKET}, "server.socket is set and neither token"),
+        ({"server": {**NAMED, **TOKEN, "trusted_proxies": ("unix:",)}}, "no server.socket is set"),
         ({"server": {**NAMED, **TOKEN, "metrics_networks": ("127.0.0.0/8",)}}, "/metrics to all"),
         ({"server": {"metrics_networks": EVERYBODY}}, "/metrics to everybody"),
         ({"fetch": {"allow_networks": EVERYBODY}}, "guard of private addresses off"),

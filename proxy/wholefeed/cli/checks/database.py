@@ -26,6 +26,8 @@ _REMOTE: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
 )
 _EXPOSED: Final = 0o077
+_ROOT: Final = 0
+_BESIDE: Final = ("-wal", "-shm", ".lock", ".token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,9 @@ class Place:
     """Empty: not known."""
     holder: int | None
     """The process that has it for itself."""
+    foreign: tuple[str, ...] = ()
+    """Files of it that belong to another user than their folder."""
+    folder_owner: int = 0
 
 
 def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
@@ -67,7 +72,16 @@ def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
         free_bytes=shutil.disk_usage(folder).free if has_folder else 0,
         file_system=_file_system(folder, mounts),
         holder=lock_holder(path),
+        foreign=_foreign(path, folder) if has_folder else (),
+        folder_owner=folder.stat().st_uid if has_folder else 0,
     )
+
+
+def _foreign(path: Path, folder: Path) -> tuple[str, ...]:
+    """Return the files of a database that belong to somebody else than their folder does."""
+    owner = folder.stat().st_uid
+    files = (Path(f"{path}{suffix}") for suffix in ("", *_BESIDE))
+    return tuple(str(file) for file in files if file.exists() and file.stat().st_uid != owner)
 
 
 def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
@@ -109,6 +123,10 @@ def _rights(place: Place) -> Iterator[Finding]:
         lack = "read" if not place.is_readable else "written"
         text = f"{place.path} cannot be {lack} by uid {os.geteuid()}"
         yield wrong(_CHECK, text, f"chown {os.geteuid()} {place.path}*")
+    elif place.foreign and os.geteuid() == _ROOT and place.folder_owner != _ROOT:
+        # root may do everything; the service, whose folder it is, cannot open what was copied there as root
+        text = f"not of the user whose folder it is (uid {place.folder_owner}): {', '.join(place.foreign)}"
+        yield wrong(_CHECK, text, f"chown {place.folder_owner} {place.path}*")
     elif place.mode & _EXPOSED:
         text = f"others on this machine can read {place.path} (mode {place.mode:04o})"
         yield warning(_CHECK, text, f"chmod 600 {place.path}*")

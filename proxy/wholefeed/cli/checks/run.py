@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from wholefeed.cli.checks.findings import Finding, skipped, warning, wrong
 from wholefeed.cli.checks.installation import Machine, check_machine, check_versions
 from wholefeed.cli.checks.network import EXAMPLE_HOST, check_fetch, check_names, host_of
 from wholefeed.cli.checks.reach import check_server
+from wholefeed.cli.checks.secrets import check_secrets, secret_files
 from wholefeed.cli.checks.settings import judge_settings
 from wholefeed.config.tables import Config
 
@@ -35,7 +37,11 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
         return [*versions, *check_machine(machine, asyncio.get_running_loop())]
 
     async def settings() -> list[Finding]:
-        return judge_settings(config, machine)
+        def secrets() -> list[Finding]:
+            files = secret_files(config.store.path, os.environ)
+            return list(check_secrets(files, is_container=machine.is_container))
+
+        return [*judge_settings(config, machine), *await beside(secrets)]
 
     async def database() -> list[Finding]:
         store = config.store

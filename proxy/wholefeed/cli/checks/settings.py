@@ -12,7 +12,7 @@ from wholefeed.cli.checks.findings import Finding, good, warning, wrong
 from wholefeed.cli.checks.installation import Machine
 from wholefeed.config.tables import Config
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
-from wholefeed.server.clients import Networks
+from wholefeed.server.clients import UNIX, Networks
 
 _CHECK: Final = "settings"
 _PATIENCE_SECONDS: Final = 10
@@ -47,8 +47,9 @@ def _access(config: Config) -> Iterator[Finding]:
     if server.open and is_public and not is_closed and config.fetch.allow_networks:
         text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
         yield wrong(_CHECK, text, "empty fetch.allow_networks, or set server.access_token")
-    if server.public_url and not is_public and not is_closed:
-        text = "server.public_url is set and neither token nor signing keys are: what comes through a reverse"
+    if (server.public_url or server.socket) and not is_public and not is_closed:
+        key = "server.public_url" if server.public_url else "server.socket"
+        text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
         yield warning(
             _CHECK,
             f"{text} proxy looks like this machine, and anybody may use it",
@@ -78,6 +79,13 @@ def _names(config: Config) -> Iterator[Finding]:
     if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
         text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
         yield warning(_CHECK, text, 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address')
+    believes_socket = UNIX in server.trusted_proxies
+    if server.socket and server.client_requests_per_minute and not believes_socket:
+        text = "server.client_requests_per_minute counts all who come by server.socket as one client"
+        yield warning(_CHECK, text, f'add "{UNIX}" to server.trusted_proxies')
+    if believes_socket and not server.socket:
+        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: nobody comes that way'
+        yield warning(_CHECK, text, 'server.socket = "/run/wholefeed/wholefeed.sock"')
     is_open_here = Networks(server.metrics_networks).include(_LOOPBACK)
     if is_open_here and server.public_url and not server.trusted_proxies:
         text = "server.metrics_networks holds this machine: a reverse proxy on it may show /metrics to all"
@@ -160,7 +168,7 @@ def _history(config: Config) -> Iterator[Finding]:
 
 
 def _everyone(networks: tuple[str, ...]) -> bool:
-    return any(ipaddress.ip_network(network).prefixlen == 0 for network in networks)
+    return any(ipaddress.ip_network(each).prefixlen == 0 for each in networks if each != UNIX)
 
 
 def _mib(size: int) -> str:

@@ -47,7 +47,9 @@ def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
         StoreError: The copy cannot be written, or is not whole; then there is none.
     """
     if not path.exists():
-        raise StoreUnusableError(f"nothing to copy: there is no database {path}")
+        raise StoreUnusableError(
+            f"nothing to copy: there is no database {path} (store.path, WHOLEFEED_STORE_PATH)"
+        )
     version = inspect(path, len(read_migrations()))
     _check_target(path, target, replace=replace)
     draft = _draft(target)
