@@ -15,8 +15,6 @@ from wholefeed.core.words import (
     STALE,
     STANDINGS,
     STATES,
-    counted,
-    duration,
     ending_in_words,
     failure_in_words,
     state_words,
@@ -152,16 +150,6 @@ def test_an_end_of_another_version_says_what_it_says() -> None:
     """A database may hold codes that this version has no words for."""
     assert ending_in_words({"code": "something-new", "text": "it stopped"}) == "it stopped"
     assert "something-new" not in SLUGS
-
-
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [(-5, "0 seconds"), (1.9, "1 second"), (59, "59 seconds"), (3599, "59 minutes"), (200_000, "2 days")],
-)
-def test_durations_are_told_in_their_largest_unit(seconds: float, told: str) -> None:
-    """Rounded down; of a clock that was put back none is below zero."""
-    assert duration(seconds) == told
-    assert counted(12_000, "entry", "entries") == "12,000 entries"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from typing import Any, Final
 from wholefeed.cli.command import Command, add_url, load_for_result, run, seconds
 from wholefeed.cli.feeds import summary, unfinished
 from wholefeed.cli.output import show, tell
-from wholefeed.core.words import duration, failure_in_words, instant_of, words_of
+from wholefeed.core.text.spans import duration
+from wholefeed.core.words import failure_in_words, instant_of, words_of
 from wholefeed.errors import UnknownFeedError
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from wholefeed.cli.command import EXIT_DONE, EXIT_UNFINISHED, Command, add_url, load_for_result
 from wholefeed.cli.output import show, tell
 from wholefeed.core.slugs import in_words
-from wholefeed.core.words import counted
+from wholefeed.core.text.spans import counted
 
 _UNFINISHED: Final = frozenset({"partial", "loading"})
 

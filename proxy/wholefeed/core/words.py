@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.slugs import in_words, lasts
 from wholefeed.core.terms import State
-from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.spans import counted, duration
 
 
 class Words(NamedTuple):
@@ -84,7 +84,7 @@ STATES: Final = {
 }
 
 STALE: Final = Words(
-    "Stale",
+    "Not reached",
     "The publisher could not be reached when it was asked last, so this is what was stored before.",
     "It is asked again by itself; “Refresh” asks at once.",
 )
@@ -121,12 +121,6 @@ _LIMITED: Final = "Whoever runs this proxy can raise the limits in its configura
 _LASTING: Final = "It is tried again, but may not pass by itself: tell the publisher which document it is."
 _DELAYED: Final = "The publisher's site allows no more requests for now; it is tried again by itself."
 
-_UNITS: Final = (
-    ("day", "days", DAY_SECONDS),
-    ("hour", "hours", 3600),
-    ("minute", "minutes", 60),
-    ("second", "seconds", 1),
-)
 _SEEN: Final = 3
 """Documents that must have been fetched before it is said how long the others will take."""
 _AT_END: Final = {
@@ -221,18 +215,6 @@ def again(failure: Mapping[str, Any], now: float) -> str:
 def times(number: int) -> str:
     """Return how often, in words."""
     return "once" if number == 1 else f"{number} times"
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with its noun, its thousands apart: `1 entry`, `12,000 entries`."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its largest unit, rounded down; one below zero as none."""
-    left = max(int(seconds), 0)
-    found = next((each for each in _UNITS if left >= each[2]), _UNITS[-1])
-    return counted(left // found[2], found[0], found[1])
 
 
 def time_left(progress: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, text
-from wholefeed.core.terms import Family, Kind
+from wholefeed.core.terms import Family, Kind, State
+from wholefeed.core.words import STATES
 
 TOKEN = "a token for readers"
 
@@ -77,7 +78,7 @@ async def test_a_page_s_forms_say_where_they_come_from(proxy: Proxy) -> None:
 
 
 async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Origin) -> None:
-    """State, entries, documents, last and next refresh; a link to its page, forms for refresh and forget."""
+    """State and its meaning, entries, documents, last and next refresh; a link to its page, and two forms."""
     publish_chain(origin, archives=1, entries=2)
     url = origin.url("/feed?a=1&b=2")
     titled = atom(an_item("a")).replace(b"A feed", b"On &lt;script&gt;\n and on")
@@ -88,7 +89,10 @@ async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Or
     assert read(reply).actions[2:4] == [f"./refresh?url={quoted}", f"./forget?url={quoted}"]
     shown = text(reply)
     assert "1 feed, sorted by when they were last asked for" in shown
-    assert "remembered" in shown
+    assert "Remembered" in shown
+    assert "remembered" not in shown
+    assert STATES[State.REMEMBERED].meaning in shown
+    assert STATES[State.PARTIAL].meaning not in shown
     assert "Forget for good" in shown
     assert "On <script> and on" in shown
     assert "<script>" not in reply.body.decode()

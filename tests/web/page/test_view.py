@@ -15,6 +15,8 @@ from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.page.browsing import browse, read, text
+from wholefeed.core.terms import State
+from wholefeed.core.words import STATES
 from wholefeed.server.signing import sign
 
 
@@ -52,7 +54,7 @@ async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, m
     assert reply.status == 200
     assert titles(reply) == ["a", "b"]
     said = text(reply)
-    assert "2 entries, remembered" in said
+    assert f"Remembered 2 entries {STATES[State.REMEMBERED].meaning} More about" in said
     assert "one & two" in said or "one &amp; two" in said  # JSON has no references
     links = page_links(reply)
     assert links["More about this feed"] == f"./?url={quoted(url)}"
@@ -211,7 +213,7 @@ async def test_a_walk_goes_on_while_its_first_entries_are_read(proxy: Proxy, ori
     await proxy.begun(url)
     reply = await browse(proxy, f"/view?url={quoted(url)}")
     assert reply.status == 200
-    assert "loading: older entries are still being fetched" in text(reply)
+    assert STATES[State.LOADING].meaning in text(reply)
     assert page_links(reply)["Show what has come since"] == f"./view?url={quoted(url)}"
 
 

@@ -17,8 +17,10 @@ from wholefeed.core.compose.heading import Heading, heading_of
 from wholefeed.core.compose.shown import Shown
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.slugs import in_words
+from wholefeed.core.terms import State
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.words import again, counted, time_left, times, words_of
+from wholefeed.core.text.spans import ago, ahead, counted
+from wholefeed.core.words import STATES, again, time_left, times, words_of
 from wholefeed.service.excerpts import Excerpt, excerpt
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.timeline import Timeline, timeline_of
@@ -28,7 +30,6 @@ from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import named_url
 from wholefeed.web.page.sanitising import plain
-from wholefeed.web.page.spans import ago, ahead
 from wholefeed.web.page.templates import page
 from wholefeed.web.proxied import proxied_url
 from wholefeed.web.status import status_object
@@ -104,6 +105,7 @@ async def waiting_page(request: web.Request, url: str) -> web.Response:
         request,
         "waiting.html",
         url=url,
+        loading=STATES[State.LOADING],
         again_seconds=AGAIN_SECONDS,
         proxied=_proxied(request, url),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlencode
@@ -17,6 +17,8 @@ from aiohttp import web
 from wholefeed import __version__
 from wholefeed.core.compose.heading import heading_of
 from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.spans import ago, ahead
+from wholefeed.core.words import STALE, STATES, Words
 from wholefeed.service.listing import Listing, listed
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.host_field import base_url
@@ -24,7 +26,6 @@ from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.page.choose import get_chosen
 from wholefeed.web.page.login import see_other
 from wholefeed.web.page.sanitising import plain
-from wholefeed.web.page.spans import ago, ahead
 from wholefeed.web.page.templates import page
 from wholefeed.web.page.trouble import Trouble
 from wholefeed.web.page.wanted import is_browser
@@ -35,6 +36,11 @@ _MAX_TITLE: Final = 200
 """Characters."""
 _TOKEN: Final = frozenset({"token", "amp;token"})
 _NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
+_WORDS: Final[Mapping[str, Words]] = {
+    **{state.value: words for state, words in STATES.items()},
+    "stale": STALE,
+}
+"""What the table says of a feed, by what it is styled as."""
 EMPTY: Final = Trouble(
     status=400,
     what="Nothing was typed.",
@@ -103,6 +109,8 @@ async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
         trouble=trouble,
         given=request[ASKED].query.url,
         feeds=lines,
+        words_of=_WORDS,
+        meanings=_meanings(lines),
         listing=listing,
         words=words,
         by_url=by_url,
@@ -111,6 +119,12 @@ async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
         has_token=bool(app[CONFIG].server.access_token),
         version=__version__,
     )
+
+
+def _meanings(lines: Sequence[FeedLine]) -> list[Words]:
+    """Return what each of the words means that the table uses."""
+    used = {line.state for line in lines} | {"stale" for line in lines if line.is_stale}
+    return [words for name, words in _WORDS.items() if name in used]
 
 
 def _lines(feeds: Sequence[FeedRow], now: float) -> list[FeedLine]:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from wholefeed.core.compose.shown import Enclosure, Shown
 from wholefeed.core.terms import Family, State
 from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.words import STALE, STATES, Words
 from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.excerpts import described, entries_in, read_entries
 from wholefeed.service.results import Reconstruction
@@ -41,14 +42,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TITLE: Final = 300
 _LONGEST_NAME: Final = 120
 _STEP: Final = 1000
-_STATES: Final = {
-    State.COMPLETE: "complete: every entry that the feed has",
-    State.LOADING: "loading: older entries are still being fetched",
-    State.PARTIAL: "partial: some entries are missing",
-    State.PAGED: "paged: every page that the publisher offers",
-    State.COLLECTED: "collected: all that the site gives when it is asked for older pages",
-    State.REMEMBERED: "remembered: what this proxy has seen of it, since the publisher keeps no history",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +89,11 @@ class View:
     site: str
     """The publisher's page."""
     site_name: str
-    state: str
-    """In words."""
-    is_stale: bool
-    is_loading: bool
+    state: State
+    said: Words
+    """What the state means."""
+    stale: Words | None
+    """None: the publisher answered when it was asked last."""
     total: int
     """Entries of the feed."""
     entries: list[EntryView]
@@ -153,9 +147,9 @@ async def _page_of(
         title=plain(head.title, _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
         site=head.site or feed.via_url,
         site_name=urlsplit(head.site or feed.via_url).netloc,
-        state=_STATES[reconstruction.state],
-        is_stale=reconstruction.is_stale,
-        is_loading=reconstruction.state is State.LOADING,
+        state=reconstruction.state,
+        said=STATES[reconstruction.state],
+        stale=STALE if reconstruction.is_stale else None,
         total=total,
         entries=shown,
         number=number,

@@ -1,10 +1,10 @@
-"""Spans of time in words."""
+"""wholefeed.core.text.spans: numbers with their nouns, and spans of time, in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from wholefeed.web.page.spans import ago, ahead
+from wholefeed.core.text.spans import ago, ahead, counted, duration
 
 DAY = 86_400
 
@@ -31,3 +31,20 @@ def test_what_is_due_waits_for_a_reader() -> None:
     """Nothing is fetched by the clock alone: a feed whose time has come is refreshed when it is asked for."""
     assert ahead(1060.0, 1000.0) == "in 1 minute"
     assert ahead(900.0, 1000.0) == "when a reader asks"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-5, "0 seconds"),
+        (1.9, "1 second"),
+        (59, "59 seconds"),
+        (3599, "59 minutes"),
+        (200_000, "2 days"),
+        (800 * DAY, "2 years"),
+    ],
+)
+def test_durations_are_told_in_their_largest_unit(seconds: float, told: str) -> None:
+    """Rounded down; of a clock that was put back none is below zero."""
+    assert duration(seconds) == told
+    assert counted(12_000, "entry", "entries") == "12,000 entries"
