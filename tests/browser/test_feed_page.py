@@ -76,6 +76,7 @@ async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: O
             third.release()
             await visit.page.get_by_text("12 entries out of 6 documents").last.wait_for()
             assert await sums.inner_text() == "12 entries out of 6 documents"
+            assert await visit.page.get_by_text("out of").count() == 1  # and no older sum beside it
             assert await visit.page.locator("progress").get_attribute("max") == "7"
             first.release()
             await visit.page.get_by_text("14 entries out of 7 documents").wait_for()

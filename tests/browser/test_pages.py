@@ -97,7 +97,7 @@ async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: 
         await filled.settled()
         assert origin.counts() == {"/chosen": 1}
         await visit.open(q="chosen")
-        await page.locator("summary").click()
+        await page.locator("td summary").click()
         await page.get_by_role("button", name="for good").click()
         assert origin.url("/chosen") not in [each.url for each in await filled.service.feeds()]
         assert await page.get_by_role("button", name="Copy").count() == 0

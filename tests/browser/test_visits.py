@@ -35,7 +35,7 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
         await filled.settled()
         assert origin.counts()["/partial"] == 1
         await visit.open(q="partial")
-        await page.locator("summary").click()
+        await page.locator("td summary").click()
         await page.get_by_role("button", name="for good").click()
         await page.get_by_text("2 feeds, sorted").wait_for()
         await page.get_by_role("button", name="Log out").click()

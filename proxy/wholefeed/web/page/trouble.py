@@ -28,8 +28,8 @@ _ADVICE: Final = {
     "connection-failed": _CHECK_NAME,
     "tls-certificate": "The site's certificate is not valid, so nobody can say who answers. Tell the site, or"
     " see whether it has another address.",
-    "destination-forbidden": "Private addresses and unusual ports are refused. Whoever runs this proxy can"
-    " allow them (fetch.allow_networks, fetch.ports).",
+    "destination-forbidden": "Private addresses and unusual ports are refused, unless whoever runs this proxy"
+    " allows them.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "timeout": "It is still being looked for: try again in a moment.",
 }
