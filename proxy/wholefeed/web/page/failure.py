@@ -49,7 +49,7 @@ async def error_page(
         request: What is refused.
         status: Of the answer.
         slug: The reason, for programs; people find more under it.
-        detail: What was expected and what came.
+        detail: What was expected and what came; what the web server itself refuses has no more to tell.
         error: What stopped the answer; None: what the web server itself refuses.
     """
     trouble = None if error is None else Trouble.of(error)
@@ -61,7 +61,7 @@ async def error_page(
         slug=slug,
         what=_WHAT.get(status, "That failed") + "." if trouble is None else trouble.what,
         advice=_ADVICE.get(status, _ADVICE[500]) if trouble is None else trouble.advice,
-        detail=detail[:_LONGEST_DETAIL],
+        detail="" if trouble is None else detail[:_LONGEST_DETAIL],
         given=_given(request),
         request_id=request[ASKED].request_id,
     )

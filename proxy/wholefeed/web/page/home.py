@@ -67,7 +67,6 @@ class FeedLine:
     """Without what says nothing: https, and a slash alone."""
     state: str
     is_stale: bool
-    is_walking: bool
     entries: int
     documents: int
     refreshed: Instant | None
@@ -142,7 +141,6 @@ def _line(feed: FeedRow, now: float) -> FeedLine:
         shown_url=feed.url.removeprefix("https://").removesuffix("/"),
         state=feed.visible_state,
         is_stale=feed.is_stale,
-        is_walking=feed.is_walking,
         entries=feed.entries,
         documents=feed.documents,
         refreshed=_instant(feed.checked_at, ago, now),
