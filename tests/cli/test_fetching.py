@@ -295,7 +295,7 @@ async def test_a_feed_that_the_proxy_cuts_is_exit_3_and_one_line(
     fetch: Fetch, origin: Origin, tmp_path: Path
 ) -> None:
     """What the proxy gives is written; the line names the setting."""
-    names = publish_chain(origin, archives=3)
+    names = publish_chain(origin, archives=6)
     async with running(a_config(tmp_path, limits={"answer_bytes": 2500})) as proxy:
         await proxy.get(origin.url("/feed"))
         await proxy.settled()
