@@ -40,7 +40,7 @@ def main() -> int:
             for _ in ask_until_settled(proxied(base, publisher.url(feed.path))):
                 pass
         url = next(publisher.url(feed.path) for feed in publisher.feeds if feed.title == _SHOWN)
-        _take(program, f"{base}/", folder / "home.png", height=860)
+        _take(program, f"{base}/", folder / "home.png", height=910)
         _take(program, f"{base}/?url={quote(url, safe='')}", folder / "feed.png", height=1000)
     return 0
 
