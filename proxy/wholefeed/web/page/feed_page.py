@@ -29,6 +29,7 @@ from wholefeed.store.tables.months import months
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import named_url
+from wholefeed.web.page.instants import Instant
 from wholefeed.web.page.sanitising import plain
 from wholefeed.web.page.templates import page
 from wholefeed.web.proxied import proxied_url
@@ -68,21 +69,13 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
-    """An instant, as a person and as a program read it."""
-
-    text: str
-    machine: str
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """An entry of the preview."""
 
     title: str
     link: str
     author: str
-    day: Day | None
+    day: Instant | None
 
 
 async def feed_page(request: web.Request) -> web.StreamResponse:
@@ -184,10 +177,10 @@ def _line(entry: Shown) -> Line:
     return Line(title, entry.link, plain(entry.author, _MOST_CHARACTERS), day)
 
 
-def _day(at: float) -> Day:
+def _day(at: float) -> Instant:
     day = datetime.fromtimestamp(at, UTC)
-    return Day(f"{day.day} {day:%B} {day.year}", format_rfc3339(at))
+    return Instant(f"{day.day} {day:%B} {day.year}", format_rfc3339(at))
 
 
-def _moment(at: float | None, now: float) -> Day | None:
-    return None if at is None else Day(ago(at, now), format_rfc3339(at))
+def _moment(at: float | None, now: float) -> Instant | None:
+    return None if at is None else Instant(ago(at, now), format_rfc3339(at))

@@ -24,6 +24,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.web.host_field import base_url
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.page.choose import get_chosen
+from wholefeed.web.page.instants import Instant
 from wholefeed.web.page.login import see_other
 from wholefeed.web.page.sanitising import plain
 from wholefeed.web.page.templates import page
@@ -46,14 +47,6 @@ EMPTY: Final = Trouble(
     what="Nothing was typed.",
     advice="Paste the address of a feed, or of the site that has one: example.org/blog will do.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An instant as it is shown, and as programs read it."""
-
-    text: str
-    machine: str
 
 
 @dataclass(frozen=True, slots=True)

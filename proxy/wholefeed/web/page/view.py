@@ -27,6 +27,7 @@ from wholefeed.web.asked import Asked
 from wholefeed.web.browsers import carried, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
 from wholefeed.web.named import with_instead
+from wholefeed.web.page.instants import Instant
 from wholefeed.web.page.sanitising import Allowance, plain, sanitised
 from wholefeed.web.page.templates import CONTENT_SECURITY_POLICY, page
 from wholefeed.web.request_target import read_wait
@@ -42,14 +43,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TITLE: Final = 300
 _LONGEST_NAME: Final = 120
 _STEP: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An instant as it is shown, and as programs read it."""
-
-    text: str
-    machine: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
