@@ -5,7 +5,6 @@ The program puts together what belongs together, in one function for `Store.read
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,6 +17,7 @@ from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.schedule.polling import Times
 from wholefeed.core.terms import Family, Kind
+from wholefeed.store.database import Database
 from wholefeed.store.rows import (
     DocumentChanges,
     DocumentRow,
@@ -55,7 +55,7 @@ class NamedStore:
     async def block(self, segment_id: int) -> bytes:
         """The whole deflated text of a segment."""
 
-        def work(db: sqlite3.Connection) -> bytes:
+        def work(db: Database) -> bytes:
             pieces = [segments.piece(db, segment_id, 0)]
             while len(pieces[-1]) == segments.PIECE_BYTES:
                 pieces.append(segments.piece(db, segment_id, len(pieces)))
@@ -92,7 +92,7 @@ class NamedStore:
         await self.write(lambda db: feeds.add_alias(db, url, feed_id), feed=feed_id)
 
     async def update_feed(self, feed_id: int, **changes: Unpack[FeedChanges]) -> FeedRow:
-        def work(db: sqlite3.Connection) -> FeedRow:
+        def work(db: Database) -> FeedRow:
             feeds.update(db, feed_id, changes)
             return feeds.require(db, feed_id)
 

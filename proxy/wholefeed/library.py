@@ -14,7 +14,6 @@ caller has configured structlog, and nothing of the process is changed.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -38,6 +37,7 @@ from wholefeed.errors import InvalidUrlError, RunningLoopError
 from wholefeed.service.documents.shapes import document_from
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, identities
@@ -200,7 +200,7 @@ class _Attached(NamedTuple):
     """Keys that identify no entry of the feed (R9)."""
 
 
-def _attached(db: sqlite3.Connection, feed_id: int) -> _Attached:
+def _attached(db: Database, feed_id: int) -> _Attached:
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
     ambiguous = identities.ambiguous(db, feed_id)
     return _Attached(rows, live_ordinals(db, [row.id for row in rows]), ambiguous)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.service.refresh.flights import Flights
+from wholefeed.store.database import Database
 from wholefeed.web.keys import STORE
 
 
@@ -295,7 +295,7 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     store = proxy.app[STORE]
     real = store.read
 
-    async def read(work: Callable[[sqlite3.Connection], Any]) -> Any:
+    async def read(work: Callable[[Database], Any]) -> Any:
         nonlocal looks
         found = await real(work)
         with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh

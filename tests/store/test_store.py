@@ -14,7 +14,7 @@ from wholefeed.errors import StorageFullError, StoreUnusableError
 from wholefeed.store.sqlite import connection, migrate
 from wholefeed.store.sqlite.connection import to_the_end
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.sqlite.statements import fetch_value
+from wholefeed.store.statements import fetch_value
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]

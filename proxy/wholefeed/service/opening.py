@@ -6,7 +6,6 @@ feed, flight = await openings.join(url, may_walk=True)     # one opening a URL, 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from functools import partial
 from typing import Final
 
@@ -23,6 +22,7 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.unopened import Unopened
+from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -113,7 +113,7 @@ class Openings:
         """Return the feed of a key, made if it was not there, and let the URL lead to it."""
         now = self._context.now()
 
-        def work(db: sqlite3.Connection) -> FeedRow:
+        def work(db: Database) -> FeedRow:
             feed = feeds.create(
                 db,
                 url=key,

@@ -11,7 +11,6 @@ A request never runs a refresh itself: it joins the flight of its feed and waits
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -33,6 +32,7 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.watching import Watching
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import documents, feeds
 
@@ -183,7 +183,7 @@ class FeedService:
         """
         feed = await self._known(url)
 
-        def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], dict[int, int]]:
+        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
             return documents.list_all(db, feed.id), documents.superseded(db, feed.id)
 
         rows, superseded = await self._store.read(look)

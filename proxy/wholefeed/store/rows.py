@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypedDict
@@ -14,6 +13,7 @@ from wholefeed.core.jobs.packed import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.store.database import Row
 
 NoteDict = Mapping[str, str]
 """A note as whoever asks gets to see it: code, url, text."""
@@ -269,13 +269,13 @@ _FEED: Final = tuple(each.name for each in fields(FeedRow))
 _DOCUMENT: Final = tuple(each.name for each in fields(DocumentRow))
 
 
-def _values(row: sqlite3.Row, names: tuple[str, ...]) -> dict[str, Any]:
+def _values(row: Row, names: tuple[str, ...]) -> dict[str, Any]:
     """Return columns by name; a row itself looks through all of them for each."""
     columns = dict(zip(row.keys(), row, strict=True))
     return {name: columns[name] for name in names}
 
 
-def feed_row(row: sqlite3.Row) -> FeedRow:
+def feed_row(row: Row) -> FeedRow:
     """Read a row of the feed table."""
     values = _values(row, _FEED)
     for name in ("is_walking", "is_stale", "is_private"):
@@ -288,7 +288,7 @@ def feed_row(row: sqlite3.Row) -> FeedRow:
     return FeedRow(**values)
 
 
-def document_row(row: sqlite3.Row) -> DocumentRow:
+def document_row(row: Row) -> DocumentRow:
     """Read a row of the document table."""
     values = _values(row, _DOCUMENT)
     for name in ("is_marked", "is_settled", "is_uncacheable", "brought_news"):

@@ -18,7 +18,6 @@ database stays busy or is being closed, and `UnknownFeedError` when the feed was
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -27,14 +26,15 @@ from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
 from wholefeed.loggers import get_logger
+from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
 from wholefeed.store.sqlite.files import tighten
 from wholefeed.store.sqlite.migrate import check_current, locked
 from wholefeed.store.sqlite.read_pool import Readers
-from wholefeed.store.sqlite.statements import fetch_value, run
 from wholefeed.store.sqlite.writer import Writer
+from wholefeed.store.statements import fetch_value, run
 from wholefeed.store.tables import feeds, segments
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 from wholefeed.store.tables.pins import Pins
@@ -125,11 +125,11 @@ class Store:
         """Whether it can be written, as far as is known."""
         return self._writer.condition.is_sound
 
-    async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    async def read(self, work: Callable[[Database], _T]) -> _T:
         """Return what a function finds; all of it is of one moment."""
         return await self._readers.run(work)
 
-    async def write(self, work: Callable[[sqlite3.Connection], _T], *, feed: int | None = None) -> _T:
+    async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
 
         Args:
@@ -138,21 +138,21 @@ class Store:
         """
         return await self._writer.run(work, feed=feed)
 
-    async def renew(self, work: Callable[[sqlite3.Connection], object], feed: int) -> None:
+    async def renew(self, work: Callable[[Database], object], feed: int) -> None:
         """Let a function change what the row of a feed says, and nothing else that is sent of it."""
 
-        def both(db: sqlite3.Connection) -> FeedRow:
+        def both(db: Database) -> FeedRow:
             work(db)
             return feeds.require(db, feed)
 
         _ = await self._writer.run(both, feed=feed, tell=self._renewed)
 
     async def publish(
-        self, work: Callable[[sqlite3.Connection], FeedRow | None], publication: Publication, feed: int
+        self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
     ) -> FeedRow | None:
         """Let a function publish a feed; return what it does. Who is told has the texts that are new."""
 
-        def both(db: sqlite3.Connection) -> Snapshot | None:
+        def both(db: Database) -> Snapshot | None:
             row = work(db)
             return None if row is None else segments.shown(db, row)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from wholefeed.store.sqlite.read_pool import Readers
-from wholefeed.store.sqlite.statements import fetch_all, fetch_value
 from wholefeed.store.sqlite.writer import Writer
+from wholefeed.store.statements import fetch_all, fetch_value
 from wholefeed.store.tables import documents, feeds, segments
 from wholefeed.store.tables.pins import Pins
 

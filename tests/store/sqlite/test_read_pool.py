@@ -14,7 +14,7 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer
 from wholefeed.store.sqlite.read_pool import Readers
-from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
+from wholefeed.store.statements import fetch_all, fetch_value, run
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

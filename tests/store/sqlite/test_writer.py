@@ -17,8 +17,8 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedErro
 from wholefeed.store.sqlite import connection as module
 from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, open_writer
-from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
 from wholefeed.store.sqlite.writer import Writer
+from wholefeed.store.statements import fetch_all, fetch_value, run
 
 CANCELLATIONS = 200
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from contextlib import ExitStack
 from functools import partial
@@ -19,6 +18,7 @@ from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
+from wholefeed.store.database import Database
 from wholefeed.store.tables import segments
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.segments import spread
@@ -261,7 +261,7 @@ async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: Named
         )
         return asyncio.create_task(store.write(work, feed=feed))
 
-    def hold_up(_: sqlite3.Connection) -> None:
+    def hold_up(_: Database) -> None:
         has_published.set()
         may_end.wait(10)
 

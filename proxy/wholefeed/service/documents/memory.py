@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import NamedTuple
 
 from wholefeed.core.jobs.reading import DocumentFacts
@@ -14,6 +13,7 @@ from wholefeed.core.terms import MEMORY_URL, Family, Role
 from wholefeed.service.documents.fresh import Fresh
 from wholefeed.service.documents.shapes import Put, stored_as
 from wholefeed.service.documents.work import Work, work_bytes
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, copies, documents, identities, live
@@ -51,7 +51,7 @@ async def documents_to_remember(
     memory_row = max((row for row in usable if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
 
-    def look(db: sqlite3.Connection) -> _Left | None:
+    def look(db: Database) -> _Left | None:
         latest = None
         present = set(new.entries.identities()) if is_attached else set()
         gone = documents.identities_but(db, old.id, present)

@@ -5,7 +5,6 @@ No second fetch: the body is the source of truth. The old segments serve until t
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,6 +19,7 @@ from wholefeed.errors import WorkError
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.shapes import stored_as
 from wholefeed.service.documents.work import Work, coded, work_bytes
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies
@@ -45,7 +45,7 @@ async def reparse(store: Store, work: Work, feed_id: int, rows: list[DocumentRow
 
 
 async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument | None:
-    def look(db: sqlite3.Connection) -> tuple[bytes, tuple[CopyDates, ...]]:
+    def look(db: Database) -> tuple[bytes, tuple[CopyDates, ...]]:
         return bodies.read(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
 
     body, dates = await store.read(look)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -10,13 +9,14 @@ from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.model import EntryId
 from wholefeed.core.refresh.events import KnownRead
 from wholefeed.core.refresh.intents import ReadKnown
+from wholefeed.store.database import Database
 from wholefeed.store.tables import copies, documents, identities, live
 
 _T = TypeVar("_T")
 
 
 def known_entries(
-    db: sqlite3.Connection, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
+    db: Database, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
 ) -> KnownRead:
     """Look for the identities that a decision names.
 
@@ -37,7 +37,7 @@ def known_entries(
 
 
 def _identified_now(
-    db: sqlite3.Connection, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
+    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
 ) -> Sequence[EntryId]:
     ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
     present = list(asked)

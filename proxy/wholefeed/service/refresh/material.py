@@ -5,7 +5,6 @@ material = await store.read(lambda db: look(db, feed_id, at_hand, documents.list
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -14,6 +13,7 @@ from wholefeed.core.model import Tombstone
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import Role
 from wholefeed.service.documents.fresh import ANY
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, SegmentRow
 from wholefeed.store.tables import bodies, feeds, segments, tombstones
 from wholefeed.store.tables.documents import live_ordinals
@@ -30,7 +30,7 @@ class Held(NamedTuple):
     """None: it is at hand."""
 
 
-def read(db: sqlite3.Connection, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
+def read(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
     """Read what is needed of documents.
 
     Args:
@@ -64,7 +64,7 @@ class Material(NamedTuple):
 
 
 def look(
-    db: sqlite3.Connection, feed_id: int, at_hand: Mapping[int, int], documents: Sequence[DocumentRow]
+    db: Database, feed_id: int, at_hand: Mapping[int, int], documents: Sequence[DocumentRow]
 ) -> Material | None:
     """Read what a publication is made of; of what has changed, the bodies too where they are small.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from typing import Any, assert_never
 
 from wholefeed.core.refresh import intents
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentChanges, FeedChanges
 from wholefeed.store.tables import documents, failures, feeds
 
 
-def written(intent: intents.Remark, feed: int, now: float) -> Callable[[sqlite3.Connection], Any]:
+def written(intent: intents.Remark, feed: int, now: float) -> Callable[[Database], Any]:
     """Return what writes a remark; it changes nothing of what the feed is made of."""
     match intent:
         case intents.NoteReply():
@@ -36,7 +36,7 @@ def written(intent: intents.Remark, feed: int, now: float) -> Callable[[sqlite3.
             assert_never(intent)
 
 
-def _note_reply(db: sqlite3.Connection, feed: int, intent: intents.NoteReply) -> None:
+def _note_reply(db: Database, feed: int, intent: intents.NoteReply) -> None:
     changes: FeedChanges = {
         "is_stale": False,
         "checked_at": intent.checked_at,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +23,7 @@ from wholefeed.service.documents.work import Work, coded
 from wholefeed.service.refresh.known import known_entries
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.service.refresh.remarks import written
+from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
@@ -57,7 +57,7 @@ class FeedStorage:
         self.work = work
         self.feed_id = feed_id
         self._now = now
-        self._remarks: list[Callable[[sqlite3.Connection], Any]] = []
+        self._remarks: list[Callable[[Database], Any]] = []
         self._rows: list[DocumentRow] | None = None
         self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
@@ -73,7 +73,7 @@ class FeedStorage:
             self._rows = []
             return [], Failures((), None)
 
-        def look(db: sqlite3.Connection) -> tuple[list[DocumentRow], Failures]:
+        def look(db: Database) -> tuple[list[DocumentRow], Failures]:
             return documents.list_all(db, self.feed_id), failures.read(db, self.feed_id)
 
         rows, missing = await self._store.read(look)
@@ -99,7 +99,7 @@ class FeedStorage:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
 
-        def identified(db: sqlite3.Connection) -> DocumentFacts:
+        def identified(db: Database) -> DocumentFacts:
             """Look at each entry in the connection's thread: they may be a hundred thousand."""
             found = identities.ambiguous_with(db, self.feed_id, facts.keys, own, besides)
             return facts if found == facts.ambiguous else facts.identified(found)
@@ -169,7 +169,7 @@ class FeedStorage:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
         pins, now = self._store.pins, self._now()
 
-        def work(db: sqlite3.Connection) -> FeedRow | None:
+        def work(db: Database) -> FeedRow | None:
             return segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
 
         write = partial(self._store.publish, publication=publication, feed=self.feed_id)
@@ -180,19 +180,19 @@ class FeedStorage:
         if self._remarks:
             await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
 
-    async def write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    async def write(self, work: Callable[[Database], _T]) -> _T:
         """Change what is stored of the feed, and write the remarks made before, in one transaction."""
         return await self._with_remarks(work, partial(self._store.write, feed=self.feed_id))
 
     async def _with_remarks(
         self,
-        work: Callable[[sqlite3.Connection], _T],
-        write: Callable[[Callable[[sqlite3.Connection], _T]], Awaitable[_R]],
+        work: Callable[[Database], _T],
+        write: Callable[[Callable[[Database], _T]], Awaitable[_R]],
     ) -> _R:
         remarks, self._remarks = self._remarks, []
         self._rows = self._material = None
 
-        def both(db: sqlite3.Connection) -> _T:
+        def both(db: Database) -> _T:
             for remark in remarks:
                 remark(db)
             return work(db)
@@ -203,7 +203,7 @@ class FeedStorage:
             self._remarks = remarks + self._remarks
             raise
 
-    async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    async def read(self, work: Callable[[Database], _T]) -> _T:
         """Look at what is stored of the feed, without the remarks that are not written yet."""
         return await self._store.read(work)
 
@@ -277,7 +277,7 @@ class FeedStorage:
         """
         new = await coded([each.new for each in puts])
 
-        def put_and_look(db: sqlite3.Connection) -> _Put:
+        def put_and_look(db: Database) -> _Put:
             put = arrangement.put(db, self.feed_id, new, ranks, detached, changes or {}, now)
             if not looks:
                 return put, None, None

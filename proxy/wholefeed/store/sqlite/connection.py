@@ -17,7 +17,7 @@ import aiosqlite
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.sqlite.faults import is_interrupt, translated
 from wholefeed.store.sqlite.migrate import database_uri, is_writable, readonly_uri
-from wholefeed.store.sqlite.statements import fetch_value, run
+from wholefeed.store.statements import fetch_value, run
 
 _T = TypeVar("_T")
 

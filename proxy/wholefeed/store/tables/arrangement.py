@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.terms import Role
 from wholefeed.errors import StoreError
+from wholefeed.store.database import Database
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.sqlite.statements import fetch_all, run
+from wholefeed.store.statements import fetch_all, run
 from wholefeed.store.tables import documents, feeds, tombstones
 from wholefeed.store.tables.documents import unlink
 from wholefeed.store.tables.feeds import require_known
@@ -34,9 +34,7 @@ class _Place(NamedTuple):
     segment: int | None
 
 
-def arrange(
-    db: sqlite3.Connection, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float
-) -> None:
+def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float) -> None:
     """Give documents their ranks, attaching those that were detached, and detach others."""
     require_known(db, feed)
     before = _places(db, feed)
@@ -63,7 +61,7 @@ def arrange(
     change.finish()
 
 
-def _places(db: sqlite3.Connection, feed: int) -> dict[int, _Place]:
+def _places(db: Database, feed: int) -> dict[int, _Place]:
     rows = fetch_all(db, _PLACES, {"feed": feed})
     return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
 
@@ -77,14 +75,14 @@ def _check(
         raise StoreError(f"expected documents to be ranked or detached, got both for {sorted(both)}")
 
 
-def _detach(db: sqlite3.Connection, change: Change, document: int, segment: int | None, now: float) -> None:
+def _detach(db: Database, change: Change, document: int, segment: int | None, now: float) -> None:
     change.concern(document)
     unlink(db, document, segment)
     run(db, _DETACH, {"document": document, "now": now})
     run(db, _SET_ENTRIES, {"document": document, "is_live": None})
 
 
-def _attach(db: sqlite3.Connection, change: Change, document: int, rank: int) -> None:
+def _attach(db: Database, change: Change, document: int, rank: int) -> None:
     run(db, _ATTACH, {"document": document, "rank": rank})
     run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
     change.concern(document)
@@ -92,7 +90,7 @@ def _attach(db: sqlite3.Connection, change: Change, document: int, rank: int) ->
 
 
 def _move(
-    db: sqlite3.Connection,
+    db: Database,
     change: Change,
     places: Mapping[int, _Place],
     ranks: Mapping[int, int],
@@ -154,7 +152,7 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 
 
 def put(
-    db: sqlite3.Connection,
+    db: Database,
     feed: int,
     new: Sequence[NewDocument],
     ranks: Mapping[int, int],

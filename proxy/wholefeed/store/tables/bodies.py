@@ -6,12 +6,12 @@ seldom and kept for good, so size counts (`benchmarks/deflate.py`).
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from typing import Final
 
 from wholefeed.errors import StoreError
-from wholefeed.store.sqlite.statements import fetch_one
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_one
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -31,7 +31,7 @@ def encode(body: bytes) -> bytes:
     return zstd.compress(body, options=_OPTIONS)
 
 
-def read(db: sqlite3.Connection, document: int) -> bytes:
+def read(db: Database, document: int) -> bytes:
     """Return a document's body as it was fetched, decoded.
 
     Raises:

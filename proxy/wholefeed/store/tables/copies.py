@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
 from wholefeed.core.merge.merge import Copy, Dates, comparable, dates_of
 from wholefeed.core.model import EntryId
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_all, fetch_one
 from wholefeed.store.tables.live import COPY_COLUMNS, copy_of, subscription_updated_at
 
 _ATTACHED: Final = f"""
@@ -19,15 +19,13 @@ _ATTACHED: Final = f"""
 _SERVED: Final = f"{_ATTACHED} AND e.is_live = 1 AND d.role <> 'memory'"
 
 
-def served(db: sqlite3.Connection, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
+def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
     """Return the live copy of each identity that has one in an attached document that is not memory."""
     rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
     return {EntryId(row["identity"]): copy_of(0, row) for row in rows if row is not None}
 
 
-def held_as_good(
-    db: sqlite3.Connection, feed: int, identities: Iterable[EntryId], document: int
-) -> set[EntryId]:
+def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], document: int) -> set[EntryId]:
     """Return those of which another attached document holds a copy with dates as good as the document's."""
     latest, found = subscription_updated_at(db, feed), set[EntryId]()
     for identity in identities:

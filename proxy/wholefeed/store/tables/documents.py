@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,8 +12,9 @@ from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
+from wholefeed.store.database import Database
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
-from wholefeed.store.sqlite.statements import fetch_all, fetch_made, fetch_one, json_ids, run
+from wholefeed.store.statements import fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import bodies, identities, tombstones
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
@@ -87,12 +87,12 @@ _EXPIRED: Final = "SELECT id, role FROM document WHERE detached_at < :before"
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 
-def list_all(db: sqlite3.Connection, feed: int) -> list[DocumentRow]:
+def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
     return fetch_made(db, _LIST, {"feed": feed}, document_row)
 
 
-def live_ordinals(db: sqlite3.Connection, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
+def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
     """Return which entries of each document are live, from the top."""
     wanted = list(documents)
     found: dict[int, list[int]] = {document: [] for document in wanted}
@@ -101,29 +101,29 @@ def live_ordinals(db: sqlite3.Connection, documents: Iterable[int]) -> dict[int,
     return {document: tuple(ordinals) for document, ordinals in found.items()}
 
 
-def superseded(db: sqlite3.Connection, feed: int) -> dict[int, int]:
+def superseded(db: Database, feed: int) -> dict[int, int]:
     """Return how many entries of each attached document are not live, where there are any."""
     return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
-def copy_dates(db: sqlite3.Connection, document: int) -> tuple[CopyDates, ...]:
+def copy_dates(db: Database, document: int) -> tuple[CopyDates, ...]:
     """Return the dates of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
 
 
-def dated_entries(db: sqlite3.Connection, document: int) -> list[tuple[EntryId, float | None]]:
+def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | None]]:
     """Return the identity of each entry of a document and what the output sorts it by, from the top."""
     return [(EntryId(row[0]), row[1]) for row in fetch_all(db, _DATED_ENTRIES, {"document": document})]
 
 
-def identities_but(db: sqlite3.Connection, document: int, but: Collection[EntryId]) -> list[EntryId]:
+def identities_but(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
     """Return the identities that stand in a document, from the top, but these."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
 
 def known(
-    db: sqlite3.Connection, feed: int, identities: Sequence[EntryId], but: int | None
+    db: Database, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
     """Return the latest update instant of each identity that stands in an attached document."""
     found: dict[EntryId, float | None] = {}
@@ -135,7 +135,7 @@ def known(
     return found
 
 
-def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
+def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
     """Insert or replace documents by (URL, role), and choose the live copies of their entries.
 
     A replaced document keeps its number. Returns the numbers, in order.
@@ -147,7 +147,7 @@ def put(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now
     return ids
 
 
-def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument], now: float) -> None:
+def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> None:
     """Put stored documents as they read now; what was known of their entries stays known (R8, R9, R19).
 
     An entry whose identity has changed is found by its place, where the document has as many as before.
@@ -169,7 +169,7 @@ def put_again(db: sqlite3.Connection, feed: int, documents: Sequence[NewDocument
     change.finish()
 
 
-def touch(db: sqlite3.Connection, document: int, changes: Mapping[str, Any]) -> None:
+def touch(db: Database, document: int, changes: Mapping[str, Any]) -> None:
     """Set columns of a document. The names are the program's own, never input."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
@@ -178,14 +178,14 @@ def touch(db: sqlite3.Connection, document: int, changes: Mapping[str, Any]) -> 
             raise StoreError(f"no document is stored under the number {document}")
 
 
-def unlink(db: sqlite3.Connection, document: int, segment: int | None) -> None:
+def unlink(db: Database, document: int, segment: int | None) -> None:
     """Take a document out of its segment; whoever shares it has to be sealed anew."""
     if segment is not None:
         run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
         run(db, _UNLINK, {"document": document})
 
 
-def purge(db: sqlite3.Connection, before: float) -> int:
+def purge(db: Database, before: float) -> int:
     """Delete the documents detached before that instant. Returns how many."""
     rows = fetch_all(db, _EXPIRED, {"before": before})
     for document, role in rows:
@@ -196,7 +196,7 @@ def purge(db: sqlite3.Connection, before: float) -> int:
 
 
 def _put_one(
-    db: sqlite3.Connection,
+    db: Database,
     change: Change,
     feed: int,
     document: NewDocument,
@@ -231,7 +231,7 @@ def _put_one(
 
 
 def _take_out(
-    db: sqlite3.Connection,
+    db: Database,
     change: Change,
     document: NewDocument,
     number: int,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.store.database import Database
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.sqlite.statements import fetch_all, fetch_value, run
+from wholefeed.store.statements import fetch_all, fetch_value, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
@@ -34,7 +34,7 @@ _PUT: Final = """
 """
 
 
-def read(db: sqlite3.Connection, feed: int) -> Failures:
+def read(db: Database, feed: int) -> Failures:
     """Return what could not be had of a feed."""
     attempts = [Attempt(**dict(row)) for row in fetch_all(db, _READ, {"feed": feed})]
     return Failures(
@@ -43,13 +43,13 @@ def read(db: sqlite3.Connection, feed: int) -> Failures:
     )
 
 
-def first_failed_at(db: sqlite3.Connection, feed: int) -> float | None:
+def first_failed_at(db: Database, feed: int) -> float | None:
     """Return when what is missing of a feed failed first; None: nothing is missing."""
     found: float | None = fetch_value(db, _FIRST, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     return found
 
 
-def replace_missing(db: sqlite3.Connection, feed: int, missing: Sequence[Attempt]) -> bool:
+def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool:
     """Let these be all that is missing of a feed.
 
     Returns:
@@ -64,9 +64,7 @@ def replace_missing(db: sqlite3.Connection, feed: int, missing: Sequence[Attempt
     return bool(lost)
 
 
-def note_refetch(
-    db: sqlite3.Connection, feed: int, failure: Attempt | None, changes: Mapping[str, Any]
-) -> None:
+def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapping[str, Any]) -> None:
     """Note that the subscription document could not be had, None: that it could; and set columns."""
     feeds.require_known(db, feed)
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
@@ -76,6 +74,6 @@ def note_refetch(
     feeds.update(db, feed, changes)
 
 
-def overview(db: sqlite3.Connection, feed: int) -> Overview:
+def overview(db: Database, feed: int) -> Overview:
     """Return what is known of a feed beside its documents."""
     return Overview(feeds.require(db, feed), read(db, feed), feeds.body_bytes(db, feed))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from typing import Any, Final
 
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
+from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, feed_row
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
@@ -66,19 +66,19 @@ _BEGIN_WALK: Final = """
 """
 
 
-def find_by_url(db: sqlite3.Connection, url: str) -> FeedRow | None:
+def find_by_url(db: Database, url: str) -> FeedRow | None:
     """Return the feed of this key or alias; the key wins."""
     row = fetch_one(db, _BY_URL, {"url": url})
     return None if row is None else feed_row(row)
 
 
-def find(db: sqlite3.Connection, feed: int) -> FeedRow | None:
+def find(db: Database, feed: int) -> FeedRow | None:
     """Return the feed, or None when it was forgotten."""
     row = fetch_one(db, _BY_ID, {"feed": feed})
     return None if row is None else feed_row(row)
 
 
-def require(db: sqlite3.Connection, feed: int) -> FeedRow:
+def require(db: Database, feed: int) -> FeedRow:
     """Return the feed.
 
     Raises:
@@ -90,7 +90,7 @@ def require(db: sqlite3.Connection, feed: int) -> FeedRow:
     return found
 
 
-def require_known(db: sqlite3.Connection, feed: int) -> None:
+def require_known(db: Database, feed: int) -> None:
     """Make sure that the feed is there.
 
     Raises:
@@ -100,33 +100,29 @@ def require_known(db: sqlite3.Connection, feed: int) -> None:
         raise _unknown(feed)
 
 
-def list_feeds(db: sqlite3.Connection, limit: int, offset: int) -> list[FeedRow]:
+def list_feeds(db: Database, limit: int, offset: int) -> list[FeedRow]:
     """Return feeds by URL."""
     return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-def count_states(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+def count_states(db: Database) -> dict[str, tuple[int, int]]:
     """Return how many feeds there are in each visible state, and how many of them are stale."""
     return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
 
 
-def search(
-    db: sqlite3.Connection, words: str, *, by_url: bool, limit: int, offset: int
-) -> tuple[list[FeedRow], int]:
+def search(db: Database, words: str, *, by_url: bool, limit: int, offset: int) -> tuple[list[FeedRow], int]:
     """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
     statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
     rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
     return [feed_row(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
 
 
-def list_unfinished(db: sqlite3.Connection) -> list[FeedRow]:
+def list_unfinished(db: Database) -> list[FeedRow]:
     """Return the feeds whose walk has not ended, oldest first."""
     return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
-def create(
-    db: sqlite3.Connection, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float
-) -> FeedRow:
+def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
     """Return the feed of that key or alias, made if it was not there."""
     found = find_by_url(db, url)
     if found is None:
@@ -137,13 +133,13 @@ def create(
     return found
 
 
-def add_alias(db: sqlite3.Connection, url: str, feed: int) -> None:
+def add_alias(db: Database, url: str, feed: int) -> None:
     """Let the URL lead to the feed, whatever it led to before."""
     require_known(db, feed)
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
-def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> None:
+def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
     """Set columns of a feed. The names are the program's own, never input.
 
     Raises:
@@ -154,28 +150,28 @@ def update(db: sqlite3.Connection, feed: int, changes: Mapping[str, Any]) -> Non
         raise _unknown(feed)
 
 
-def note_asked(db: sqlite3.Connection, asked: Mapping[int, float]) -> None:
+def note_asked(db: Database, asked: Mapping[int, float]) -> None:
     """Note when feeds were asked for, those that are still there."""
     db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
 
 
-def note_warned(db: sqlite3.Connection, feed: FeedRow) -> None:
+def note_warned(db: Database, feed: FeedRow) -> None:
     """Note that a reader was sent the warning of a feed as it was read (R16)."""
     run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
 
 
-def begin_walk(db: sqlite3.Connection, feed: int, now: float) -> None:
+def begin_walk(db: Database, feed: int, now: float) -> None:
     """Note that a walk may add documents from now on."""
     require_known(db, feed)
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
 
-def body_bytes(db: sqlite3.Connection, feed: int) -> int:
+def body_bytes(db: Database, feed: int) -> int:
     """Return what the bodies of a feed's documents come to, decoded."""
     return int(fetch_value(db, _BYTES, {"feed": feed}))
 
 
-def forget(db: sqlite3.Connection, feed: int, now: float) -> bool:
+def forget(db: Database, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
     run(db, _RETIRE_ALL, {"feed": feed, "now": now})
     run(db, _NOTE_FORGOTTEN, {"feed": feed})

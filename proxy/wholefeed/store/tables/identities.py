@@ -8,13 +8,13 @@ itself: what was one only ever splits, and the outcome does not depend on the or
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
 from wholefeed.core.jobs.packed import PackedKeys
 from wholefeed.core.model import EntryId, EntryKeys
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one, run
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_all, fetch_one, run
 from wholefeed.store.tables.live import Change
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
@@ -79,13 +79,13 @@ _CARRY_TOMBSTONES: Final = """
 """
 
 
-def ambiguous(db: sqlite3.Connection, feed: int) -> frozenset[EntryId]:
+def ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
     """Return the keys that identify nothing in the feed."""
     return frozenset(EntryId(row["key"]) for row in fetch_all(db, _AMBIGUOUS, {"feed": feed}))
 
 
 def ambiguous_with(
-    db: sqlite3.Connection,
+    db: Database,
     feed: int,
     keys: PackedKeys,
     own: Collection[EntryId],
@@ -105,7 +105,7 @@ def ambiguous_with(
 
 
 def note(
-    db: sqlite3.Connection, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
+    db: Database, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
 ) -> frozenset[EntryId]:
     """Keep what `ambiguous_with` returns, and return it: stored entries split.
 
@@ -120,7 +120,7 @@ def note(
     return known
 
 
-def put(db: sqlite3.Connection, feed: int, document: int, keys: PackedKeys) -> None:
+def put(db: Database, feed: int, document: int, keys: PackedKeys) -> None:
     """Keep what can identify the entries of a document."""
     if keys:
         rows = (
@@ -130,12 +130,12 @@ def put(db: sqlite3.Connection, feed: int, document: int, keys: PackedKeys) -> N
         db.executemany(_PUT, rows)
 
 
-def remove(db: sqlite3.Connection, document: int) -> None:
+def remove(db: Database, document: int) -> None:
     """Forget the keys of the entries of a document, which go."""
     run(db, _DELETE, {"document": document})
 
 
-def carry(db: sqlite3.Connection, feed: int, before: EntryId, identity: EntryId) -> None:
+def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
     """Let what is known of an entry under one identity count under another, too (R8, R19)."""
     parameters = {"feed": feed, "before": before, "identity": identity}
     run(db, _CARRY_SETTLED, parameters)
@@ -158,7 +158,7 @@ def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
     )
 
 
-def _clashing(db: sqlite3.Connection, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
+def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
     """Return the keys that stand on an unlike item, too.
 
     Args:
@@ -202,7 +202,7 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
 
 
 def _split(
-    db: sqlite3.Connection, change: Change, feed: int, keys: Collection[EntryId], known: Container[EntryId]
+    db: Database, change: Change, feed: int, keys: Collection[EntryId], known: Container[EntryId]
 ) -> None:
     """Identify anew what bears these keys, by all that are `known` to be ambiguous."""
     bearers = {

@@ -16,7 +16,6 @@ the comparison rests on has moved: ranks, or the date of the subscription docume
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -25,7 +24,8 @@ from typing import Final, Self
 from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.statements import fetch_value, json_ids, run
+from wholefeed.store.database import Database, Row
+from wholefeed.store.statements import fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
 
 TEMPORARY_TABLES: Final = """
@@ -149,7 +149,7 @@ _SET_DIRTY: Final = """
 _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
 
 
-def subscription_updated_at(db: sqlite3.Connection, feed: int) -> float | None:
+def subscription_updated_at(db: Database, feed: int) -> float | None:
     """Return the date of the subscription document, which those of archives and pages do not pass (R10)."""
     at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
     return at
@@ -158,13 +158,13 @@ def subscription_updated_at(db: sqlite3.Connection, feed: int) -> float | None:
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: sqlite3.Connection, feed: int, subscription_updated_at: float | None) -> None:
+    def __init__(self, db: Database, feed: int, subscription_updated_at: float | None) -> None:
         self._db = db
         self._feed = feed
         self._before = subscription_updated_at
 
     @classmethod
-    def begin(cls, db: sqlite3.Connection, feed: int) -> Self:
+    def begin(cls, db: Database, feed: int) -> Self:
         """Call it before anything is changed."""
         for table in ("concerned", "changed", "contested", "decided"):
             run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
@@ -219,7 +219,7 @@ class _Contest:
     fallen: list[tuple[int, int]] = field(default_factory=list)
     """Copies that were live and lost."""
 
-    def take(self, rows: Sequence[sqlite3.Row]) -> Iterator[tuple[int, int, int]]:
+    def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
         """Yield (document, ordinal, is_live) for what changes, of each identity that is through."""
         for identity, group in groupby(rows, key=lambda row: row["identity"]):
             if identity != self.identity:
@@ -236,7 +236,7 @@ class _Contest:
         self.best = None
         self.fallen = []
 
-    def _compare(self, rows: Sequence[sqlite3.Row]) -> None:
+    def _compare(self, rows: Sequence[Row]) -> None:
         copies = [copy_of(key, row) for key, row in enumerate(rows)]
         if self.best is not None:
             copies.insert(0, self.best._replace(key=-1))
@@ -259,7 +259,7 @@ class _Contest:
         self.was_live = bool(rows[key]["is_live"])
 
 
-def copy_of(key: int, row: sqlite3.Row) -> Copy:
+def copy_of(key: int, row: Row) -> Copy:
     """Read a row of an entry and its document."""
     return Copy(
         key=key,

@@ -5,7 +5,6 @@ months(db, feed)        # {document: {24150: 12, None: 3}}: a month as wholefeed
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -13,7 +12,8 @@ from typing import Final
 
 from wholefeed.core.chart import month_number
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.sqlite.statements import fetch_all
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_all
 
 # Days, because a month takes a calendar; grouped in each document by itself, because one sorter for a million
 # entries took 0.6 s of a core where one for each document takes 0.4 s. 719162: the days to the epoch from
@@ -35,7 +35,7 @@ Months = Mapping[int | None, int]
 """How many entries are of a month; None: of those that bear no date."""
 
 
-def months(db: sqlite3.Connection, feed: int) -> dict[int, Months]:
+def months(db: Database, feed: int) -> dict[int, Months]:
     """Return how many live entries each attached document has of each month."""
     return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 

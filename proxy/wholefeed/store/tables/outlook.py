@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
 from wholefeed.core.schedule.polling import Times
-from wholefeed.store.sqlite.statements import fetch_all, fetch_value
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_all, fetch_value
 
 _DUE: Final = """
     SELECT id, fetch_url, checked_at FROM feed
@@ -39,7 +39,7 @@ class Outlook:
     """When another one may be at the earliest, epoch seconds; None when there is none."""
 
 
-def outlook(db: sqlite3.Connection, times: Times) -> Outlook:
+def outlook(db: Database, times: Times) -> Outlook:
     """Look for what `core.schedule.polling.poll_due_at` lets be polled; feeds never heard of are left out."""
     now, before = times.now, times.now - times.interval_seconds
     due = fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})

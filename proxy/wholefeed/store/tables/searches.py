@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
 from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.terms import Kind
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one, run
+from wholefeed.store.database import Database, Row
+from wholefeed.store.statements import fetch_all, fetch_one, run
 
 _OPEN: Final = """
     SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
@@ -73,7 +73,7 @@ class Search:
         return self.url or self.fetch_url
 
 
-def list_open(db: sqlite3.Connection, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
+def list_open(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
     """Return the searches whose time has come, longest due first; of one feed, or of all.
 
     Args:
@@ -86,23 +86,23 @@ def list_open(db: sqlite3.Connection, *, now: float, horizon: float, feed: int |
     return [_search(row) for row in fetch_all(db, _OPEN, values)]
 
 
-def _search(row: sqlite3.Row) -> Search:
+def _search(row: Row) -> Search:
     changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
     return Search(**{**dict(row), **changed})
 
 
-def note(db: sqlite3.Connection, search: Search, *, next_at: float) -> None:
+def note(db: Database, search: Search, *, next_at: float) -> None:
     """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
     values = {"feed": search.feed, "url": search.url, "position": search.position}
     run(db, _PUT, {**values, "taken_at": search.taken_at, "next_at": next_at})
 
 
-def postpone(db: sqlite3.Connection, search: Search, *, next_at: float) -> None:
+def postpone(db: Database, search: Search, *, next_at: float) -> None:
     """Let a search go on later from where it is."""
     run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
 
 
-def next_at(db: sqlite3.Connection, now: float) -> float | None:
+def next_at(db: Database, now: float) -> float | None:
     """Return when the next search goes on; None when none waits."""
     row = fetch_one(db, _NEXT_AT, {"now": now})
     return None if row is None else row["at"]

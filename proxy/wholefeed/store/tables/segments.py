@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -10,8 +9,9 @@ from typing import Final
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
+from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.sqlite.statements import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
@@ -95,7 +95,7 @@ _SWEEP: Final = """
 """
 
 
-def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
+def places(db: Database, feed: int) -> list[Placed]:
     """Return the attached documents of a feed in output order, for a plan."""
     rows = fetch_all(db, _PLACED, {"feed": feed})
     is_mixed = any(row[6] for row in rows)
@@ -105,19 +105,19 @@ def places(db: sqlite3.Connection, feed: int) -> list[Placed]:
     ]
 
 
-def snapshot(db: sqlite3.Connection, feed: int) -> Snapshot:
+def snapshot(db: Database, feed: int) -> Snapshot:
     """Return a feed with its segments and with what is missing of it."""
     return shown(db, require(db, feed))
 
 
-def shown(db: sqlite3.Connection, feed: FeedRow) -> Snapshot:
+def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
     rows = fetch_all(db, _OF_FEED, {"feed": feed.id})
     missing = (failures.read(db, feed.id)).missing
     return Snapshot(feed, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
 
 
-def piece(db: sqlite3.Connection, segment: int, number: int) -> bytes:
+def piece(db: Database, segment: int, number: int) -> bytes:
     """Return a piece of the deflated text of a segment.
 
     Args:
@@ -134,14 +134,14 @@ def piece(db: sqlite3.Connection, segment: int, number: int) -> bytes:
     return bytes(row["deflated"])
 
 
-def outline(db: sqlite3.Connection, segment: int) -> bytes | None:
+def outline(db: Database, segment: int) -> bytes | None:
     """Return where the entries of a segment stand in its text; None where that is not kept."""
     found = fetch_value(db, _OUTLINE, {"segment": segment})
     return None if found is None else bytes(found)
 
 
 def publish(
-    db: sqlite3.Connection, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
+    db: Database, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
     """Make the publication what the feed is, or return None when it was made from what is no longer so."""
     before = require(db, feed)
@@ -192,7 +192,7 @@ def publish(
     return require(db, feed)
 
 
-def sweep(db: sqlite3.Connection, pins: Pins, feed: int | None = None) -> int:
+def sweep(db: Database, pins: Pins, feed: int | None = None) -> int:
     """Remove the segments that earlier transactions retired and no answer uses. Returns how many."""
     # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
     # event loop goes on counting.
@@ -244,7 +244,7 @@ def _fill(low: int | None, high: int | None, count: int) -> list[int] | None:
     return [low + step * (index + 1) for index in range(count)] if step or not count else None
 
 
-def _insert(db: sqlite3.Connection, feed: int, segment: NewSegment, position: int) -> None:
+def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None:
     row = fetch_one(
         db,
         _INSERT,

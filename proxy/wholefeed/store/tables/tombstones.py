@@ -6,14 +6,14 @@ one: it has fallen out. Tombstones of detached documents do not count until thes
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
 from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.terms import Role
-from wholefeed.store.sqlite.statements import fetch_all, run
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_all, run
 
 _OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
 _DELETE: Final = "DELETE FROM tombstone WHERE document = :document"
@@ -39,7 +39,7 @@ _CONTESTED: Final = """
 
 
 def replace(
-    db: sqlite3.Connection, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
+    db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
 ) -> None:
     """Let a document bear these; what it no longer bears has fallen out.
 
@@ -54,18 +54,18 @@ def replace(
     db.executemany(_PUT, rows)
 
 
-def release(db: sqlite3.Connection, feed: int, document: int) -> None:
+def release(db: Database, feed: int, document: int) -> None:
     """Keep the tombstones of a document that ceases to be the subscription document."""
     replace(db, feed, document, (), 0.0)
 
 
-def counting(db: sqlite3.Connection, feed: int) -> list[Tombstone]:
+def counting(db: Database, feed: int) -> list[Tombstone]:
     """Return the tombstones of a feed that count."""
     rows = fetch_all(db, _COUNTING, {"feed": feed})
     return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
 
 
-def burials(db: sqlite3.Connection, feed: int) -> dict[bytes, list[Burial]]:
+def burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
     """Return what counts against the copies of the contested identities (`Change`)."""
     found: dict[bytes, list[Burial]] = {}
     for row in fetch_all(db, _CONTESTED, {"feed": feed}):

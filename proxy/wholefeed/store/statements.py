@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from wholefeed.store.database import Database, Parameters, Row
 
 _T = TypeVar("_T")
 
-Parameters = Mapping[str, Any]
 
-
-def fetch_all(db: sqlite3.Connection, sql: str, parameters: Parameters | None = None) -> list[sqlite3.Row]:
+def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> list[Row]:
     """Return all rows of a query."""
     return db.execute(sql, parameters or {}).fetchall()
 
 
-def fetch_made(
-    db: sqlite3.Connection, sql: str, parameters: Parameters, make: Callable[[sqlite3.Row], _T]
-) -> list[_T]:
+def fetch_made(db: Database, sql: str, parameters: Parameters, make: Callable[[Row], _T]) -> list[_T]:
     """Return all rows of a query, each made into something else: no list of raw rows beside it."""
-    cursor = db.execute(sql, parameters)
-    cursor.row_factory = cast("type", lambda at, values: make(sqlite3.Row(at, values)))
-    return cast("list[_T]", cursor.fetchall())
+    return [make(row) for row in db.execute(sql, parameters)]
 
 
-def fetch_one(db: sqlite3.Connection, sql: str, parameters: Parameters | None = None) -> sqlite3.Row | None:
+def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
     """Return the first row of a query, or None."""
     rows = fetch_all(db, sql, parameters)
     return rows[0] if rows else None
 
 
-def fetch_value(db: sqlite3.Connection, sql: str, parameters: Parameters | None = None) -> Any:
+def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) -> Any:
     """Return the first column of a query's first row, or None."""
     row = fetch_one(db, sql, parameters)
     return None if row is None else row[0]
 
 
-def run(db: sqlite3.Connection, sql: str, parameters: Parameters | None = None) -> int:
+def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
     """Execute a statement that gives no rows. Returns how many rows it changed."""
     return db.execute(sql, parameters or {}).rowcount
 
