@@ -9,9 +9,10 @@ RUN /opt/wholefeed/bin/python -m pip install --no-cache-dir --upgrade -c constra
 COPY pyproject.toml README.md LICENSE ./
 COPY migrations migrations
 COPY proxy proxy
-# A wheel is built and installed; uvloop serves more requests a second; pip is not needed any more.
+# A wheel is built and installed; uvloop serves more requests a second, psycopg speaks with PostgreSQL where store.url
+# names one; pip is not needed any more.
 RUN /opt/wholefeed/bin/python -m pip install --no-cache-dir \
-        -c constraints.txt --build-constraint constraints.txt '.[uvloop]' \
+        -c constraints.txt --build-constraint constraints.txt '.[uvloop,postgres]' \
  && /opt/wholefeed/bin/wholefeed --version \
  && /opt/wholefeed/bin/python -m pip uninstall --yes pip
 

@@ -127,7 +127,7 @@ $(RUNS): pyproject.toml constraints.txt | $(PY)
 	else $$pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade >/dev/null; fi; \
 	$(call PIP_INSTALL,--upgrade pip); \
 	pip="$(PY) -m pip"; \
-	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[uvloop]')
+	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[uvloop,postgres]')
 	@touch $(RUNS)
 
 $(DEVELOPS): $(RUNS)

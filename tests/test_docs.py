@@ -23,7 +23,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
-RUN_TIME = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["uvloop"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
 
 
