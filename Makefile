@@ -16,6 +16,7 @@ PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
+EXTRAS := uvloop,postgres
 PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
 # They send megabytes, or thousands of documents, through lines that others reach: counting each line of theirs
 # would double the time of the whole suite.
@@ -127,7 +128,7 @@ $(RUNS): pyproject.toml constraints.txt | $(PY)
 	else $$pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade >/dev/null; fi; \
 	$(call PIP_INSTALL,--upgrade pip); \
 	pip="$(PY) -m pip"; \
-	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[uvloop,postgres]')
+	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[$(EXTRAS)]')
 	@touch $(RUNS)
 
 $(DEVELOPS): $(RUNS)
