@@ -34,7 +34,7 @@ from wholefeed.store.statements import either
     ],
 )
 def test_spells_a_statement_as_psycopg_takes_it(sql: str, text: str) -> None:
-    """Parameters, percent signs, joins, comparisons with NULL, and binary texts; literals stay as they are."""
+    """Parameters, percent signs, joins, comparisons with NULL, binary texts; literals stay as they are."""
     assert translate(sql).text == text
 
 
