@@ -60,7 +60,7 @@ async def test_a_row_is_read_by_place_by_name_and_in_order(engine: PostgresEngin
     )
     assert row is not None
     assert (row[0], row["b"], row[-1]) == (1, "x", 2)
-    assert dict(row) == {"a": 1, "b": "x", "c": 2}  # type: ignore[call-overload]
+    assert dict(row) == {"a": 1, "b": "x", "c": 2}
     assert (list(row), len(row), row.keys()) == ([1, "x", 2], 3, ["a", "b", "c"])
     with pytest.raises(IndexError):
         row["d"]
