@@ -28,9 +28,14 @@ def is_repeated(error: psycopg.Error) -> bool:
     return error.sqlstate in _REPEATED
 
 
+def is_read_only(error: psycopg.Error) -> bool:
+    """Tell whether the server takes no writes. Another connection may lead to one that does."""
+    return error.sqlstate == _READ_ONLY
+
+
 def is_unusable(error: psycopg.Error) -> bool:
-    """Tell whether another connection may do what this one cannot: it may lead to another server."""
-    return error.sqlstate == _READ_ONLY or _is_lost(error)
+    """Tell whether another connection may do what this one cannot."""
+    return is_read_only(error) or _is_lost(error)
 
 
 def translated(error: psycopg.Error) -> WholefeedError:
@@ -41,10 +46,13 @@ def translated(error: psycopg.Error) -> WholefeedError:
     if state in _DAMAGED:
         return StoreDamagedError(f"the database is damaged: {_message(error)}")
     if state in _BUSY or state.startswith(_BUSY_CLASSES) or _is_lost(error):
-        return OverloadedError(
-            f"the database cannot be asked now: {_message(error)}", retry_after_seconds=RETRY_AFTER_SECONDS
-        )
+        return overloaded(f"the database cannot be asked now: {_message(error)}")
     return StoreError(f"the database failed ({state or 'no code'}): {_message(error)}")
+
+
+def overloaded(message: str) -> OverloadedError:
+    """Return the error of a database that cannot be asked now."""
+    return OverloadedError(message, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _is_lost(error: psycopg.Error) -> bool:
