@@ -19,6 +19,7 @@ from wholefeed.errors import OverloadedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.postgres import sizes
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables.live import TEMPORARY_TABLES
@@ -36,6 +37,7 @@ class PostgresEngine:
         self.pool = pool
         self.condition = Condition()
         self.is_shared = True
+        self.measure = sizes.measure
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()

@@ -66,10 +66,11 @@ _UNLINK: Final = """
 """
 _MISPLACED: Final = """
     SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
-    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty <> 0 OR s.position IS NULL)
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0
+        AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
 _PUBLISHING: Final = """
-    UPDATE feed SET
+    feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
         parser_version = :parser_version, version = :version, published_revision = revision,
@@ -90,12 +91,12 @@ _PUBLISHING: Final = """
     WHERE id = :feed
 """
 _PUBLISH: Final = either(
-    sqlite=_PUBLISHING.format(latest="max", earliest="min"),
-    postgres=_PUBLISHING.format(latest="greatest", earliest="least"),
+    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min"),
+    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least"),
 )
 _SWEEP: Final = """
     DELETE FROM segment
-    WHERE retired_at IS NOT NULL AND (:feed IS NULL OR feed = :feed)
+    WHERE retired_at IS NOT NULL AND (feed = :feed OR :feed IS NULL)
         AND id NOT IN (SELECT value FROM json_each(:pinned))
         AND (feed IS NULL AND :is_reading = 0
             OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
