@@ -53,7 +53,8 @@ class Place:
         if self.url:
             from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - needs an extra
 
-            db = connect(self.url, script=TEMPORARY_TABLES)
+            db = connect(self.url)
+            db.executescript(TEMPORARY_TABLES)
             db.execute("BEGIN")
             try:
                 yield db
