@@ -22,7 +22,7 @@ from wholefeed.store.database import Database
 from wholefeed.store.postgres import sizes
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.pool import Pool
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
