@@ -310,7 +310,7 @@ def test_nothing_is_kept_of_a_host_that_nothing_is_known_of() -> None:
     token = table.runs("a")
     assert table.places().kept_until(now=table.now) == table.now + 70
     table.leave(token)
-    assert table.text.replace('"next_start_at":1000.0', "") == "{}"
+    assert table.text == "{}"
     assert table.places().kept_until(now=table.now) == table.now
     table.leave(table.runs("a"), Outcome(rest_seconds=9000))
     assert table.places().kept_until(now=table.now) == table.now + 9000

@@ -113,7 +113,8 @@ class Host:
 
     def begin(self, port: int, *, now: float, interval_seconds: float = 0.0) -> Start:
         """A request begins; the next one may after the interval."""
-        self.next_start_at = now + interval_seconds
+        if interval_seconds > 0:
+            self.next_start_at = now + interval_seconds
         breaker = self.breakers.get(port)
         is_probe = breaker is not None and breaker.begun()
         return Start(port, now, is_exception=now < self.blocked_until, is_probe=is_probe)

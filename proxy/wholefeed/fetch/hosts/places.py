@@ -135,7 +135,8 @@ class Places:
         if self._ahead(asking.replica) >= self._free(now):
             pause_seconds = max(0.0, self.host.next_start_at - now)
             claim = self.waiting.setdefault(asking.replica, Claim(now, now))
-            claim.until = now + pause_seconds + CLAIM_SECONDS
+            if claim.until < now + pause_seconds + CLAIM_SECONDS / 2:
+                claim.until = now + pause_seconds + CLAIM_SECONDS  # seldom: others need not look again
             return Wait(pause_seconds)
         self.waiting.pop(asking.replica, None)
         start = self.host.begin(asking.port, now=now, interval_seconds=self.limits.interval_seconds)
