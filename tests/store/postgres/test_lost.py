@@ -89,6 +89,7 @@ async def test_a_read_whose_connection_is_lost_is_repeated(engine: PostgresEngin
     assert await engine.read(work) == 0
 
 
+@pytest.mark.fault("71a")
 async def test_a_commit_whose_answer_is_lost_is_not_done_twice(relay: Relay, relayed: PostgresEngine) -> None:
     """The server is asked what became of the transaction: it was committed."""
     feed = (await relayed.write(create)).id
@@ -100,6 +101,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_done_twice(relay: Relay, rel
     assert told == [feed]
 
 
+@pytest.mark.fault("71a")
 async def test_a_commit_that_never_reached_the_server_is_done_again(
     relay: Relay, relayed: PostgresEngine
 ) -> None:
@@ -149,6 +151,7 @@ async def test_another_server_knows_nothing_of_a_commit(
         await relayed.write(lambda db: count_up(db, feed), feed=feed)
 
 
+@pytest.mark.fault("71a")
 async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(cluster: Cluster) -> None:
     """A walk goes on behind it; a reader is answered from memory, or told to come again, at once."""
     await migrate_store(StoreConfig(url=cluster.url()))
@@ -230,6 +233,7 @@ async def test_what_the_server_says_is_told_as_what_it_means(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.fault("71a")
 async def test_a_full_disk_is_noticed_and_so_is_room(engine: PostgresEngine) -> None:
     """What is stored is still read; `check` tries to write, and finds that it can be again."""
     fail = "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$"
@@ -250,6 +254,7 @@ async def test_a_full_disk_is_noticed_and_so_is_room(engine: PostgresEngine) -> 
     assert store.is_writable
 
 
+@pytest.mark.fault("71a")
 async def test_a_database_that_was_made_read_only_is_told_and_recovers(
     engine: PostgresEngine, postgres_url: str
 ) -> None:
