@@ -56,6 +56,18 @@ class Answer:
         """The prologue, deflated."""
         return seal(self.prologue)
 
+    @cached_property
+    def gzip_end(self) -> bytes:
+        """What stands behind the last segment of the gzip member of a feed of whole segments.
+
+        The CRC of the member is put together from theirs: once, however often the answer is sent.
+        """
+        joining = _joining(self)
+        for segment in self.segments:
+            assert isinstance(segment, SegmentRow), "whole segments"
+            joining.begin(segment)
+        return joining.last()
+
     @property
     def text_bytes(self) -> int:
         """What the body comes to without content coding."""
@@ -212,11 +224,18 @@ async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
-    joining = _joining(answer)
-    body = [joining.first]
+    held = []
     for segment in answer.segments:
         if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
             return None
+        held.append(block)
+    if answer.is_gzip:
+        between = answer.separator.block.join(held)
+        return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
+    joining = _joining(answer)
+    body = [joining.first]
+    for segment, block in zip(answer.segments, held, strict=True):
+        assert isinstance(segment, SegmentRow), "seen above"
         joining.begin(segment)
         body += joining.add(block)
         joining.end()
