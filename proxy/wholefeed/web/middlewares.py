@@ -216,6 +216,5 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
     headers = response.headers
     for name, value in _SECURITY_FIELDS:
         headers.setdefault(name, value)
-    asked = request.get(ASKED)
-    if asked is not None:
-        headers[_REQUEST_ID] = asked.request_id
+    if ASKED in request:
+        headers[_REQUEST_ID] = request[ASKED].request_id

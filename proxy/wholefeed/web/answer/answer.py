@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
@@ -90,18 +90,17 @@ class Answer:
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Representation:
-    """What an answer depends on beside the feed."""
+class Representation(NamedTuple):
+    """What an answer depends on beside the feed. Each request looks by it for what has been made."""
 
     self_url: str
     """The proxy's URL of what is asked for."""
-    whole_url: str = ""
-    """The proxy's URL of the whole feed, where that is another."""
     is_gzip: bool
     """The content coding."""
     warns: bool
     """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, where that is another."""
     page_url: str = ""
     """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
     is_healed: bool = False
