@@ -103,6 +103,7 @@ def values(name: str, sql: str) -> Any:
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[PostgresDatabase]:
     db = connect(postgres_url, script=TEMPORARY_TABLES)
+    db.prepare_to_write()
     yield db
     db.close()
 
