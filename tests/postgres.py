@@ -13,6 +13,7 @@ used.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -27,6 +28,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import pytest
 
 NONE_HERE: Final = "needs PostgreSQL"
 START_SECONDS: Final = 30.0
@@ -59,6 +62,9 @@ if [ -e orphaned ]; then cd / && rm -rf "$OLDPWD"; fi
 exit $status
 """
 _numbers = count(1)
+
+on_both = pytest.mark.parametrize("store_url", ["SQLite", "PostgreSQL"], indirect=True)
+"""Let a test of the whole proxy run on each engine."""
 
 
 def what_lacks() -> str:
@@ -96,6 +102,15 @@ class Cluster:
             yield self.url(name)
         finally:
             self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    @contextmanager
+    def template(self) -> Iterator[str]:
+        """Make a database with wholefeed's tables, for others to be made as; give its name."""
+        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415 - an extra
+
+        with self.database() as url:
+            asyncio.run(migrate_database(url))
+            yield urlsplit(url).path[1:]
 
     def run(self, sql: str, url: str = "") -> list[tuple[Any, ...]]:
         """Run one statement, outside of a transaction, and return its rows."""
