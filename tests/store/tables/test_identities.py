@@ -58,10 +58,10 @@ def of_postgres(shared_postgres: Cluster, postgres_template: str) -> Iterator[Da
 
     with ExitStack() as stack:
         urls = [stack.enter_context(shared_postgres.database(postgres_template)) for _ in range(2)]
-        free = [connect(url, script=TEMPORARY_TABLES) for url in urls]
+        free = [connect(url) for url in urls]
         for db in free:
             stack.callback(db.close)
-            db.prepare_to_write()
+            db.executescript(TEMPORARY_TABLES)
 
         @contextmanager
         def give() -> Iterator[Any]:

@@ -25,16 +25,19 @@ TEMPORARY_TABLES: Final = either(
     postgres="""
         CREATE TEMP TABLE concerned (
             identity bytea PRIMARY KEY, is_full smallint NOT NULL
-        ) ON COMMIT DELETE ROWS;
-        CREATE TEMP TABLE changed (document bigint PRIMARY KEY) ON COMMIT DELETE ROWS;
+        );
+        CREATE TEMP TABLE changed (document bigint PRIMARY KEY);
         CREATE TEMP TABLE contested (
             identity bytea PRIMARY KEY, is_full smallint NOT NULL, is_gone smallint NOT NULL
-        ) ON COMMIT DELETE ROWS;
+        );
         CREATE TEMP TABLE decided (
             document bigint NOT NULL, ordinal integer NOT NULL, is_live smallint NOT NULL,
             PRIMARY KEY (document, ordinal)
-        ) ON COMMIT DELETE ROWS;
+        );
         ANALYZE concerned, changed, contested, decided;
     """,
 )
-"""What a connection that writes needs; created once, empty between transactions."""
+"""What a connection that writes needs; created once, emptied by whoever begins a change."""
+
+TRUNCATE_TEMPORARY_TABLES: Final = "TRUNCATE concerned, changed, contested, decided"
+"""For PostgreSQL, now and then: nothing else removes what was deleted from such tables."""
