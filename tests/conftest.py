@@ -111,6 +111,15 @@ def shared_postgres() -> Iterator[postgres.Cluster]:
         yield cluster
 
 
+@pytest.fixture
+def own_postgres() -> Iterator[postgres.Cluster]:
+    """A server of the test's own, which it may stop."""
+    if lack := postgres.what_lacks(is_own=True):
+        pytest.skip(lack)
+    with postgres.a_cluster() as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="session")
 def postgres_template(shared_postgres: postgres.Cluster) -> Iterator[str]:
     """The name of a database with wholefeed's tables, which others are made as."""
@@ -146,7 +155,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             report
             for outcome in ("passed", "failed", "xfailed")
             for report in terminalreporter.getreports(outcome)
-            if report.when == "call" and mark in map(tuple, report.user_properties)
+            if report.when == "call"
+            and (mark in map(tuple, report.user_properties) or f"[{mark[1]}" in report.nodeid)
         ]
         skipped = [
             report.longrepr[2].removeprefix("Skipped: ")

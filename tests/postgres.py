@@ -67,13 +67,19 @@ on_both = pytest.mark.parametrize("store_url", ["SQLite", "PostgreSQL"], indirec
 """Let a test of the whole proxy run on each engine."""
 
 
-def what_lacks() -> str:
-    """Why there is no PostgreSQL to test with; empty where there is."""
+def what_lacks(*, is_own: bool = False) -> str:
+    """Why there is no PostgreSQL to test with; empty where there is.
+
+    Args:
+        is_own: Whether a server is wanted that the test may stop: one that is there already does not do.
+    """
     if find_spec("psycopg") is None:
         return f"{NONE_HERE}'s driver: make setup"
-    if not (_NAMED or _programs()):
+    if _NAMED and not is_own:
+        return ""
+    if not _programs():
         return f"{NONE_HERE}: apt-get install --no-install-recommends postgresql"
-    if not (_NAMED or _user()):
+    if not _user():
         return f"{NONE_HERE}, which does not run as root, and there is no other user to run it"
     return ""
 
