@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.postgres import Cluster, a_cluster
+from tests.postgres import Cluster
 from tests.store.postgres.conftest import open_engine
 from tests.store.postgres.relay import Relay, a_relay
 from tests.store.postgres.test_engine import PATIENCE, count_up, create
@@ -46,12 +46,9 @@ async def relayed(relay: Relay) -> AsyncIterator[PostgresEngine]:
 
 
 @pytest.fixture
-def cluster(shared_postgres: Cluster) -> Iterator[Cluster]:
+def cluster(own_postgres: Cluster) -> Cluster:
     """A server of the test's own, to be stopped."""
-    if shared_postgres.folder is None:
-        pytest.skip("needs PostgreSQL's programs: a server that is there already is not restarted")
-    with a_cluster() as cluster:
-        yield cluster
+    return own_postgres
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["at the first statement", "after a change"])

@@ -20,12 +20,14 @@ from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.postgres import sizes
+from wholefeed.store.postgres.connection import Scripts
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.pool import Pool
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES, TRUNCATE_TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
+_SCRIPTS: Final = Scripts(TEMPORARY_TABLES, TRUNCATE_TEMPORARY_TABLES)
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
 
@@ -116,7 +118,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await asyncio.to_thread(check_current, url)
-    engine = PostgresEngine(Pool(url, size=connections, script=TEMPORARY_TABLES))
+    engine = PostgresEngine(Pool(url, size=connections, scripts=_SCRIPTS))
     try:
         yield engine
     finally:
