@@ -72,8 +72,14 @@ class FeedService:
 
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
-        for feed in await self._store.read(feeds.list_unfinished):
-            _ = self._running.join(feed, RefreshRequest())
+        if not self._context.sharing.is_shared:
+            for feed in await self._store.read(feeds.list_unfinished):
+                _ = self._running.join(feed, RefreshRequest())
+
+    async def keep_resuming(self) -> None:
+        """Take up the walks of replicas that have ended, for as long as there may be any."""
+        running = self._running
+        await self._context.sharing.adopt(running.is_due, lambda feed: running.join(feed, RefreshRequest()))
 
     async def keep_house(self) -> None:
         """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""

@@ -1,0 +1,50 @@
+"""The processes that share the store, each with its last sign of life. On PostgreSQL alone.
+
+The database's clock counts for all of them: theirs may differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_value, run
+
+DEAD_SECONDS: Final = 6.0
+"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
+FORGOTTEN_SECONDS: Final = 60.0
+"""After so long its row is deleted."""
+
+NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+"""Of the database, in SQL: epoch seconds at this moment, not when the transaction began."""
+
+_BEAT: Final = f"""
+    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, {NOW}, {NOW})
+    ON CONFLICT (name) DO UPDATE SET beat_at = excluded.beat_at
+"""
+_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name"
+_COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > {NOW} - {DEAD_SECONDS}"
+_LEAVE: Final = "DELETE FROM replica WHERE name = :name"
+_FORGET_DEAD: Final = f"DELETE FROM replica WHERE beat_at < {NOW} - {FORGOTTEN_SECONDS}"
+
+
+def beat(db: Database, name: str) -> bool:
+    """Give a sign of life; return whether the replica was known before."""
+    is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
+    run(db, _BEAT, {"name": name})
+    return is_known
+
+
+def count_live(db: Database) -> int:
+    """Return how many replicas are alive."""
+    return int(fetch_value(db, _COUNT_LIVE))
+
+
+def leave(db: Database, name: str) -> None:
+    """Take a replica off at once: it has ended, and what it held is anybody's."""
+    run(db, _LEAVE, {"name": name})
+
+
+def forget_dead(db: Database) -> None:
+    """Delete the rows of replicas that have been dead for long."""
+    run(db, _FORGET_DEAD)
