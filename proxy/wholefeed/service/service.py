@@ -19,7 +19,7 @@ from typing import Any, Final
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.account import ChainDocument, account_of
+from wholefeed.service.account import ChainDocument
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
@@ -32,9 +32,8 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.watching import Watching
-from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
 
 log = get_logger()
 
@@ -187,14 +186,7 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        feed = await self._known(url)
-
-        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
-            return documents.list_all(db, feed.id), documents.superseded(db, feed.id)
-
-        rows, superseded = await self._store.read(look)
-        status = await self._status(feed.id)
-        return status, account_of(status.overview, rows, superseded)
+        return await self.watching.account((await self._known(url)).id)
 
     async def _status(self, feed_id: int) -> Status:
         return await self.watching.status(feed_id)

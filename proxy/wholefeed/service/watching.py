@@ -18,13 +18,14 @@ from dataclasses import replace
 from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
+from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Status
 from wholefeed.service.sharing.progress import Elsewhere
 from wholefeed.store.database import Database
-from wholefeed.store.rows import Overview
-from wholefeed.store.tables import failures
+from wholefeed.store.rows import DocumentRow, Overview
+from wholefeed.store.tables import documents, failures
 
 MAX_FOLLOWERS: Final = 256
 """Who may follow feeds at once."""
@@ -75,6 +76,16 @@ class Watching:
             elsewhere=elsewhere,
         )
         return self._now(told, feed_id)
+
+    async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
+        """Tell what is known of a feed, document by document; `UnknownFeedError` where it was forgotten."""
+
+        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
+            return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
+
+        rows, superseded = await self._context.store.read(look)
+        status = await self.status(feed_id)
+        return status, account_of(status.overview, rows, superseded)
 
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""

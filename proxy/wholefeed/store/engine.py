@@ -49,3 +49,6 @@ class Engine(Protocol):
             is_alone: Whether its transaction is not to be shared.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""

@@ -102,6 +102,11 @@ class Store:
         """Whether it can be written, as far as is known."""
         return self._engine.condition.is_sound
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes change what is stored."""
+        return self._engine.is_shared
+
     async def read(self, work: Callable[[Database], _T]) -> _T:
         """Return what a function finds; all of it is of one moment."""
         return await self._engine.read(work)
@@ -114,6 +119,10 @@ class Store:
             feed: The feed that is changed; None: one that is not known yet, or none.
         """
         return await self._engine.write(work, feed=feed)
+
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+        return await self._engine.write_at_once(work)
 
     async def renew(self, work: Callable[[Database], object], feed: int) -> None:
         """Let a function change what the row of a feed says, and nothing else that is sent of it."""

@@ -111,7 +111,7 @@ class StoredLeases:
 
     async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
         """Give a sign of life, and tell how far things are."""
-        return await self._store.write(partial(leases.beat, replica=replica, progress=progress))
+        return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
 
     async def leave(self, replica: str) -> None:
         """Take a replica off at once."""

@@ -5,9 +5,9 @@
     await member.run()          # until it is cancelled; `leave` at the end
 
 A replica that could give no sign of life for `CUT_OFF_SECONDS` by its own clock takes itself for dead, a
-second before the others do: it stops what it does, writes nothing of it any more, and begins again under a new
-name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so each one
-makes sure that the lease is still its own (`Membership.require_held`).
+second before the others do: it stops what it does, writes nothing of it any more, and begins again under a
+new name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so each
+one makes sure that the lease is still its own (`Membership.require_held`).
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ class Membership:
         """Give back what nothing here works under: whoever was to begin it was cancelled."""
         expired_at = time.monotonic() - CLAIM_SECONDS
         self._claims = {name: each for name, each in self._claims.items() if each.claimed_at > expired_at}
-        busy = {each.token for each in (*self._holdings.values(), *self._claims.values())}
-        busy.update(self._kept.values())
+        busy = {*self._kept.values(), *(each.token for each in self._holdings.values())}
+        busy.update(each.token for each in self._claims.values())
         strays = {name: token for name, token in beat.held.items() if token not in busy}
         for name, token in strays.items():
             if self._strays.get(name) == token:

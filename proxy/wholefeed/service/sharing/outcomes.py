@@ -3,8 +3,8 @@
     text = outcome_of(error)                # "" where the others are to try for themselves
     raise error_of(text)
 
-What says something of the publisher, or of what it sent, is the same everywhere; that this replica had too much
-to do is not.
+What says something of the publisher, or of what it sent, is the same everywhere; that this replica had too
+much to do is not.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ _CHOICE: Final = SeveralFeedsError.__name__
 
 def outcome_of(error: BaseException) -> str:
     """Return an error as it is kept in a lease; empty where nobody else is to have it."""
+    if not isinstance(error, WholefeedError):
+        return ""
     if not isinstance(error, DocumentError):
-        is_shared = isinstance(error, WholefeedError) and type(error).__name__ in _OF_ITS_OWN
-        return json.dumps(_own(error)) if is_shared else ""
+        return json.dumps(_own(error)) if type(error).__name__ in _OF_ITS_OWN else ""
     plain = error.fresh_copy()
     name = type(plain).__name__
     if isinstance(plain, SeveralFeedsError):
@@ -105,6 +106,6 @@ def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
     found = json.loads(outcome)
     if found["class"] in _OF_ITS_OWN:
         return REMEMBERED_SECONDS
-    return (
-        min(found.get("retry_after_seconds") or REMEMBERED_SECONDS, REMEMBERED_SECONDS) if is_opening else 0.0
-    )
+    if not is_opening:
+        return 0.0
+    return float(min(found.get("retry_after_seconds") or REMEMBERED_SECONDS, REMEMBERED_SECONDS))

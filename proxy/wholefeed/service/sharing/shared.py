@@ -194,7 +194,7 @@ class Shared:
         return lambda: self.member.claim(name, token, None)
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted any more."""
+        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
         self.member.require()
         name, token = feed_lease(feed), self.member.new_token()
         looked = await self._leases.take(

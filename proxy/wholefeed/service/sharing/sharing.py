@@ -71,7 +71,7 @@ class Sharing(Protocol):
         """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted any more."""
+        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
 
     def release(self, feed: int) -> None:
         """Give back what was claimed, or what a refresh that was cancelled leaves."""

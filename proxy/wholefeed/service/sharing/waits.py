@@ -3,8 +3,8 @@
     with waits.waiting(name, heard) as wait:
         await wait.woken()
 
-A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited for is
-looked at each second, all of it in one query.
+A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited for
+is looked at each second, all of it in one query.
 """
 
 from __future__ import annotations

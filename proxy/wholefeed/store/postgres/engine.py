@@ -31,8 +31,9 @@ _LEFT_TO_READERS: Final = 4
 class PostgresEngine:
     """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, spare: Pool) -> None:
         self.pool = pool
+        self._spare = spare
         self.condition = Condition()
         self.is_shared = True
         self.on_change: Callable[[int], None] = lambda _: None
@@ -67,6 +68,10 @@ class PostgresEngine:
         task.add_done_callback(retrieve_failure)
         return await asyncio.shield(task)
 
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """Let a function change what is stored, on a connection that nothing else is done on."""
+        return await self._spare.run(work, is_read=False)
+
     async def close(self) -> None:
         """Finish what was asked for, then close the connections."""
         self._is_closing = True
@@ -75,6 +80,7 @@ class PostgresEngine:
                 await asyncio.wait(self._tasks)
         finally:
             await self.pool.close()
+            await self._spare.close()
 
     async def _in_turn(
         self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
@@ -112,7 +118,8 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
-    engine = PostgresEngine(Pool(url, size=connections, script=TEMPORARY_TABLES))
+    pool = Pool(url, size=connections, script=TEMPORARY_TABLES)
+    engine = PostgresEngine(pool, spare=Pool(url, size=1))
     try:
         yield engine
     finally:

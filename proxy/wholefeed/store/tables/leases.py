@@ -1,9 +1,9 @@
 """Which replica does which piece of work. On PostgreSQL alone.
 
 A lease is one row. It is held while it has not ended and its replica is alive; one that went well is deleted,
-one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does late
-means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of the feed
-holds: whoever has seen in its transaction that the lease is its own commits before anybody else has it.
+one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does
+late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
+the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
 """
 
 from __future__ import annotations
@@ -18,54 +18,56 @@ from wholefeed.store.database import Database, Row
 from wholefeed.store.rows import FeedRow, feed_row
 from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.tables import replicas
-from wholefeed.store.tables.replicas import DEAD_SECONDS, NOW
+from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 KEPT_SECONDS: Final = 120.0
 """For so long it is known how a lease has ended that did not go well."""
 
-_IS_DEAD: Final = f"""
-    NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica AND r.beat_at > {NOW} - {DEAD_SECONDS})
-"""
 _LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
 _LOCK_FEED: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE"
-_LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
-_LOOK: Final = f"""
+_LOCK_FEED_IF_FREE: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE SKIP LOCKED"
+_LOOK: Final = """
     SELECT l.name, l.replica, l.token, l.progress, l.outcome,
-        {NOW} - l.ended_at AS ended_seconds, {NOW} - r.beat_at AS silent_seconds
+        clock_seconds() - l.ended_at AS ended_seconds, clock_seconds() - r.beat_at AS silent_seconds
     FROM lease AS l LEFT JOIN replica AS r ON r.name = l.replica
+    WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))
 """
-_LOOK_AT: Final = f"{_LOOK} WHERE l.name = :name"
-_LOOK_AT_ALL: Final = f"{_LOOK} WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))"
-_TAKE: Final = f"""
-    INSERT INTO lease (name, feed, replica, token, began_at) VALUES (:name, :feed, :replica, :token, {NOW})
+_TAKE: Final = """
+    INSERT INTO lease (name, feed, replica, token, began_at)
+    VALUES (:name, :feed, :replica, :token, clock_seconds())
     ON CONFLICT (name) DO UPDATE SET
         replica = excluded.replica, token = excluded.token, began_at = excluded.began_at,
         progress = '', outcome = '', ended_at = NULL
 """
 _IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND ended_at IS NULL"
 _END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
-_END: Final = f"""
-    UPDATE lease SET outcome = :outcome, ended_at = {NOW} WHERE name = :name AND token = :token
+_END: Final = """
+    UPDATE lease SET outcome = :outcome, ended_at = clock_seconds() WHERE name = :name AND token = :token
 """
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 _NOTE_PROGRESS: Final = "UPDATE lease SET progress = ? WHERE name = ? AND token = ?"
 _HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended_at IS NULL"
-_ORPHANS: Final = f"""
-    SELECT feed.id FROM lease AS l JOIN feed ON feed.id = l.feed WHERE l.ended_at IS NULL AND {_IS_DEAD}
+_ORPHANS: Final = """
+    SELECT feed.id FROM lease AS l JOIN feed ON feed.id = l.feed
+    WHERE l.ended_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM replica AS r WHERE r.name = l.replica AND r.beat_at > clock_seconds() - :dead_seconds
+    )
     ORDER BY l.began_at LIMIT :limit
 """
-_UNFINISHED: Final = f"""
+_UNFINISHED: Final = """
     SELECT id FROM feed
     WHERE (is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision)) AND NOT EXISTS (
-        SELECT 1 FROM lease AS l WHERE l.feed = feed.id AND l.ended_at IS NULL AND NOT {_IS_DEAD}
+        SELECT 1 FROM lease AS l JOIN replica AS r ON r.name = l.replica
+        WHERE l.feed = feed.id AND l.ended_at IS NULL AND r.beat_at > clock_seconds() - :dead_seconds
     )
     ORDER BY id
 """
-_FORGET_ENDED: Final = f"DELETE FROM lease WHERE ended_at < {NOW} - {KEPT_SECONDS}"
-_FORGET_DEAD: Final = f"""
+_FORGET_ENDED: Final = "DELETE FROM lease WHERE ended_at < clock_seconds() - :kept_seconds"
+_FORGET_DEAD: Final = """
     DELETE FROM lease AS l
-    WHERE ended_at IS NULL AND began_at < {NOW} - {KEPT_SECONDS} AND {_IS_DEAD}
+    WHERE ended_at IS NULL AND began_at < clock_seconds() - :kept_seconds
         AND NOT EXISTS (SELECT 1 FROM feed WHERE feed.id = l.feed)
+        AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
 
 
@@ -185,13 +187,12 @@ def take(
 
 def look(db: Database, name: str) -> LeaseRow | None:
     """Return a lease; None where there is none."""
-    found = fetch_one(db, _LOOK_AT, {"name": name})
-    return None if found is None else _lease(found)
+    return look_all(db, [name]).get(name)
 
 
 def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
     """Return leases by name, those that there are."""
-    found = fetch_all(db, _LOOK_AT_ALL, {"names": json.dumps(list(names))})
+    found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
     return {row["name"]: _lease(row) for row in found}
 
 
@@ -208,9 +209,10 @@ def end(db: Database, ends: Sequence[End]) -> None:
     """Give leases back, and tell whoever waits; those that another has taken meanwhile stay."""
     for each in ends:
         values = {"name": each.name, "token": each.token}
-        ended = (
-            run(db, _END, {**values, "outcome": each.outcome}) if each.outcome else run(db, _END_WELL, values)
-        )
+        if each.outcome:
+            ended = run(db, _END, {**values, "outcome": each.outcome})
+        else:
+            ended = run(db, _END_WELL, values)
         if ended:
             fetch_one(db, _TELL, {"payload": f"lease {each.name}"})
 
@@ -232,17 +234,17 @@ def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -
 
 def orphans(db: Database, limit: int) -> list[int]:
     """Return feeds whose refresh has ended with its replica, oldest first."""
-    found = fetch_all(db, _ORPHANS, {"limit": limit})
+    found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
     return [row["id"] for row in found]
 
 
 def unfinished(db: Database) -> list[int]:
     """Return the feeds whose walk has not ended and that nobody is at."""
-    return [row["id"] for row in fetch_all(db, _UNFINISHED)]
+    return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
 
 
 def forget_old(db: Database) -> None:
     """Delete what nobody asks for any more, of replicas too."""
-    run(db, _FORGET_ENDED)
-    run(db, _FORGET_DEAD)
+    run(db, _FORGET_ENDED, {"kept_seconds": KEPT_SECONDS})
+    run(db, _FORGET_DEAD, {"kept_seconds": KEPT_SECONDS})
     replicas.forget_dead(db)

@@ -1,6 +1,6 @@
 """The processes that share the store, each with its last sign of life. On PostgreSQL alone.
 
-The database's clock counts for all of them: theirs may differ.
+The database's clock (`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ DEAD_SECONDS: Final = 6.0
 FORGOTTEN_SECONDS: Final = 60.0
 """After so long its row is deleted."""
 
-NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
-"""Of the database, in SQL: epoch seconds at this moment, not when the transaction began."""
-
-_BEAT: Final = f"""
-    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, {NOW}, {NOW})
+_BEAT: Final = """
+    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
     ON CONFLICT (name) DO UPDATE SET beat_at = excluded.beat_at
 """
 _IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name"
-_COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > {NOW} - {DEAD_SECONDS}"
+_COUNT_LIVE: Final = "SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - :dead_seconds"
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
-_FORGET_DEAD: Final = f"DELETE FROM replica WHERE beat_at < {NOW} - {FORGOTTEN_SECONDS}"
+_FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
 def beat(db: Database, name: str) -> bool:
@@ -37,7 +34,7 @@ def beat(db: Database, name: str) -> bool:
 
 def count_live(db: Database) -> int:
     """Return how many replicas are alive."""
-    return int(fetch_value(db, _COUNT_LIVE))
+    return int(fetch_value(db, _COUNT_LIVE, {"dead_seconds": DEAD_SECONDS}))
 
 
 def leave(db: Database, name: str) -> None:
@@ -47,4 +44,4 @@ def leave(db: Database, name: str) -> None:
 
 def forget_dead(db: Database) -> None:
     """Delete the rows of replicas that have been dead for long."""
-    run(db, _FORGET_DEAD)
+    run(db, _FORGET_DEAD, {"forgotten_seconds": FORGOTTEN_SECONDS})
