@@ -26,7 +26,7 @@ from wholefeed.service.sharing.membership import Membership
 from wholefeed.service.sharing.outcomes import error_of, outcome_of, remembered_seconds
 from wholefeed.service.sharing.progress import Elsewhere
 from wholefeed.service.sharing.sharing import Fence, RefreshWork, Wanted
-from wholefeed.service.sharing.verdicts import Wants, judge
+from wholefeed.service.sharing.verdicts import Wants, judge, judge_claim, judge_refresh
 from wholefeed.service.sharing.waits import Heard, Waits
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
@@ -80,7 +80,7 @@ class Shared:
         name, feed_id = feed_lease(wanted.feed.id), wanted.feed.id
 
         def judging(has_waited: bool) -> Judge:
-            return partial(_judge_refresh, self.member.name, wanted, has_waited)
+            return partial(judge_refresh, self.member.name, wanted, has_waited)
 
         def heard(progress: str) -> None:
             wanted.heard(Elsewhere.of(progress))
@@ -185,7 +185,7 @@ class Shared:
     def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
         """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
         name, token = feed_lease(feed), self.member.new_token()
-        judging = _judge_claim(self.member.name, lambda _: True)
+        judging = judge_claim(lambda _: True)
         looked = self._leases.take_new(
             db, name, replica=self.member.name, token=token, judge=judging, feed=feed
         )
@@ -201,7 +201,7 @@ class Shared:
             name,
             replica=self.member.name,
             token=token,
-            judge=_judge_claim(self.member.name, is_wanted),
+            judge=judge_claim(is_wanted),
             feed=feed,
             skips_locked=True,
         )
@@ -272,33 +272,6 @@ class Shared:
     def _look_everywhere(self) -> None:
         """Look at the feeds themselves: the database has lost who was at what."""
         self._looks_everywhere = True
-
-
-def _judge_refresh(
-    replica: str, wanted: Wanted, has_waited: bool, lease: LeaseRow | None, feed: FeedRow | None
-) -> Verdict:
-    assert feed is not None, "else it is gone"
-    is_new = feed.digest is None
-    wants = Wants(
-        has_waited=has_waited,
-        insists=wanted.insists(has_waited),
-        is_opening=is_new,
-        is_done=not is_new and not wanted.is_due(feed),
-    )
-    return judge(lease, replica, wants)
-
-
-def _judge_claim(replica: str, is_wanted: Callable[[FeedRow], bool]) -> Judge:
-    """Take what nobody has and is wanted; what this one has is at work already."""
-
-    def decide(lease: LeaseRow | None, feed: FeedRow | None) -> Verdict:
-        if lease is not None and lease.is_live:
-            return Verdict.WAIT
-        if feed is not None and not is_wanted(feed):
-            return Verdict.DONE
-        return Verdict.TAKE
-
-    return decide
 
 
 def _rest_seconds(lease: LeaseRow, has_waited: bool) -> float:

@@ -5,10 +5,13 @@ verdict = judge(lease, replica, wants)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from wholefeed.service.sharing.outcomes import remembered_seconds
-from wholefeed.store.tables.leases import LeaseRow, Verdict
+from wholefeed.service.sharing.sharing import Wanted
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables.leases import Judge, LeaseRow, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +45,31 @@ def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
         if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
             return Verdict.FAILED
     return Verdict.DONE if wants.is_done else Verdict.TAKE
+
+
+def judge_refresh(
+    replica: str, wanted: Wanted, has_waited: bool, lease: LeaseRow | None, feed: FeedRow | None
+) -> Verdict:
+    """Decide about the refresh of a feed, as its row is now."""
+    assert feed is not None, "else it is gone"
+    is_new = feed.digest is None
+    wants = Wants(
+        has_waited=has_waited,
+        insists=wanted.insists(has_waited),
+        is_opening=is_new,
+        is_done=not is_new and not wanted.is_due(feed),
+    )
+    return judge(lease, replica, wants)
+
+
+def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
+    """Take what nobody has and is wanted; what this one has is at work already."""
+
+    def decide(lease: LeaseRow | None, feed: FeedRow | None) -> Verdict:
+        if lease is not None and lease.is_live:
+            return Verdict.WAIT
+        if feed is not None and not is_wanted(feed):
+            return Verdict.DONE
+        return Verdict.TAKE
+
+    return decide
