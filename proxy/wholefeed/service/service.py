@@ -55,6 +55,7 @@ class FeedService:
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self.make_room = self._house.make_room
         self._running = Running(context, on_end=self._house.note_growth)
+        self._running.on_elsewhere = self._published.drop
         self._mementos = Mementos(context, self._running)
         self.keep_searching = self._mementos.run
         self.search_archive = self._mementos.finish

@@ -49,6 +49,8 @@ class Running:
         self._context = context
         self.on_end = [on_end]
         """Called at the end of each refresh."""
+        self.on_elsewhere: Callable[[int], None] = lambda _: None
+        """Told of each feed that another replica turns out to have refreshed."""
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
         self._elsewhere: dict[int, Elsewhere] = {}
@@ -174,7 +176,9 @@ class Running:
                 self._may_walk[feed.id] = request.may_walk
                 try:
                     wanted = self._wanted(feed, request)
-                    await self._context.sharing.refresh(wanted, partial(self._run_once, request=request))
+                    work = partial(self._run_once, request=request)
+                    if not await self._context.sharing.refresh(wanted, work):
+                        self.on_elsewhere(feed.id)
                 except DocumentError:
                     if feed.id not in self._next:
                         raise

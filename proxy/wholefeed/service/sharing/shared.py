@@ -75,8 +75,8 @@ class Shared:
 
     # Flights
 
-    async def refresh(self, wanted: Wanted, work: RefreshWork) -> None:
-        """Have a feed refreshed: here, or wherever it is being refreshed."""
+    async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
+        """Have a feed refreshed; return whether that was done here, and not by another replica."""
         name, feed_id = feed_lease(wanted.feed.id), wanted.feed.id
 
         def judging(has_waited: bool) -> Judge:
@@ -95,12 +95,12 @@ class Shared:
                 finally:
                     wanted.heard(None)
                 if looked.verdict is Verdict.DONE:
-                    return
+                    return False
                 assert looked.feed is not None, "it is not gone"
                 feed = looked.feed
             with suppress(LeaseLostError):  # whoever has it now is waited for
                 await self._working(name, token, work(feed), lambda: wanted.tell().as_text())
-                return
+                return True
 
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False

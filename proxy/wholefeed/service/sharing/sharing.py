@@ -50,8 +50,8 @@ class Sharing(Protocol):
     def replicas(self) -> int:
         """How many share the work, as far as is known."""
 
-    async def refresh(self, wanted: Wanted, work: RefreshWork) -> None:
-        """Have a feed refreshed: here, or wherever it is being refreshed.
+    async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
+        """Have a feed refreshed; return whether that was done here, and not by another replica.
 
         Raises:
             DocumentError: As the refresh did, wherever it ran.
@@ -92,9 +92,10 @@ class Alone:
     is_shared = False
     replicas = 1
 
-    async def refresh(self, wanted: Wanted, work: RefreshWork) -> None:
+    async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
         """Refresh the feed."""
         await work(wanted.feed)
+        return True
 
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
