@@ -85,6 +85,7 @@ class Refresh:
             identified=self._storage.identified,
             enough=context.config.fetch.concurrency_per_host,
             counts=context.counts,
+            may_ask=context.sharing.require,
         )
         self._decision: Decision | None = None
         self._writing = asyncio.Lock()

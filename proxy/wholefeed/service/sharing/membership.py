@@ -193,17 +193,20 @@ class Membership:
 
     async def _keep_beating(self) -> None:
         while True:
+            pause_seconds = BEAT_SECONDS
             left_seconds = CUT_OFF_SECONDS - (self._clock() - self._beat_at)
-            if left_seconds <= 0 and self._is_known:
-                self._begin_again()
             try:
                 async with asyncio.timeout(left_seconds if self._is_known else CUT_OFF_SECONDS):
                     await self.beat()
             except (StoreError, OverloadedError, TimeoutError) as exc:
                 log.warning("replica.unheard", replica=self.name, reason=str(exc))
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                await asyncio.sleep(BEAT_SECONDS)
+                pause_seconds = RETRY_SECONDS
+            if self._is_known and self.is_cut_off:
+                self._begin_again()
+                continue
+            await asyncio.sleep(pause_seconds)
+            if self._is_known and self.is_cut_off:  # the process was stopped
+                self._begin_again()
 
     async def _keep_ending(self) -> None:
         while True:

@@ -59,6 +59,7 @@ class Shared:
         self._leases = leases
         self.member = Membership(leases)
         self.member.on_loss = self._look_everywhere
+        self.require = self.member.require
         self.waits = Waits(leases)
         self._looks_everywhere = True
 

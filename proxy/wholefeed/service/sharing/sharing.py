@@ -64,6 +64,13 @@ class Sharing(Protocol):
     ) -> T:
         """Open a URL, when no other replica does; what another one could not open, fails in the same way."""
 
+    def require(self) -> None:
+        """Make sure that the others take this replica for alive.
+
+        Raises:
+            LeaseLostError: They may not.
+        """
+
     def fence(self, feed: int) -> Fence | None:
         """Return what each transaction of the refresh under way begins with; None: nothing."""
 
@@ -102,6 +109,9 @@ class Alone:
     ) -> T:
         """Open the URL."""
         return await work()
+
+    def require(self) -> None:
+        """Do nothing."""
 
     def fence(self, feed: int) -> Fence | None:
         """Return None: nobody else writes."""
