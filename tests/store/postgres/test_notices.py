@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from tests.postgres import Cluster
 from wholefeed.errors import OverloadedError
-from wholefeed.store.postgres.notices import MAX_PAYLOAD_BYTES, SILENT_SECONDS, Notices
+from wholefeed.store.postgres.notices import SILENT_SECONDS, Notices
 
 SEND = "SELECT pg_notify('wholefeed', %s)"
 ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'wholefeed notices'"
@@ -53,28 +53,18 @@ async def asked_again_and_again(notices: Notices) -> None:
         await notices.barrier()
 
 
-async def test_replicas_are_told_what_another_one_sends(empty_postgres_url: str) -> None:
+async def test_all_are_told_what_one_sends(empty_postgres_url: str) -> None:
     """Each kind has its listeners, all of them are told, and the words may have spaces."""
     async with Notices.open(empty_postgres_url) as one, Notices.open(empty_postgres_url) as other:
-        drops, again, leases = Told(), Told(), Told()
-        other.listen("drop", drops)
+        here, there, again, leases = Told(), Told(), Told(), Told()
+        one.listen("drop", here)
+        other.listen("drop", there)
         other.listen("drop", again)
         other.listen("lease", leases)
-        await sent(empty_postgres_url, one.payload("drop", "12"), one.payload("lease", "open a b"))
+        await sent(empty_postgres_url, "drop 12 a", "unheard 1", "lease open a b")
 
         assert await leases.are(1) == ["open a b"]
-        assert drops == again == ["12"]
-
-
-async def test_a_replica_is_not_told_what_it_has_sent(empty_postgres_url: str) -> None:
-    """Its own notices come back to it and are passed over; so is a kind that nobody listens to."""
-    async with Notices.open(empty_postgres_url) as one, Notices.open(empty_postgres_url, sender="b") as other:
-        told = Told()
-        one.listen("drop", told)
-        mine = [one.payload("drop", "1"), other.payload("unheard", "2"), other.payload("drop", "3")]
-        await sent(empty_postgres_url, *mine)
-
-        assert await told.are(1) == ["3"]
+        assert there == again == await here.are(1) == ["12 a"]
 
 
 async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str) -> None:
@@ -83,9 +73,9 @@ async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str
         told = Told()
         notices.listen("drop", told)
         async with await psycopg.AsyncConnection.connect(empty_postgres_url) as db:
-            await db.execute(SEND, ("other drop 1",))
+            await db.execute(SEND, ("drop 1",))
             await db.rollback()
-            await db.execute(SEND, ("other drop 2",))
+            await db.execute(SEND, ("drop 2",))
 
         assert await told.are(1) == ["2"]
 
@@ -102,7 +92,7 @@ async def test_what_its_sender_knows_to_be_committed_is_told_at_a_barrier(empty_
     async def send(sender: int) -> None:
         async with await psycopg.AsyncConnection.connect(empty_postgres_url, autocommit=True) as db:
             for number in range(1, 150):
-                await db.execute(SEND, (f"other drop {sender} {number}",))
+                await db.execute(SEND, (f"drop {sender} {number}",))
                 known[sender] = number
 
     async def look() -> None:
@@ -159,7 +149,7 @@ async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_p
             _ = await ending
             assert await told.are(1) == ["lost"]
             assert notices.is_listening
-            await sent(empty_postgres_url, "other drop 1")
+            await sent(empty_postgres_url, "drop 1")
             assert await told.are(2) == ["lost", "1"]
     assert [each["event"] for each in logs] == ["notices.lost", "notices.resumed"]
 
@@ -221,16 +211,3 @@ async def test_a_database_that_is_not_there_is_said_at_once() -> None:
         with pytest.raises(psycopg.OperationalError):
             async with Notices.open(url):
                 pass
-
-
-async def test_a_notice_fits_what_postgresql_takes(empty_postgres_url: str) -> None:
-    """The longest payload is taken."""
-    async with Notices.open(empty_postgres_url, sender="a") as notices:
-        told = Told()
-        notices.listen("k", told)
-        words = "x" * (MAX_PAYLOAD_BYTES - len("a k "))
-        payload = notices.payload("k", words)
-        await sent(empty_postgres_url, payload.replace("a", "b", 1))
-        assert await told.are(1) == [words]
-        with pytest.raises(AssertionError):
-            notices.payload("k", words + "x")

@@ -1,15 +1,18 @@
 """What replicas tell each other: PostgreSQL's NOTIFY, on one connection that listens.
 
     async with Notices.open(url) as notices:
-        notices.listen("drop", on_drop)                  # told "12" when a replica sends "drop 12"
+        notices.listen("drop", on_drop)                  # told "12 a" when a replica sends "drop 12 a"
         notices.on_lost(forget_everything)               # notices may have been missed; they come again
-        db.execute(SEND, {"payload": notices.payload("drop", "12")})        # in the transaction it is about
 
-A notice comes when its transaction has been committed, in the order of the commits, to every replica but the
-one that sent it. It may come after the change can be read: PostgreSQL lets others see a commit before it
-signals those that listen, and a query on this connection that ends in between has nothing to deliver (seen 17
-times in 6,400 looks at a server process that was halted again and again). So notices make that a replica soon
-knows; what must be sure is read from the rows, for which there is `query`.
+One is sent in the transaction that it is about, of at most 7,999 bytes:
+
+    SELECT pg_notify('wholefeed', 'drop 12 a')
+
+It comes when that has been committed, in the order of the commits, to all and to its sender too. It may come
+after the change can be read: PostgreSQL lets others see a commit before it signals those that listen, and a
+query on this connection that ends in between has nothing to deliver (seen 17 times in 6,400 looks at a server
+process that was halted again and again). So notices make that a replica soon knows; what must be sure is read
+from the rows, for which there is `query`.
 
 A server that does not answer for some seconds is given up and looked for again.
 """
@@ -17,7 +20,6 @@ A server that does not answer for some seconds is given up and looked for again.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -32,9 +34,6 @@ from wholefeed.store.postgres.link import CONNECT_SECONDS, Link, Values
 _log = get_logger()
 
 CHANNEL: Final = "wholefeed"
-SEND: Final = f"SELECT pg_notify('{CHANNEL}', :payload)"
-MAX_PAYLOAD_BYTES: Final = 7999
-"""PostgreSQL refuses more."""
 BEAT_SECONDS: Final = 2.0
 """Between two looks whether the server is there."""
 SILENT_SECONDS: Final = 4.0
@@ -49,30 +48,23 @@ class Notices:
 
     Args:
         url: Of the database.
-        sender: The replica's name.
     """
 
-    def __init__(self, url: str, sender: str) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
-        self.sender = sender
-        """Which notices are its own."""
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._link: Link | None = None
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, *, sender: str = "") -> AsyncIterator[Self]:
+    async def open(cls, url: str) -> AsyncIterator[Self]:
         """Listen until exit.
-
-        Args:
-            url: Of the database.
-            sender: A name that no other replica has, without spaces; empty: one is made up.
 
         Raises:
             psycopg.Error: The database cannot be asked now.
         """
-        notices = cls(url, sender or secrets.token_hex(8))
+        notices = cls(url)
         link = await notices._opened()
         task = asyncio.create_task(notices._run(link), name="store-notices")
         try:
@@ -93,12 +85,6 @@ class Notices:
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Have a function called when it listens again after a time in which notices may have been missed."""
         self._lost.append(callback)
-
-    def payload(self, kind: str, words: str) -> str:
-        """Return what is sent to tell the other replicas, by `SEND`."""
-        payload = f"{self.sender} {kind} {words}"
-        assert len(payload.encode()) <= MAX_PAYLOAD_BYTES, f"{kind}: too long a notice"
-        return payload
 
     async def query(self, sql: str, *parameters: bytes | None) -> list[Values]:
         """Return the rows of one small statement, whose parameters are `$1` and so on.
@@ -159,10 +145,7 @@ class Notices:
         return self._link
 
     def _take(self, payload: str) -> None:
-        sender, _, told = payload.partition(" ")
-        if sender == self.sender:
-            return
-        kind, _, words = told.partition(" ")
+        kind, _, words = payload.partition(" ")
         for each in self._listeners[kind]:
             each(words)
 
