@@ -17,6 +17,8 @@ Events
     store.full          the volume is full or cannot be written
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
+    notices.lost        reason: replicas are not heard of until the database answers again
+    notices.resumed     they are
     request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
                         duration_s, request_id; for a feed also feed, state, documents, entries; of a
                         subscription list opml: what became of how many; slug when it

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.tables.versions import Version
 
 _T = TypeVar("_T")
 
@@ -52,3 +53,12 @@ class Engine(Protocol):
 
     def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have a function called when notices come again after a time in which some may have been missed."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+        """Return what feeds are now, those that there are: a read as cheap as there is one."""
