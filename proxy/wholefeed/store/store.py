@@ -125,11 +125,6 @@ class Store:
         """Whether it can be written, as far as is known."""
         return self._engine.condition.is_sound
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes change what is stored."""
-        return self._engine.is_shared
-
     async def read(self, work: Callable[[Database], _T]) -> _T:
         """Return what a function finds; all of it is of one moment."""
         return await self._engine.read(work)

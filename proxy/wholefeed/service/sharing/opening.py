@@ -25,6 +25,8 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
         yield Alone()
         return
     shared = Shared(StoredLeases(store))
+    store.listen("lease", shared.waits.wake)
+    store.on_lost(shared.waits.wake_all)
     await shared.member.beat()
     life = asyncio.create_task(shared.run())
     try:

@@ -22,6 +22,7 @@ from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.postgres.faults import translated
+from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables import versions
@@ -133,6 +134,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
+    await asyncio.to_thread(check_current, url)
     async with _listening(url) as notices:
         pool = Pool(url, size=connections, script=TEMPORARY_TABLES)
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
