@@ -42,7 +42,12 @@ Events
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
-    background.failed   name: house-keeping, polling or the archive ended by an error, with its traceback
+    feed.adopted        feed: the replica that was at it has ended; this one goes on with it
+    replica.unheard     replica, reason: the others could not be told that this one is alive
+    replica.cut_off     replica, stopped: they may take it for dead; it has stopped so many things and begins again
+    replica.forgotten   replica: the database has lost who was at what, and everybody begins again
+    background.failed   name: house-keeping, polling, the archive or taking-over ended by an error, with its
+                        traceback
     polling.paused      reason: the store could not say which feeds are due
     archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
     archive.paused      slug: the store could not say, or keep, what the archive is asked for

@@ -29,7 +29,7 @@ async def replicas(
         yield [await stack.enter_async_context(running(config, clock)) for _ in range(number)]
 
 
-async def until(is_so: Callable[[], Awaitable[Any]]) -> None:
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(20):
         while not await is_so():
             await asyncio.sleep(0.02)
@@ -189,7 +189,8 @@ async def test_a_feed_that_is_due_is_polled_by_one_replica(
         clock.advance(1000)
 
         async def are_all_polled() -> bool:
-            return sum(line["event"] == "feed.polled" for line in lines) >= len(origins) * len(paths)
+            polls = [line for line in lines if line["event"] == "feed.polled"]
+            return len(polls) >= len(origins) * len(paths)
 
         await until(are_all_polled)
         await asyncio.sleep(0.2)

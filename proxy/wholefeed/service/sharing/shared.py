@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -51,13 +52,14 @@ class Shared:
 
     Args:
         leases: Where the replicas keep who does what.
+        clock: Monotonic seconds.
     """
 
     is_shared = True
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
         self._leases = leases
-        self.member = Membership(leases)
+        self.member = Membership(leases, clock)
         self.member.on_loss = self._look_everywhere
         self.require = self.member.require
         self.waits = Waits(leases)
