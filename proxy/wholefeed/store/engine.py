@@ -51,6 +51,9 @@ class Engine(Protocol):
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
 
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
         """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
 

@@ -138,6 +138,10 @@ class Store:
         """
         return await self._engine.write(work, feed=feed)
 
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+        return await self._engine.write_at_once(work)
+
     async def renew(self, work: Callable[[Database], object], feed: int) -> None:
         """Let a function change what the row of a feed says, and nothing else that is sent of it."""
 

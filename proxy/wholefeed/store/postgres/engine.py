@@ -22,6 +22,7 @@ from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.postgres.faults import translated
+from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables import versions
@@ -36,9 +37,10 @@ _LEFT_TO_READERS: Final = 4
 class PostgresEngine:
     """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
 
-    def __init__(self, pool: Pool, notices: Notices) -> None:
+    def __init__(self, pool: Pool, notices: Notices, spare: Pool) -> None:
         self.pool = pool
         self._notices = notices
+        self._spare = spare
         self.listen = notices.listen
         self.on_lost = notices.on_lost
         self.condition = Condition()
@@ -75,6 +77,10 @@ class PostgresEngine:
         task.add_done_callback(retrieve_failure)
         return await asyncio.shield(task)
 
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """Let a function change what is stored, on a connection that nothing else is done on."""
+        return await self._spare.run(work, is_read=False)
+
     async def versions(self, feeds: Collection[int]) -> Mapping[int, versions.Version]:
         """Return what feeds are now: by the connection that listens, while there is one."""
         try:
@@ -90,6 +96,7 @@ class PostgresEngine:
                 await asyncio.wait(self._tasks)
         finally:
             await self.pool.close()
+            await self._spare.close()
 
     async def _in_turn(
         self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
@@ -127,8 +134,10 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
+    await asyncio.to_thread(check_current, url)
     async with _listening(url) as notices:
-        engine = PostgresEngine(Pool(url, size=connections, script=TEMPORARY_TABLES), notices)
+        pool = Pool(url, size=connections, script=TEMPORARY_TABLES)
+        engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
         try:
             yield engine
         finally:

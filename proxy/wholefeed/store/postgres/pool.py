@@ -23,7 +23,7 @@ import psycopg
 from wholefeed.errors import OverloadedError
 from wholefeed.store.database import Database
 from wholefeed.store.postgres.connection import PostgresDatabase, connect
-from wholefeed.store.postgres.faults import is_repeated, is_unusable, overloaded, translated
+from wholefeed.store.postgres.faults import is_read_only, is_repeated, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
 
 _T = TypeVar("_T")
@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
-_UNREACHABLE_SECONDS: Final = 1.0
+UNREACHABLE_SECONDS: Final = 1.0
 """For so long nobody tries to connect again, where that has failed."""
 
 
@@ -78,7 +78,7 @@ class Pool:
     Args:
         url: Of the database, as libpq takes it.
         size: How many connections, at the most.
-        script: SQL that is run on each new connection: its temporary tables.
+        script: SQL that is run on each connection before it writes: its temporary tables.
     """
 
     def __init__(self, url: str, *, size: int, script: str = "") -> None:
@@ -91,6 +91,7 @@ class Pool:
         self._own = threading.local()
         self._connections = set[PostgresDatabase]()
         self._unreachable_until = 0.0
+        self._why_unreachable = ""
         self._is_closing = False
 
     async def run(self, work: Callable[[Database], _T], *, is_read: bool, feed: int | None = None) -> _T:
@@ -174,7 +175,7 @@ class Pool:
         A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
         would end; who reads is told at once, for there may be something in memory to answer with.
         """
-        if is_repeated(error):
+        if is_repeated(error) or is_read_only(error):
             return tries < TRIES
         if not (is_unusable(error) or self._is_lost()):
             return False
@@ -184,7 +185,7 @@ class Pool:
 
     def _is_lost(self) -> bool:
         db: PostgresDatabase | None = getattr(self._own, "db", None)
-        return db is None or db.is_lost
+        return db is not None and db.is_lost
 
     def _connected(self) -> PostgresDatabase:
         """Return this thread's connection, made if it has none or lost it."""
@@ -195,11 +196,12 @@ class Pool:
             self._connections.discard(db)
             self._own.db = None
         if time.monotonic() < self._unreachable_until:
-            raise psycopg.OperationalError("it cannot be reached")
+            raise psycopg.OperationalError(self._why_unreachable)
         try:
             db = connect(self._url, script=self._script)
-        except psycopg.Error:
-            self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS
+        except psycopg.OperationalError as exc:
+            self._why_unreachable = str(exc)
+            self._unreachable_until = time.monotonic() + UNREACHABLE_SECONDS
             raise
         self._connections.add(db)
         self._own.db = db

@@ -64,6 +64,10 @@ class SqliteEngine:
         """Let a function change what is stored."""
         return self._writer.run(work, feed=feed, is_alone=is_alone, tell=tell)
 
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
+        return self._writer.run(work)
+
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
         """Nobody else sends notices."""
 
