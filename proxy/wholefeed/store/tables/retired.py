@@ -1,7 +1,7 @@
 """Segments that are no part of a publication any more: how long they stay, for answers that still use them.
 
 One process knows what it is sending (`Pins`) and removes the rest at once. Of several, each keeps what it is
-sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from the others (`keep`).
+sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others (`keep`).
 """
 
 from __future__ import annotations
