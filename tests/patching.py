@@ -33,6 +33,7 @@ CONSTANTS: Final = {
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.page.login",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
+    "LOOK_SECONDS": Constant("a second until it is looked again", ("service.sharing.waits",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.waiting",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.family", "core.parse.json.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.family",)),

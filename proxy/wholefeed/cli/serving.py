@@ -123,10 +123,12 @@ def _config(options: argparse.Namespace) -> int:
 
 def _migrate(options: argparse.Namespace) -> int:
     config = load(options)
-    from wholefeed.store.sqlite.migrate import migrate_file
+    from wholefeed.config.places import without_password
+    from wholefeed.store.opening import migrate_store
 
-    applied = run(migrate_file(config.store.path))
-    show("".join(f"applied {name}\n" for name in applied) or f"{config.store.path} is up to date\n")
+    applied = run(migrate_store(config.store))
+    name = without_password(config.store.url) or config.store.path
+    show("".join(f"applied {each}\n" for each in applied) or f"{name} is up to date\n")
     return EXIT_DONE
 
 

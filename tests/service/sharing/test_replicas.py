@@ -9,9 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+from structlog.testing import capture_logs
+
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 
 
@@ -94,3 +98,99 @@ async def test_a_feed_that_is_fresh_is_not_refreshed_by_a_replica_that_does_not_
         clock.advance(3000)
         await asyncio.gather(*(each.whole(origin.url("/feed")) for each in (one, other, one, other)))
     assert origin.counts() == {"/feed": 2}
+
+
+async def test_a_walk_that_a_head_request_did_not_begin_is_begun_by_the_replica_that_a_reader_asks(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """HEAD of an unknown feed fetches the subscription document only; another replica's GET the rest."""
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        reply = await one.ask("HEAD", "/feed", params={"url": url})
+        assert reply.status == 200
+        assert set(origin.counts()) == {"/feed"}
+        assert (await other.whole(url)).state == "complete"
+    assert origin.counts().keys() >= {"/archive/1", "/archive/2"}
+
+
+async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """R14: what was accepted with 202 is done, and no two refreshes of a feed run at once."""
+    publish_chain(origin, archives=3)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        await one.whole(url)
+        origin.forget_requests()
+        with origin.held("/feed") as gate:
+            await one.ask("POST", "/refresh", params={"url": url})
+            await gate.reached()
+            await other.ask("POST", "/refresh", params={"url": url, "full": "1"})
+            await asyncio.sleep(0.3)
+            assert gate.waiting == 1
+            gate.release()
+        await other.settled()
+    assert origin.counts() == {"/feed": 2, "/archive/1": 1, "/archive/2": 1, "/archive/3": 1}
+
+
+async def test_the_refresh_of_a_feed_that_is_forgotten_at_another_replica_ends(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """At its next write; nothing is kept of the feed, and nothing failed."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        with capture_logs() as lines, origin.held("/archive/2") as gate:
+            await one.begun(url)
+            await gate.reached()
+            assert (await other.ask("DELETE", "/feed", params={"url": url})).status == 204
+            gate.release()
+            await one.settled()
+        assert await other.store.feeds() == []
+        assert not {"refresh.failed", "feed.unkept"} & {line["event"] for line in lines}
+        assert (await other.whole(url)).state == "complete"
+
+
+async def test_the_end_of_a_refresh_is_known_at_once_to_who_waits_at_another_replica(
+    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, and not only looked for from time to time."""
+    set_constant(monkeypatch, "LOOK_SECONDS", 60.0)
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        with origin.held("/archive/1") as gate:
+            await one.begun(url)
+            await gate.reached()
+            reader = asyncio.create_task(other.get(url))
+            await asyncio.sleep(0.3)
+            gate.release()
+        async with asyncio.timeout(5):
+            assert (await reader).state == "complete"
+
+
+async def test_a_feed_that_is_due_is_polled_by_one_replica(
+    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R7, over replicas: each feed once, and each replica does some of the work."""
+    set_constant(monkeypatch, "LONGEST_PAUSE_SECONDS", 0.01)
+    clock, paths = Clock(), [f"/feed/{number}" for number in range(12)]
+    async with AsyncExitStack() as stack:
+        origins = [await stack.enter_async_context(Origin(f"127.0.0.{last}")) for last in (2, 3, 4, 5)]
+        polling = replicas(postgres_url, tmp_path, clock=clock, history={"poll_seconds": 600})
+        proxies = await stack.enter_async_context(polling)
+        lines = stack.enter_context(capture_logs())
+        for origin_ in origins:
+            for path in paths:
+                origin_.publish(path, atom(an_item("a"), feed_id=f"urn:{path}", complete=True))
+                await proxies[0].whole(origin_.url(path))
+            origin_.forget_requests()
+        clock.advance(1000)
+
+        async def are_all_polled() -> bool:
+            return sum(line["event"] == "feed.polled" for line in lines) >= len(origins) * len(paths)
+
+        await until(are_all_polled)
+        await asyncio.sleep(0.2)
+        assert [origin_.counts() for origin_ in origins] == [dict.fromkeys(paths, 1)] * len(origins)

@@ -1,26 +1,27 @@
-"""A database that goes away: restarted, cut off, ended by an administrator, full, read-only (docs/faults.md)."""
+"""A database that goes away: restarted, cut off, ended by an administrator, full, read-only."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-psycopg = pytest.importorskip("psycopg")
-
 from tests.postgres import Cluster, a_cluster
-from tests.store.postgres.conftest import OpenEngine
+from tests.store.postgres.conftest import open_engine
 from tests.store.postgres.relay import Relay, a_relay
-from tests.store.postgres.test_engine import count_up, create
+from tests.store.postgres.test_engine import PATIENCE, count_up, create
+from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.database import Database
-from wholefeed.store.postgres import pool
-from wholefeed.store.postgres.engine import PostgresEngine, open_engine
-from wholefeed.store.postgres.migrate import migrate_database
+from wholefeed.store.opening import migrate_store
 from wholefeed.store.statements import fetch_value, run
 from wholefeed.store.store import Store
+
+if TYPE_CHECKING:
+    from wholefeed.store.postgres.engine import PostgresEngine
 
 END_OWN = "SELECT pg_terminate_backend(pg_backend_pid())"
 COUNT = "SELECT count(*) FROM feed"
@@ -122,7 +123,7 @@ async def test_a_commit_that_nobody_can_tell_about_is_an_error(
     feed = (await relayed.write(create)).id
     told = list[int]()
     relayed.on_change = told.append
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(PATIENCE, 0.5)
     relay.cut_at_commit(reaches_server=True)
 
     def work(db: Database) -> int:
@@ -150,7 +151,7 @@ async def test_another_server_knows_nothing_of_a_commit(
 
 async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(cluster: Cluster) -> None:
     """A walk goes on behind it; a reader is answered from memory, or told to come again, at once."""
-    await migrate_database(cluster.url())
+    await migrate_store(StoreConfig(url=cluster.url()))
     async with open_engine(cluster.url(), connections=4) as engine:
         feed = (await engine.write(create)).id
         assert await engine.read(lambda db: fetch_value(db, COUNT)) == 1
@@ -180,13 +181,13 @@ async def test_a_server_that_stays_away_fails_writes_in_time(
 ) -> None:
     """And the next one after it is back goes through."""
     feed = (await relayed.write(create)).id
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(PATIENCE, 0.5)
     relay.is_open = False
     relay.cut_all()
     with pytest.raises(OverloadedError):
         await relayed.write(lambda db: count_up(db, feed), feed=feed)
     relay.is_open = True
-    await asyncio.sleep(pool.UNREACHABLE_SECONDS)
+    monkeypatch.undo()
     assert await relayed.write(lambda db: count_up(db, feed), feed=feed) == 1
 
 
@@ -195,7 +196,7 @@ async def test_a_server_that_answers_nothing_fails_reads_in_time(
 ) -> None:
     """As when packets are dropped on the way; the same connections serve when they come again."""
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(PATIENCE, 0.3)
     relay.is_silent = True
     with pytest.raises(OverloadedError, match="does not answer in time"):
         await relayed.read(lambda db: fetch_value(db, COUNT))
@@ -257,6 +258,8 @@ async def test_a_database_that_was_made_read_only_is_told_and_recovers(
     name = await engine.read(lambda db: fetch_value(db, "SELECT current_database()"))
 
     def set_read_only(value: str) -> None:
+        import psycopg  # noqa: PLC0415 - an extra
+
         with psycopg.connect(postgres_url, autocommit=True) as db:
             db.execute("SET default_transaction_read_only = off")
             db.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {value}')

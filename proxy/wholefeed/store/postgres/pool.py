@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
-UNREACHABLE_SECONDS: Final = 1.0
+_UNREACHABLE_SECONDS: Final = 1.0
 """For so long nobody tries to connect again, where that has failed."""
 
 
@@ -201,7 +201,7 @@ class Pool:
             db = connect(self._url, script=self._script)
         except psycopg.OperationalError as exc:
             self._why_unreachable = str(exc)
-            self._unreachable_until = time.monotonic() + UNREACHABLE_SECONDS
+            self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS
             raise
         self._connections.add(db)
         self._own.db = db

@@ -214,7 +214,7 @@ def end(db: Database, ends: Sequence[End]) -> None:
         else:
             ended = run(db, _END_WELL, values)
         if ended:
-            fetch_one(db, _TELL, {"payload": f"{each.token} lease {each.name}"})
+            fetch_one(db, _TELL, {"payload": f"lease {each.name}"})
 
 
 def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
