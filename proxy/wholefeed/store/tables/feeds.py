@@ -53,9 +53,11 @@ _ADD_ALIAS: Final = """
 """
 _BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
 _RETIRING: Final = """
-    UPDATE segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
+    segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
 """
-_RETIRE_ALL: Final = either(sqlite=_RETIRING.format(now=":now"), postgres=_RETIRING.format(now=CLOCK))
+_RETIRE_ALL: Final = either(
+    sqlite="UPDATE" + _RETIRING.format(now=":now"), postgres="UPDATE" + _RETIRING.format(now=CLOCK)
+)
 _NOTE_FORGOTTEN: Final = """
     UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
     WHERE id = 1 AND modified_at < (SELECT modified_at FROM feed WHERE id = :feed)

@@ -34,12 +34,12 @@ _SWEEP: Final = either(
     """,  # noqa: S608 - constants
 )
 _KEEPING: Final = """
-    UPDATE segment SET retired_at = {now}
+    segment SET retired_at = {now}
     WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM {pinned})
 """
 _KEEP: Final = either(
-    sqlite=_KEEPING.format(now=":now", pinned="json_each(:pinned)"),
-    postgres=_KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
+    sqlite="UPDATE" + _KEEPING.format(now=":now", pinned="json_each(:pinned)"),
+    postgres="UPDATE" + _KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
 )
 
 

@@ -63,12 +63,12 @@ _OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
 _INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
 _MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
 _RETIRING: Final = """
-    UPDATE segment SET position = NULL, retired_at = {now}
+    segment SET position = NULL, retired_at = {now}
     WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM {kept})
 """
 _RETIRE: Final = either(
-    sqlite=_RETIRING.format(now=":now", kept="json_each(:kept)"),
-    postgres=_RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
+    sqlite="UPDATE" + _RETIRING.format(now=":now", kept="json_each(:kept)"),
+    postgres="UPDATE" + _RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
 )
 _LINK: Final = """
     UPDATE document SET segment = :segment, is_dirty = 0
@@ -80,10 +80,11 @@ _UNLINK: Final = """
 """
 _MISPLACED: Final = """
     SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
-    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty <> 0 OR s.position IS NULL)
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0
+        AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
 _PUBLISHING: Final = """
-    UPDATE feed SET
+    feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
         parser_version = :parser_version, version = :version, published_revision = revision,
@@ -104,8 +105,8 @@ _PUBLISHING: Final = """
     WHERE id = :feed
 """
 _PUBLISH: Final = either(
-    sqlite=_PUBLISHING.format(latest="max", earliest="min"),
-    postgres=_PUBLISHING.format(latest="greatest", earliest="least"),
+    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min"),
+    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least"),
 )
 
 
