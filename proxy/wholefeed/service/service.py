@@ -21,6 +21,7 @@ from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.asked_times import AskedTimes
+from wholefeed.service.checking import Checks
 from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.load import Load
@@ -50,6 +51,7 @@ class FeedService:
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
+        self.checks = Checks(context.store, self._published)
         self._asked = AskedTimes(context.store, context.now)
         self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
@@ -86,6 +88,7 @@ class FeedService:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._house.run())
             tasks.create_task(self._asked.run())
+            tasks.create_task(self._store.upkeep.keep_sent(self.now))
 
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
@@ -102,6 +105,7 @@ class FeedService:
         self.stop_waiting()
         await self._openings.close()
         await self._running.close()
+        await self.checks.close()
         await self._asked.write()
 
     # What is served
@@ -109,7 +113,7 @@ class FeedService:
     def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
         """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
 
-        Args as for `answer`, which is for every other case.
+        Where `checks` are needed, await one first. Args as for `answer`, which is for every other case.
         """
         held = self._published.find(url)
         if held is None:
@@ -142,6 +146,7 @@ class FeedService:
             while True:
                 try:
                     feed, is_late, leads_there = await self._led_to(url, deadline, is_head=is_head)
+                    await self.checks.check(url)
                     held = self._published.find(url) if from_memory else None
                     if held is not None and held.is_whole:
                         found = Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.tables.versions import Version
 
 _T = TypeVar("_T")
+
+
+class Sizes(NamedTuple):
+    """How large a store is."""
+
+    used_bytes: int
+    """What is stored, without what waits to be deleted."""
+    file_bytes: int
+    """With what is not yet in the file, and with what is free in it."""
+    free_bytes: int | None
+    """On the volume; None: nobody knows here."""
 
 
 class Engine(Protocol):
@@ -30,6 +41,10 @@ class Engine(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other processes change what is stored."""
+
+    @property
+    def measure(self) -> Callable[[Database], Sizes]:
+        """What finds out how large the store is: a function to be read with."""
 
     def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment."""

@@ -9,9 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from structlog.testing import capture_logs
+
+pytest.importorskip("psycopg")
+
+import psycopg
 
 from tests.postgres import Cluster
 from wholefeed.errors import OverloadedError

@@ -21,6 +21,7 @@ from wholefeed.errors import OverloadedError, StoreUnusableError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.postgres import sizes
 from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
@@ -45,6 +46,7 @@ class PostgresEngine:
         self.on_lost = notices.on_lost
         self.condition = Condition()
         self.is_shared = True
+        self.measure = sizes.measure
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()

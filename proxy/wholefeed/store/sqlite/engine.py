@@ -16,6 +16,7 @@ from wholefeed.futures import to_the_end
 from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.sqlite import sizes
 from wholefeed.store.sqlite.connection import open_reader, open_writer
 from wholefeed.store.sqlite.files import tighten
 from wholefeed.store.sqlite.migrate import check_current, locked
@@ -39,6 +40,7 @@ class SqliteEngine:
         self._readers = readers
         self.condition = condition
         self.is_shared = False
+        self.measure = sizes.measure
 
     @property
     def on_change(self) -> Callable[[int], None]:
