@@ -15,7 +15,7 @@ from tests.sqlite_faults import rows
 from wholefeed.store.database import Database
 from wholefeed.store.opening import open_file, open_shared
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 
 @dataclass(frozen=True)

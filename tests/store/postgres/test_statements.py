@@ -14,7 +14,7 @@ from tests.store.tables.test_plans import LISTS_ALL, statements
 from wholefeed.store import tables
 from wholefeed.store.postgres.connection import PostgresDatabase, connect
 from wholefeed.store.statements import Sql, either
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _BYTES = """
 before coded content context deflated digest enclosure enclosures head identity key link packed

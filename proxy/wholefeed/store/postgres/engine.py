@@ -27,7 +27,7 @@ from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables import versions
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 

@@ -23,7 +23,7 @@ from wholefeed.store.sqlite.migrate import check_current, locked
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.writer import Writer
 from wholefeed.store.tables import versions
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
