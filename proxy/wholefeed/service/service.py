@@ -184,7 +184,7 @@ class FeedService:
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
-        return await self._status((await self._known(url)).id)
+        return await self.watching.status((await self._known(url)).id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
         """Tell what is known of a feed, document by document.
@@ -194,9 +194,6 @@ class FeedService:
         """
         return await self.watching.account((await self._known(url)).id)
 
-    async def _status(self, feed_id: int) -> Status:
-        return await self.watching.status(feed_id)
-
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
 
@@ -205,7 +202,7 @@ class FeedService:
         """
         feed = await self._known(url)
         _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
-        return await self._status(feed.id)
+        return await self.watching.status(feed.id)
 
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.
