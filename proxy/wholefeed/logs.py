@@ -44,7 +44,7 @@ Events
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that was at it has ended; this one goes on with it
     replica.unheard     replica, reason: the others could not be told that this one is alive
-    replica.cut_off     replica, stopped: they may take it for dead; it has stopped so many things, and begins
+    replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name
     replica.forgotten   replica: the database has lost who was at what, and everybody begins again
     background.failed   name: house-keeping, polling, the archive or taking-over ended by an error, with its

@@ -35,6 +35,7 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.fault("101")
 async def test_a_feed_that_two_replicas_are_asked_for_at_once_is_fetched_once(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -69,6 +70,7 @@ async def test_who_asks_another_replica_during_a_walk_gets_what_is_there_and_see
     assert set(origin.counts().values()) == {1}
 
 
+@pytest.mark.fault("101")
 async def test_a_feed_that_one_replica_could_not_open_fails_in_the_same_way_at_the_other(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -134,6 +136,7 @@ async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
     assert origin.counts() == {"/feed": 2, "/archive/1": 1, "/archive/2": 1, "/archive/3": 1}
 
 
+@pytest.mark.fault("105")
 async def test_the_refresh_of_a_feed_that_is_forgotten_at_another_replica_ends(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:

@@ -232,6 +232,7 @@ async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
         await lost
 
 
+@pytest.mark.fault("104")
 async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
     leases: MemoryLeases, clock: MovableClock
 ) -> None:
@@ -267,6 +268,7 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
         assert await again is True
 
 
+@pytest.mark.fault("103")
 async def test_who_finds_that_another_has_taken_over_stops(leases: MemoryLeases) -> None:
     """The database is right, whatever a replica believes of itself."""
     work = Work()
@@ -330,6 +332,7 @@ async def test_a_task_is_done_by_one_replica_at_a_time(leases: MemoryLeases) -> 
             assert is_mine
 
 
+@pytest.mark.fault("104")
 async def test_what_could_not_be_given_back_is_when_the_database_is_there(leases: MemoryLeases) -> None:
     """Nobody waits longer for it than for the database."""
     work = Work()
