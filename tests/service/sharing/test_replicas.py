@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tests import postgres
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
@@ -198,3 +200,56 @@ async def test_a_feed_that_is_due_is_polled_by_one_replica(
         await until(are_all_polled)
         await asyncio.sleep(0.2)
         assert [origin_.counts() for origin_ in origins] == [dict.fromkeys(paths, 1)] * len(origins)
+
+
+async def test_events_tell_how_far_another_replica_is_and_how_it_ends(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Also to who follows a feed that this replica has nothing to do with."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        with origin.held("/archive/2") as gate:
+            await one.begun(url)
+            await gate.reached()
+            following = asyncio.create_task(other.ask("GET", "/events", params={"url": url}))
+            await asyncio.sleep(3)
+            gate.release()
+        async with asyncio.timeout(20):
+            events = (await following).body.decode().split("\n\n")
+    told = [json.loads(each.split("data: ")[1]) for each in events if "data: " in each]
+    assert [each["refreshing"] for each in told] == [True] * (len(told) - 1) + [False]
+    assert told[-2]["progress"]["documents"] >= 3
+    assert told[-1]["state"] == "complete"
+    assert set(origin.counts().values()) == {1}
+
+
+async def test_after_the_database_was_restarted_replicas_go_on_by_themselves(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Who was at what is lost with a crash: walks are taken up, and each feed is at one replica's again."""
+    if lack := postgres.what_lacks():
+        pytest.skip(lack)
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    with postgres.a_cluster() as cluster, cluster.database() as store_url:
+        async with replicas(store_url, tmp_path, history={"look_ahead": False}) as (one, other):
+            with origin.held("/archive/2") as gate:
+                await one.begun(url)
+                await gate.reached()
+
+                async def are_stored() -> bool:
+                    return bool((await one.status(url))["progress"]["documents"] >= 3)
+
+                await until(are_stored)
+                await asyncio.to_thread(cluster.restart, "immediate")
+                await asyncio.sleep(1)
+                gate.release()
+                async with asyncio.timeout(30):
+                    while (await other.get(url, wait="0.5")).state != "complete":
+                        await asyncio.sleep(0.1)
+            assert ids((await one.whole(url)).body) == ids((await other.whole(url)).body)
+    counts = origin.counts()
+    assert counts.pop("/archive/2") <= 3
+    assert counts.pop("/feed") <= 3
+    assert set(counts.values()) == {1}, counts
