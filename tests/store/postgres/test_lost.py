@@ -17,7 +17,7 @@ from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.opening import migrate_store
-from wholefeed.store.statements import fetch_value, run
+from wholefeed.store.statements import fetch_all, fetch_value, run
 from wholefeed.store.store import Store
 
 if TYPE_CHECKING:
@@ -270,3 +270,17 @@ async def test_a_database_that_was_made_read_only_is_told_and_recovers(
     await asyncio.to_thread(set_read_only, "off")
     await engine.write(lambda db: count_up(db, feed), feed=feed)
     assert engine.condition.is_sound
+
+
+async def test_a_table_that_another_replica_has_changed_is_read_on(engine: PostgresEngine) -> None:
+    """A statement that was prepared before is refused by the server: it is prepared anew."""
+    feed = (await engine.write(create)).id
+
+    def read(db: Database) -> list[str]:
+        [row] = fetch_all(db, "SELECT * FROM feed WHERE id = :feed", {"feed": feed})
+        return list(row.keys())
+
+    for _ in range(12):  # so often that it is prepared
+        before = await engine.read(read)
+    await engine.write(lambda db: run(db, "ALTER TABLE feed ADD COLUMN another integer"))
+    assert await engine.read(read) == [*before, "another"]

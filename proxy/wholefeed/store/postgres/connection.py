@@ -17,7 +17,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from wholefeed.store.postgres import adapting
-from wholefeed.store.postgres.rows import PostgresRow, row_factory
+from wholefeed.store.postgres.rows import MakeRow, PostgresRow, row_maker
 from wholefeed.store.postgres.translate import translate
 from wholefeed.store.statements import fetch_value
 
@@ -100,7 +100,9 @@ class PostgresDatabase:
         self._writes = 0
         self.history = ""
         """What numbers of transactions mean something in; empty where that is not known."""
-        self._cursor = raw.cursor(binary=True, row_factory=row_factory)
+        self._cursor = raw.cursor(binary=True)
+        self._makers = dict[str, tuple[int, MakeRow]]()
+        """By statement: how many columns its rows have, and what makes them."""
         self._is_leaving = False
 
     def prepare_to_write(self) -> None:
@@ -147,7 +149,14 @@ class PostgresDatabase:
             cursor.execute(statement.text, parameters)
         else:
             cursor.execute(statement.plain)
-        return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+        result = cursor.pgresult
+        if result is None or result.status != ExecStatus.TUPLES_OK:
+            return Result([], cursor.rowcount)
+        columns, make = self._makers.get(sql, (-1, PostgresRow))
+        if columns != result.nfields:
+            make = row_maker(result)
+            self._makers[sql] = result.nfields, make
+        return Result([make(values) for values in cursor.fetchall()], cursor.rowcount)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Result:
         """Run one statement for each of these, sent together."""

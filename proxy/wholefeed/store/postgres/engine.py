@@ -23,11 +23,11 @@ from wholefeed.store.postgres import sizes
 from wholefeed.store.postgres.connection import Scripts
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.pool import Pool
-from wholefeed.store.tables.temporary import TEMPORARY_TABLES, TRUNCATE_TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
-_SCRIPTS: Final = Scripts(TEMPORARY_TABLES, TRUNCATE_TEMPORARY_TABLES)
+_SCRIPTS: Final = Scripts(TEMPORARY_TABLES, EMPTY_TEMPORARY_TABLES)
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
 
