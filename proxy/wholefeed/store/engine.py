@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.tables.versions import Version
 
 _T = TypeVar("_T")
 
@@ -64,3 +65,15 @@ class Engine(Protocol):
             is_alone: Whether its transaction is not to be shared.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have a function called when notices come again after a time in which some may have been missed."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+        """Return what feeds are now, those that there are: a read as cheap as there is one."""

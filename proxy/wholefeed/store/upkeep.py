@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
+from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.engine import Engine
 from wholefeed.store.statements import fetch_all
-from wholefeed.store.tables import documents, feeds, segments
+from wholefeed.store.tables import documents, feeds, retired
 from wholefeed.store.tables.pins import Pins
 
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
+KEEP_SENT_SECONDS: Final = 600.0
+"""Often enough that one time may fail, and another, before an hour is over."""
 SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
 
@@ -52,7 +56,19 @@ class Upkeep:
 
     async def sweep(self) -> None:
         """Delete the segments that earlier transactions retired and no answer uses."""
-        await self._engine.write(lambda db: segments.sweep(db, self.pins), is_alone=True)
+        await self._engine.write(lambda db: retired.sweep(db, self.pins), is_alone=True)
+
+    async def keep_sent(self, now: Callable[[], float]) -> None:
+        """Let no other process delete the segments that answers are using, until cancelled."""
+        while self._engine.is_shared:
+            await asyncio.sleep(KEEP_SENT_SECONDS)
+            if self.pins.segments:
+                with suppress(StoreError, OverloadedError):
+                    await self.keep(now())
+
+    async def keep(self, now: float) -> None:
+        """Let the segments that answers are using stay for another hour, whoever sweeps."""
+        await self._engine.write(lambda db: retired.keep(db, self.pins, now))
 
     async def used_bytes(self) -> int:
         """Return what all that is stored comes to, without segments that wait to be deleted."""

@@ -280,8 +280,8 @@ async def test_a_table_that_another_replica_has_changed_is_read_on(engine: Postg
         [row] = fetch_all(db, "SELECT * FROM feed WHERE id = :feed", {"feed": feed})
         return list(row.keys())
 
-    before = list[str]()
+    before = await engine.read(read)
     for _ in range(12):  # so often that it is prepared
-        before = await engine.read(read)
+        assert await engine.read(read) == before
     await engine.write(lambda db: run(db, "ALTER TABLE feed ADD COLUMN another integer"))
     assert await engine.read(read) == [*before, "another"]

@@ -18,7 +18,7 @@ from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
 from wholefeed.store.database import Database
-from wholefeed.store.tables import segments
+from wholefeed.store.tables import retired, segments
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.segments import spread
 
@@ -232,7 +232,7 @@ async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: 
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
     await publish(store, feed)
 
-    await store.write(partial(segments.sweep, pins=Overtaking(feed, old)))
+    await store.write(partial(retired.sweep, pins=Overtaking(feed, old)))
 
     assert await store.block(old)
 

@@ -38,7 +38,7 @@ _KEEPALIVE: Final[dict[str, Any]] = {
 _SETTINGS: Final = """
     SET statement_timeout = '120s';
     SET lock_timeout = '30s';
-    SET idle_in_transaction_session_timeout = '60s';
+    SET idle_in_transaction_session_timeout = '8s';
     SET TimeZone = 'UTC'
 """
 # What numbers of transactions belong to: a standby that was promoted begins another history.
