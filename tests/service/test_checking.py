@@ -1,4 +1,4 @@
-"""wholefeed.service.checking, over replicas: no reader sees a feed go back; without a database memory serves."""
+"""wholefeed.service.checking, over replicas: no feed goes back; without a database memory serves."""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ def values(name: str, sql: str) -> Any:
 
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[PostgresDatabase]:
-    db = connect(postgres_url, script=TEMPORARY_TABLES)
+    db = connect(postgres_url)
+    db.executescript(TEMPORARY_TABLES)
     yield db
     db.close()
 
