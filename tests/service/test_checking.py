@@ -1,12 +1,14 @@
-"""wholefeed.service.checking, over replicas: no feed goes back; without a database memory serves."""
+"""wholefeed.service.checking, over replicas: no feed goes back; while there is no database, memory serves."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,8 +17,19 @@ from tests.origin import Origin
 from tests.postgres import Cluster, a_cluster, what_lacks
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
+from tests.store.postgres.relay import a_relay
 
 COMMITS = 40
+NOTHING_SENT = (
+    "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE sql AS ''",
+    'ALTER DATABASE "{name}" SET search_path = public, pg_catalog',
+)
+"""A function before PostgreSQL's own."""
+
+LISTENING_ENDED = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'wholefeed notices' AND datname = '{name}'
+"""
 
 
 def publish(origin: Origin, number: int) -> None:
@@ -36,11 +49,16 @@ def modified_at(reply: Reply) -> float:
     return parsedate_to_datetime(reply.headers["Last-Modified"]).timestamp()
 
 
+@pytest.mark.fault("106")
+@pytest.mark.parametrize("notices", ["sent", "lost"])
 async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
-    postgres_url: str, tmp_path: Path, origin: Origin
+    postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin, notices: str
 ) -> None:
     """Under many commits on both, by many readers: neither bodies nor Last-Modified go back, and equal ETags
-    have equal bodies. Nearly all of it comes from memory."""
+    have equal bodies; also when no replica hears in time of what the others do."""
+    if notices == "lost":
+        for each in NOTHING_SENT:
+            shared_postgres.run(each.format(name=urlsplit(postgres_url).path[1:]), postgres_url)
     publish(origin, 0)
     url = origin.url("/feed")
     bodies: dict[str, bytes] = {}
@@ -85,13 +103,13 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
         before = one.service.load.memory
         reply = await one.get(url)
         assert one.service.load.memory.misses == before.misses
-        assert reply.body == renewed.body
         seconds = [int(each.headers["Cache-Control"].partition("max-age=")[2]) for each in (reply, renewed)]
         assert 0 <= seconds[1] - seconds[0] <= 2
         assert seconds[1] > 600
     assert origin.counts() == {"/feed": 2}
 
 
+@pytest.mark.fault("106")
 async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -106,6 +124,54 @@ async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
         publish(origin, 1)
         assert change_of(await other.get(url)) == 1
     assert origin.counts() == {"/feed": 2}
+
+
+@pytest.mark.fault("108")
+async def test_nothing_is_trusted_that_was_held_when_notices_were_lost(
+    postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
+) -> None:
+    """A server that another one has replaced may give the same numbers to other feeds and segments."""
+    publish(origin, 0)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path, number=1) as (proxy,):
+        await proxy.whole(url)
+        await proxy.get(url)
+        assert proxy.service.load.memory.feeds == 1
+        name = urlsplit(postgres_url).path[1:]
+        await asyncio.to_thread(shared_postgres.run, LISTENING_ENDED.format(name=name))
+        async with asyncio.timeout(20):
+            while proxy.service.load.memory.feeds:
+                await asyncio.sleep(0.02)
+        assert change_of(await proxy.get(url)) == 0
+
+
+@pytest.mark.fault("107")
+async def test_memory_serves_while_the_database_is_silent(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Nothing comes back, no error either: a reader waits for a moment at the most, also for a due feed,
+    which is then stale. When the database answers again, all is as before."""
+    clock = Clock()
+    publish(origin, 0)
+    url = origin.url("/feed")
+    async with (
+        a_relay(postgres_url) as relay,
+        replicas(relay.url, tmp_path, number=1, clock=clock) as (proxy,),
+    ):
+        await proxy.whole(url)
+        served = await proxy.get(url)
+        relay.is_silent = True
+        publish(origin, 1)
+        began = time.monotonic()
+        assert [(await proxy.get(url)).body for _ in range(3)] == [served.body] * 3
+        clock.advance(3000)
+        stale = await proxy.get(url)
+        assert (stale.body, stale.reconstruction.endswith(";stale")) == (served.body, True)
+        assert time.monotonic() - began < 6  # less than a reader waits for a publisher
+        relay.is_silent = False
+        async with asyncio.timeout(30):
+            while change_of(await proxy.get(url)) != 1:
+                await asyncio.sleep(0.1)
 
 
 @pytest.fixture
@@ -124,6 +190,7 @@ async def until_served(proxy: Proxy, url: str) -> Reply:
         return reply
 
 
+@pytest.mark.fault("107")
 async def test_memory_serves_while_the_database_is_down(
     own_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
@@ -132,16 +199,14 @@ async def test_memory_serves_while_the_database_is_down(
     origin.publish("/other", atom(an_item("b"), complete=True))
     url, other_url = origin.url("/feed"), origin.url("/other")
     async with replicas(own_postgres.url(), tmp_path, number=1) as (proxy,):
-        await proxy.whole(other_url)
         await proxy.whole(url)
         served = await proxy.get(url)
-        own_postgres.run("SELECT 1")
         await asyncio.to_thread(own_postgres.stop, "immediate")
         async with asyncio.timeout(20):
             for _ in range(3):
                 assert (await proxy.get(url)).body == served.body
-            unknown = await proxy.get(origin.url("/unknown"))
-        assert (unknown.status, int(unknown.headers["Retry-After"]) > 0) == (503, True)
+            refused = await proxy.get(other_url)
+        assert (refused.status, int(refused.headers["Retry-After"]) > 0) == (503, True)
         await asyncio.to_thread(own_postgres.start)
         assert ids((await until_served(proxy, other_url)).body) == ["b"]
         publish(origin, 1)
