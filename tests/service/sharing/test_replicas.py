@@ -19,6 +19,8 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
+from wholefeed.store.statements import run
+from wholefeed.store.tables import replicas as replicas_table
 
 
 @asynccontextmanager
@@ -253,3 +255,34 @@ async def test_after_the_database_was_restarted_replicas_go_on_by_themselves(
     assert counts.pop("/archive/2") <= 3
     assert counts.pop("/feed") <= 3
     assert set(counts.values()) == {1}, counts
+
+
+async def test_a_refresh_that_another_replica_has_taken_over_writes_nothing_any_more(
+    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds that in its next transaction, before it has given a sign of life."""
+    set_constant(monkeypatch, "BEAT_SECONDS", 60.0)
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path, number=1) as (one,):
+        store = one.store
+        with origin.held("/archive/2") as gate:
+            await one.begun(url)
+            await gate.reached()
+            await asyncio.sleep(0.3)
+            await store.write(lambda db: run(db, "UPDATE lease SET token = 'other', replica = 'other'"))
+            await store.write(lambda db: replicas_table.beat(db, "other"))
+            (feed,) = await store.feeds()
+            before = await store.documents(feed.id)
+            gate.release()
+        await until(_is_asked(origin, "/archive/1"))
+        await asyncio.sleep(0.3)
+        assert await store.documents(feed.id) == before
+        assert (await one.get(url, wait="0.2")).state == "loading"
+
+
+def _is_asked(origin: Origin, path: str) -> Callable[[], Awaitable[bool]]:
+    async def is_asked() -> bool:
+        return bool(origin.requests_for(path))
+
+    return is_asked

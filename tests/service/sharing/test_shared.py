@@ -157,22 +157,49 @@ async def test_a_refresh_that_another_replica_has_done_is_not_done_again(leases:
 
 
 async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(leases: MemoryLeases) -> None:
-    """And that it has ended."""
+    """As it goes on, and that it has ended."""
     work, heard = Work(), list[Elsewhere | None]()
-    far = Elsewhere(
-        is_confirmed=True, is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5
-    )
+    near = Elsewhere(is_confirmed=True)
+    far = Elsewhere(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
+    at = [near]
     async with a_replica(leases) as one, a_replica(leases) as other:
-        refreshing = asyncio.create_task(one.refresh(wanted(told=far), work.refresh))
-        await until(lambda: work.begun == 1)
+        want = Wanted(
+            feed=a_feed(), insists=lambda _: False, is_due=lambda _: True, tell=lambda: at[0], heard=_ignore
+        )
+        refreshing = asyncio.create_task(one.refresh(want, work.refresh))
+        await work.has_begun()
         want = wanted(is_due=False, heard=heard.append)
         waiting = asyncio.create_task(other.refresh(want, work.refresh))
+        await until(lambda: near in heard)
+        at[0] = far
         await until(lambda: far in heard)
         assert other.elsewhere(None, 1) == far  # type: ignore[arg-type]
         assert one.elsewhere(None, 1) is None  # type: ignore[arg-type]
         work.may_end.set()
         await asyncio.gather(refreshing, waiting)
         assert heard[-1] is None
+
+
+def _ignore(_: object) -> None:
+    """It is not waited for."""
+
+
+async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(leases: MemoryLeases) -> None:
+    """Another replica that sees it in the next moment waits, and does not ask the publisher once more."""
+    work = Work()
+    work.may_end.set()
+    async with a_replica(leases) as one, a_replica(leases) as other:
+        note_claim = one.claim_new(None, 1)  # type: ignore[arg-type]
+        note_claim()
+        assert await other.claim(1, lambda _: True) is None
+        taken = leases.leases[NAME].token
+        assert await one.refresh(wanted(is_due=False), work.refresh) is True
+        await until(lambda: not leases.leases)
+        assert taken.startswith(one.member.name)
+        assert work.begun == 1
+        other.claim_new(None, 1)()  # type: ignore[arg-type]
+        one.claim_new(None, 1)()  # type: ignore[arg-type]
+        assert leases.leases[NAME].replica == other.member.name
 
 
 async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(leases: MemoryLeases) -> None:
