@@ -85,7 +85,8 @@ async def test_a_full_volume_leaves_what_is_stored_and_is_left_behind_by_itself(
         reply = await served.get(known)
         assert (reply.status, reply.state, ids(reply.body)) == (200, "complete", old)
         assert problem(await served.get(unknown)) == (503, "storage-full")
-        assert problem(await served.ask("/readyz")) == (503, "storage-full")
+        full = await served.ask("/readyz")
+        assert (problem(full), full.headers.get("Retry-After")) == ((503, "storage-full"), "60")
         assert (await served.ask("/healthz")).status == 200
 
         (served.seen(volume) / "filler").unlink()

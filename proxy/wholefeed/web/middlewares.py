@@ -19,6 +19,7 @@ from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
     OverloadedError,
+    StorageFullError,
     TooManyRequestsError,
     UnauthorizedError,
     WholefeedError,
@@ -42,6 +43,8 @@ _SECURITY_FIELDS: Final = (
 )
 _REQUEST_ID: Final = istr("X-Request-Id")
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
+_FULL_SECONDS: Final = 60
+"""When to ask again for what could not be stored: somebody has to make room first."""
 _LONGEST_AGENT: Final = 200
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
@@ -159,6 +162,8 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
 def _headers(error: WholefeedError) -> dict[str, str]:
     if isinstance(error, OverloadedError | TooManyRequestsError):
         return {"Retry-After": str(error.retry_after_seconds)}
+    if isinstance(error, StorageFullError):
+        return {"Retry-After": str(_FULL_SECONDS)}
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
     if isinstance(error, DocumentError) and error.retry_after_seconds is not None:
