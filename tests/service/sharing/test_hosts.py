@@ -16,22 +16,18 @@ from tests.service.sharing.shared_hosts import MemoryTable, Replica, replicas
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.hosts.host import Rest
 from wholefeed.service.sharing import hosts, records
-from wholefeed.store.postgres.hosts import HostAnswer
+from wholefeed.store.postgres.hosts import HostAnswer, HostChange, HostRows
 
 URL = "https://example.org/feed"
 
 
 @pytest.fixture(params=["memory", "postgres"])
 def table(request: pytest.FixtureRequest) -> Iterator[MemoryTable | str]:
-    """A table in memory, and the one of a database in which three replicas live."""
+    """A table in memory, and the one of a database."""
     if request.param == "memory":
         yield MemoryTable()
         return
-    url: str = request.getfixturevalue("postgres_url")
-    cluster: Cluster = request.getfixturevalue("shared_postgres")
-    later = "extract(epoch FROM clock_timestamp()) + 600"
-    cluster.run(f"INSERT INTO replica SELECT n, 0, {later} FROM unnest('{{a,b,c}}'::text[]) AS n", url)
-    yield url
+    yield request.getfixturevalue("postgres_url")
 
 
 class Host:
@@ -311,16 +307,26 @@ async def test_places_of_a_replica_that_died_are_free_when_it_is_missed() -> Non
         waiting = asyncio.create_task(host.serve(other))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        table.living.discard("a")
+        table.lost.add("a")
         async with asyncio.timeout(2):
             await waiting
         asked.cancel()
 
 
+async def test_the_database_says_which_replicas_are_dead(postgres_url: str, shared_postgres: Cluster) -> None:
+    """Six seconds without a sign of life, by its own clock; one that has not given its first is not dead."""
+    now = "extract(epoch FROM clock_timestamp())"
+    for name, seconds in (("dead", 6.5), ("late", 5)):
+        shared_postgres.run(f"INSERT INTO replica VALUES ('{name}', 0, {now} - {seconds})", postgres_url)
+    rows = HostRows(postgres_url)
+    try:
+        assert (await rows.swap([])).lost == {"dead"}
+    finally:
+        await rows.close()
+
+
 async def test_a_statement_changes_what_it_was_made_from_and_nothing_else(postgres_url: str) -> None:
     """One statement for many hosts: each is changed, or the answer says what stands there."""
-    from wholefeed.store.postgres.hosts import HostChange, HostRows  # noqa: PLC0415
-
     rows = HostRows(postgres_url)
     try:
         first = HostChange("a", "", "x/1", "1", 0.0)

@@ -1,6 +1,6 @@
 """The places at publishers' hosts that all replicas have together (`wholefeed.fetch.hosts.shared`).
 
-    hosts = ReplicaHosts(SharedRecords("a", rows.swap), limits)
+    hosts = ReplicaHosts(SharedRecords(lambda: "a", rows.swap), limits)
     async with hosts.running():
         entry = await hosts.enter("example.org", 443, is_new=False, at_most=None)
         hosts.leave(entry, Outcome())
@@ -219,7 +219,7 @@ class ReplicaHosts:
         """Decide by what is known, as of the last look."""
         records = self._records
         places = Places.from_text(line.host, self._limits, records.row(line.host).state)
-        places.clean(records.living, now=now)
+        places.clean(records.lost, now=now)
         for token, outcome in line.leaving:
             places.leave(token, outcome, now=now)
         given, refused, wait = list[Request](), list[tuple[Request, Rest]](), None
