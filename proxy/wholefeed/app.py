@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import secrets
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -55,6 +56,9 @@ from wholefeed.web.routes import routes
 from wholefeed.web.wants import Wants
 from wholefeed.workers.cores import worker_count
 from wholefeed.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from wholefeed.service.sharing.politeness import Politeness  # needs an extra
 
 log = get_logger()
 
@@ -176,6 +180,10 @@ async def open_service(
         store = await stack.enter_async_context(open_store(config.store))
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
         stack.push_async_callback(workers.close)
+        if config.store.url:
+            politeness = await stack.enter_async_context(_open_politeness(config, counts))
+            open_fetcher = partial(open_fetcher, gate=politeness.gate)
+            archive_turns = archive_turns or politeness.archive_turns
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         sharing = await stack.enter_async_context(open_sharing(store))
         service = FeedService(
@@ -193,6 +201,13 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
+
+
+def _open_politeness(config: Config, counts: Counts) -> AbstractAsyncContextManager[Politeness]:
+    """Share with other replicas how publishers' hosts are asked."""
+    from wholefeed.service.sharing.politeness import open_politeness  # noqa: PLC0415 - needs an extra
+
+    return open_politeness(config, name=partial(str, secrets.token_hex(8)), counts=counts)
 
 
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:

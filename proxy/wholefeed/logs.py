@@ -41,6 +41,8 @@ Events
     feed.forgotten      feed
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
+    hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself
+    hosts.shared        seconds: they can again; how long it took to ask
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that was at it has ended; this one goes on with it
     replica.unheard     replica, reason: the others could not be told that this one is alive
