@@ -6,12 +6,22 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from tests.answers import Status
 from tests.feeds import an_item, atom
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.running import Proxy, a_config, running
 from wholefeed.web.keys import COUNTS
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, replicas share what they know."""
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
+
 
 PATHS = [f"/feed/{number}" for number in range(8)]
 

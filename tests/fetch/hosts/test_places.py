@@ -310,6 +310,15 @@ def test_nothing_is_kept_of_a_host_that_nothing_is_known_of() -> None:
     assert table.places().kept_until(now=table.now) == table.now + LIMIT_KEPT_SECONDS
 
 
+def test_what_another_version_has_written_says_nothing() -> None:
+    """Replicas are upgraded one by one: none of them stumbles over what it cannot read."""
+    table = Table(per_host=1)
+    table.runs("a")
+    table.text = table.text.replace('"version":1', '"version":2').replace("running", "under way")
+    table.runs("b")
+    table.waits("c")
+
+
 @given(st.lists(st.sampled_from(["enter", "leave", "pass"]), max_size=60), st.integers(1, 4))
 def test_replicas_that_want_all_they_can_get_get_as_much(steps: list[str], per_host: int) -> None:
     """Whatever the order in which they ask: no replica is ever more than one round behind another."""

@@ -26,6 +26,7 @@ class MemoryTable:
         self.delay_seconds = 0.0
         self.fails = False
         self.fails_afterwards = False
+        self.is_broken = False
         self.notices: list[str] = []
         self.has_notices = True
 
@@ -33,6 +34,8 @@ class MemoryTable:
         await asyncio.sleep(self.delay_seconds)
         if self.fails:
             raise OverloadedError("the database cannot be asked now")
+        if self.is_broken:
+            raise RuntimeError("a mistake")
         notices = list[str]()
         for each in changes:
             there = self.rows.get(each.name)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
+from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.service.sharing.shared_hosts import MemoryTable, Replica, replicas
 from wholefeed.errors import PublisherError
@@ -22,11 +23,12 @@ URL = "https://example.org/feed"
 
 
 @pytest.fixture(params=["memory", "postgres"])
-def table(request: pytest.FixtureRequest) -> Iterator[MemoryTable | str]:
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryTable | str]:
     """A table in memory, and the one of a database."""
     if request.param == "memory":
         yield MemoryTable()
         return
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
     yield request.getfixturevalue("postgres_url")
 
 
@@ -286,6 +288,25 @@ async def test_rest_that_was_asked_for_while_the_database_was_away_is_told_to_al
         await until(lambda: not one.records.is_alone and one.hosts.is_idle)
         given = await other.hosts.enter("example.org", 443, is_new=False, at_most=None)
         assert isinstance(given, Rest)
+
+
+async def test_a_mistake_in_what_shares_stops_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong there is logged and counted, and requests go on; then it tries again."""
+    set_constant(monkeypatch, "_AFTER_ERROR_SECONDS", 0.05)
+    table = MemoryTable()
+    host = Host()
+    async with replicas(table) as (one, _, _):
+        await host.serve(one)
+        table.is_broken = True
+        with capture_logs() as logs:
+            async with asyncio.timeout(1):
+                await host.serve(one)
+        assert [log["event"] for log in logs][:2] == ["background.failed", "hosts.unshared"]
+        assert one.counts.troubles["hosts"] == 1
+        table.is_broken = False
+        await until(lambda: not one.records.is_alone)
+        await host.serve(one)
+    assert one.counts.unshared == 1
 
 
 async def test_what_is_left_to_be_told_at_the_end_is_told() -> None:

@@ -25,6 +25,9 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.fetch.hosts.breaker import PAUSE_SECONDS
 from wholefeed.fetch.hosts.host import Host, Outcome, Rest, Start
 
+VERSION: Final = 1
+"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
+
 CLAIM_SECONDS: Final = 1.0
 """How long who waits is waited for: some times longer than until it asks again."""
 
@@ -183,12 +186,13 @@ class Places:
             state["running"] = {token: place.state() for token, place in self.running.items()}
         if self.waiting:
             state["waiting"] = {name: (claim.since, claim.until) for name, claim in self.waiting.items()}
-        return _ENCODER.encode(state)
+        return _ENCODER.encode(state | {"version": VERSION} if state else state)
 
     @classmethod
     def from_text(cls, host: str, limits: Limits, text: str) -> Self:
-        """Return what `text` was made of; an empty one says that nothing is known."""
+        """Return what `text` was made of; an empty one, and one of another version, says nothing."""
         state = json.loads(text or "{}")
+        state = state if state.get("version") == VERSION else {}
         places = cls(Host.from_state(host, limits.per_host, state), limits)
         places.running = {token: Place(*each) for token, each in state.get("running", {}).items()}
         places.waiting = {replica: Claim(*each) for replica, each in state.get("waiting", {}).items()}

@@ -119,11 +119,11 @@ class SharedRecords:
             asking.add_done_callback(retrieve_failure)
             done, _ = await asyncio.wait({asking}, timeout=LATE_SECONDS)
             if not done:
-                self._go_alone("the database does not answer in time")
+                self.go_alone("the database does not answer in time")
             try:
                 answer = await asyncio.shield(asking)
             except (StoreError, OverloadedError) as exc:
-                self._go_alone(str(exc))
+                self.go_alone(str(exc))
                 return None
             self._look(answer)
             if done and self.is_alone:
@@ -149,7 +149,8 @@ class SharedRecords:
         while len(self._seen) > _SEEN:
             self._seen.popitem(last=False)
 
-    def _go_alone(self, reason: str) -> None:
+    def go_alone(self, reason: str) -> None:
+        """Go by this replica's own rules until an exchange is made in time."""
         if not self.is_alone:
             self.is_alone = True
             log.warning("hosts.unshared", reason=reason)
