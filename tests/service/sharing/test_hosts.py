@@ -18,8 +18,17 @@ from wholefeed.errors import PublisherError
 from wholefeed.fetch.hosts.host import Rest
 from wholefeed.service.sharing import hosts, records
 from wholefeed.store.postgres.hosts import HostAnswer, HostChange, HostRows
+from wholefeed.store.postgres.migrate import migrate_database
 
 URL = "https://example.org/feed"
+
+
+@pytest.fixture
+def own_postgres_url(own_postgres: Cluster) -> Iterator[str]:
+    """A database on a server that the test may stop."""
+    with own_postgres.database() as url:
+        asyncio.run(migrate_database(url))
+        yield url
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -332,6 +341,24 @@ async def test_places_of_a_replica_that_died_are_free_when_it_is_missed() -> Non
         async with asyncio.timeout(2):
             await waiting
         asked.cancel()
+
+
+async def test_a_database_that_was_restarted_is_asked_again(
+    own_postgres_url: str, own_postgres: Cluster
+) -> None:
+    """Requests go on while it is away; then replicas share what they know as before."""
+    host = Host()
+    async with replicas(own_postgres_url, names="ab") as (one, other):
+        await host.serve(one)
+        await asyncio.to_thread(own_postgres.stop, "immediate")
+        await host.serve(one)
+        assert one.records.is_alone
+        await host.serve(one, rest_seconds=60)
+        await asyncio.to_thread(own_postgres.start)
+        await until(lambda: not one.records.is_alone and one.hosts.is_idle, seconds=20)
+        with pytest.raises(PublisherError):
+            await host.serve(other)
+    assert host.asked == {"a": 3}
 
 
 async def test_the_database_says_which_replicas_are_dead(postgres_url: str, shared_postgres: Cluster) -> None:
