@@ -47,7 +47,7 @@ class Table:
         token = asked.pop("token", f"{replica}{self._made}")
         places = self.places()
         given = places.enter(Asking(token=token, replica=replica, port=443, **asked), now=self.now)
-        self.text = places.text()
+        self.text = places.as_text()
         return token, given
 
     def runs(self, replica: str, **asked: Any) -> str:
@@ -69,13 +69,13 @@ class Table:
         """End a request; who is told to ask again."""
         places = self.places()
         places.leave(token, outcome, now=self.now)
-        self.text = places.text()
+        self.text = places.as_text()
         return places.next_replicas(now=self.now)
 
     def withdraw(self, replica: str) -> None:
         places = self.places()
         places.withdraw(replica)
-        self.text = places.text()
+        self.text = places.as_text()
 
 
 def test_no_more_requests_run_at_once_than_a_host_may_get_whoever_asks() -> None:

@@ -6,7 +6,7 @@ nobody else has done so meanwhile (`wholefeed.service.sharing.hosts`):
     places = Places.from_text("example.org", limits, text)
     places.clean(lost, now=now)
     given = places.enter(Asking("a/1", "a", port=443), now=now)
-    text = places.text()
+    text = places.as_text()
 
 Places are given in the order in which replicas began to wait, one at a time: who has got one and wants
 another is behind all who wait already. Whoever waits says so again every moment; a replica that does not is
@@ -179,7 +179,7 @@ class Places:
             instants.append(now + LIMIT_KEPT_SECONDS)
         return max(instants)
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """Return it as text."""
         state: dict[str, Any] = self.host.state()
         if self.running:
@@ -190,7 +190,7 @@ class Places:
 
     @classmethod
     def from_text(cls, host: str, limits: Limits, text: str) -> Self:
-        """Return what `text` was made of; an empty one, and one of another version, says nothing."""
+        """Return what `as_text` was made of; an empty one, and one of another version, says nothing."""
         state = json.loads(text or "{}")
         state = state if state.get("version") == VERSION else {}
         places = cls(Host.from_state(host, limits.per_host, state), limits)

@@ -259,7 +259,7 @@ class ReplicaHosts:
         replicas = places.next_replicas(now=now) if line.leaving else ()
         notices = [f"{records.replica} host {each} {line.host}" for each in replicas]
         proposals.append(Proposal(line, len(line.leaving), given, refused, wait, places.host.pace.allowed))
-        return records.change(line.host, places.text(), places.kept_until(now=now), notices)
+        return records.change(line.host, places.as_text(), places.kept_until(now=now), notices)
 
     def _accept(self, proposal: Proposal) -> None:
         """It stands in the database now."""
