@@ -49,8 +49,8 @@ Events
     replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name
     replica.forgotten   replica: the database has lost who was at what, and everybody begins again
-    background.failed   name: house-keeping, polling, archive, hosts or taking-over ended by an error, with its
-                        traceback
+    background.failed   name: house-keeping, polling, archive, hosts or taking-over ended by an error, with
+                        its traceback
     polling.paused      reason: the store could not say which feeds are due
     archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
     archive.paused      slug: the store could not say, or keep, what the archive is asked for
