@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Final
 
@@ -54,7 +54,10 @@ class Marks:
 
     def written(self) -> str:
         """Return it as JSON, without what is empty."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value})
+        return json.dumps({name: value for name in _NAMES if (value := getattr(self, name))})
+
+
+_NAMES: Final = tuple(each.name for each in fields(Marks))
 
 
 @lru_cache(maxsize=1024)
