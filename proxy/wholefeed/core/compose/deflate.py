@@ -42,6 +42,8 @@ _POLYNOMIAL: Final = 0xEDB88320
 _X: Final = 1 << 30
 _ONE: Final = 1 << 31
 _MASK32: Final = 0xFFFFFFFF
+_ZEROS_BITS: Final = 13
+_ZEROS: Final = memoryview(bytes(1 << _ZEROS_BITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +224,14 @@ def inflate(block: bytes, length: int, crc32: int) -> bytes:
 
 
 def crc_shift(length: int) -> int:
-    """Return x^(8 * length) modulo the CRC's polynomial (zlib's crc32_combine_gen)."""
-    operator = _ONE
-    for place in range(length.bit_length()):
+    """Return x^(8 * length) modulo the CRC's polynomial (zlib's crc32_combine_gen).
+
+    For few bytes that is what as many zeros do to a CRC, which costs less than a multiplication; of more, the
+    rest is multiplied.
+    """
+    zeros = _ZEROS[: length % len(_ZEROS)]
+    operator = isal_zlib.crc32(zeros, _ONE) ^ isal_zlib.crc32(zeros)
+    for place in range(_ZEROS_BITS, length.bit_length()):
         if length >> place & 1:
             operator = _multiply(_square(place), operator)
     return operator
