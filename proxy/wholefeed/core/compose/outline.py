@@ -31,6 +31,17 @@ def pack(slices: Iterable[Slice]) -> bytes:
     )
 
 
+def join(outlines: Iterable[bytes]) -> bytes:
+    """Return the outline of segments whose texts become one, in that order."""
+    joined: list[bytes] = []
+    before = 0
+    for outline in outlines:
+        for end, order_at in _ENTRY.iter_unpack(outline):
+            joined.append(_ENTRY.pack(before + end, order_at))
+        before = _ENTRY.unpack(joined[-1])[0] if joined else 0
+    return b"".join(joined)
+
+
 def unpack(outline: bytes) -> list[Slice]:
     """Return the slices of a segment."""
     return list(each_of(outline))
