@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -17,15 +17,15 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose import outline
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
 from wholefeed.core.compose.deflate import Sealed, inflate, join, seal
-from wholefeed.core.compose.outline import Slice, pack, unpack
+from wholefeed.core.compose.outline import pack, unpack
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.well_known import prefixes_in
 
 JOINED_BYTES: Final = 1 << 16
 """Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
@@ -142,10 +142,10 @@ class _Text:
         count = len(document.entries)
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
         order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
-        for place in newest_first(order_at):
-            fragment = fragments.sent(ordinals[place], style.context)
-            self.fragments.append(fragment)
-            self.entries.append((len(fragment), order_at[place]))
+        places, context, sent = newest_first(order_at), style.context, fragments.sent
+        made = [sent(ordinals[place], context) for place in places]
+        self.fragments += made
+        self.entries += [(len(each), order_at[place]) for each, place in zip(made, places, strict=True)]
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
 
@@ -171,15 +171,8 @@ class _Text:
             oldest_at=min(dates, default=None),
             entries=len(self.entries),
             context=style.digest if self.needs_context else None,
-            outline=pack(self._slices(len(SEPARATOR[style.family]), len(text))),
+            outline=pack(self.entries, len(SEPARATOR[style.family]), len(text)),
         )
-
-    def _slices(self, joint: int, length: int) -> Iterator[Slice]:
-        start = 0
-        for place, (size, order_at) in enumerate(self.entries, 1):
-            end = start + size + joint if place < len(self.entries) else length
-            yield Slice(start, end, order_at)
-            start = end
 
 
 def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:

@@ -56,8 +56,8 @@ _HEAD: Final = _named("id", "title", "updated")
 _FIELDS: Final = _named("author", "rights", "id", "updated", "source")
 _PLAIN: Final = entry_pattern(
     "entry",
-    once(1, "id", TEXT),
-    once(2, "updated", DATE),
+    once(2, "id", TEXT),
+    once(3, "updated", DATE),
     skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", DECLARES_NOTHING),
     skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other"),
 )
@@ -138,12 +138,12 @@ class AtomParser(FamilyParser):
 
 
 def _plain_entry(found: re.Match[bytes]) -> Entry | None:
-    written, at, author, rights = found.group(1, 2, "author", "rights")
+    written, at, author, rights = found.group(2, 3, "author", "rights")
     if not written or not at:
         return None
     identity, instant = written_id(written), parse_rfc3339(at.decode())
     if identity is None or instant is None:
         return None
     return Entry(
-        identity, instant, instant, found.start(), found.end(), author is not None, rights is not None
+        identity, instant, instant, found.start(1), found.end(), author is not None, rights is not None
     )

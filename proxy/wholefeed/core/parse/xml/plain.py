@@ -91,14 +91,14 @@ def other_than(*names: str) -> bytes:
 
 
 def entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of an entry that holds nothing but such children.
+    """Return the pattern of an entry that holds nothing but such children, and of the blanks before it.
 
     A group that one child sets keeps what it has where another child matches in the end: no two patterns may
-    begin to match the same child.
+    begin to match the same child. Group 1 is where the entry begins.
     """
     name = tag.encode()
     inside = rb"\s*+(?:<(?:%s)\s*+)*" % b"|".join(children)
-    return re.compile(rb"<%s%s>%s</%s\s*+>" % (name, DECLARES_NOTHING, inside, name))
+    return re.compile(rb"[ \t\r\n]*+(<)%s%s>%s</%s\s*+>" % (name, DECLARES_NOTHING, inside, name))
 
 
 class Plain(NamedTuple):
@@ -181,26 +181,18 @@ def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int)
     """Add the plain entries that follow one another from there; return where the last of them ends."""
     end_tag, pattern, made = plain
     search_end, match, add = text.find, pattern.match, entries.append
+    length = len(end_tag)
     room = MAX_ENTRIES - len(entries)
     while room > 0:
         room -= 1
-        start = at if text[at : at + 1] == b"<" else _behind_space(text, at)
-        stop = search_end(end_tag, start)
-        found = match(text, start, stop + len(end_tag)) if stop >= 0 else None
+        stop = search_end(end_tag, at)
+        found = match(text, at, stop + length) if stop >= 0 else None
         entry = made(found) if found is not None else None
         if entry is None:
             break
         add(entry)
         at = entry.end
     return at
-
-
-_BLANK: Final = re.compile(rb"[ \t\r\n]*+")
-
-
-def _behind_space(text: bytes | bytearray, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank is not None else at
 
 
 def _is_within_limits(guard: Guard) -> bool:

@@ -54,8 +54,8 @@ _MAX_VERSION_CHARACTERS: Final = 16
 _OTHER_DATES: Final = ("updated", "modified", "published")
 _PLAIN_ITEM: Final = entry_pattern(
     "item",
-    once(1, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
-    once(2, "pubDate", DATE),
+    once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
+    once(3, "pubDate", DATE),
     skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other"),
 )
 _CDATA_BEGINS: Final = b"<![CDATA["
@@ -149,7 +149,7 @@ class RssParser(FamilyParser):
         return Plain(b"</item>", _PLAIN_ITEM, self._plain_item) if is_usual else None
 
     def _plain_item(self, found: re.Match[bytes]) -> Entry | None:
-        written, at = found.group(1, 2)
+        written, at = found.group(2, 3)
         if not written or not at:
             return None
         if written.startswith(_CDATA_BEGINS):
@@ -157,7 +157,7 @@ class RssParser(FamilyParser):
         identity, order_at = written_id(written), parse_rfc822(at.decode())
         if identity is None or order_at is None:
             return None
-        return Entry(identity, None, order_at, found.start(), found.end(), scope=self._place)
+        return Entry(identity, None, order_at, found.start(1), found.end(), scope=self._place)
 
     def item_began(self, attributes: list[str]) -> None:
         """An item began."""
