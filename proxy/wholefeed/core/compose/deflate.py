@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Protocol, cast
@@ -68,6 +68,18 @@ def seal(text: bytes) -> Sealed:
     begin = deflater.add(text)
     whole = deflater.end()
     return replace(whole, block=begin + whole.block)
+
+
+def join(parts: Sequence[Sealed]) -> Sealed:
+    """Return sealed texts that follow one another as one, without deflating anything again.
+
+    It takes a little more than `seal` would make of them, which looks back 32 KiB: 2 to 5 % for texts of
+    64 KiB, a tenth for half of that.
+    """
+    whole = TextDigest()
+    for part in parts:
+        whole.add(part)
+    return whole.sealed(b"".join([part.block for part in parts]))
 
 
 class Deflater:
@@ -204,6 +216,12 @@ class TextDigest:
             (high + (adler32 >> 16) + length * (low - 1)) % _ADLER_BASE,
         )
         self._length += length
+
+    def sealed(self, block: bytes) -> Sealed:
+        """Return what was added, sealed as it is in that block."""
+        low, high = self._sums
+        adler32 = (high << 16 | low).to_bytes(4)
+        return Sealed(block, self._length, self._crc32, crc_shift(self._length), adler32)
 
     def bytes(self) -> bytes:
         """Return the digest of what was added."""
