@@ -56,8 +56,9 @@ class Source:
             StoreError: A text in it is none, or the file is damaged.
         """
         try:
-            for row in self._db.execute(*rows_after(table, after)):
-                yield row  # `yield from` would close the cursor, which may be after the connection
+            # `yield from` would close the cursor with the generator, which may be after the connection
+            for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028
+                yield row
         except (sqlite3.Error, UnicodeDecodeError) as exc:
             raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
 
