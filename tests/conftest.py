@@ -13,6 +13,7 @@ import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
+from tests import postgres
 from tests.origin import Origin
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
@@ -92,24 +93,49 @@ def real_wordpress(
     installed_wordpress.restore()
 
 
+@pytest.fixture(scope="session")
+def shared_postgres() -> Iterator[postgres.Cluster]:
+    """One server for all tests of a process, started when the first one asks."""
+    if lack := postgres.what_lacks():
+        pytest.skip(lack)
+    with postgres.shared_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def empty_postgres_url(shared_postgres: postgres.Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A PostgreSQL database of the test's own, with nothing in it."""
+    request.node.user_properties.append(("store", "PostgreSQL"))
+    with shared_postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(empty_postgres_url: str) -> str:
+    """A PostgreSQL database of the test's own, with wholefeed's tables."""
+    return empty_postgres_url
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests asked a real WordPress, and how many could not."""
-    asked = [
-        report
-        for outcome in ("passed", "failed", "xfailed")
-        for report in terminalreporter.getreports(outcome)
-        if report.when == "call" and ("wordpress", "real") in map(tuple, report.user_properties)
-    ]
-    skipped = [
-        report.longrepr[2].removeprefix("Skipped: ")
-        for report in terminalreporter.getreports("skipped")
-        if isinstance(report.longrepr, tuple) and NONE_HERE in report.longrepr[2]
-    ]
-    if asked or skipped:
-        why = f": {skipped[0]}" if skipped else ""
-        terminalreporter.write_line(
-            f"a real WordPress: {len(asked)} tests asked it, {len(skipped)} skipped{why}"
-        )
+    """Say how many tests asked a real WordPress or PostgreSQL, and how many could not."""
+    for mark, lacking, said in (
+        (("wordpress", "real"), NONE_HERE, "a real WordPress: {} tests asked it, {} skipped"),
+        (("store", "PostgreSQL"), postgres.NONE_HERE, "PostgreSQL: {} tests ran on it, {} skipped"),
+    ):
+        asked = [
+            report
+            for outcome in ("passed", "failed", "xfailed")
+            for report in terminalreporter.getreports(outcome)
+            if report.when == "call" and mark in map(tuple, report.user_properties)
+        ]
+        skipped = [
+            report.longrepr[2].removeprefix("Skipped: ")
+            for report in terminalreporter.getreports("skipped")
+            if isinstance(report.longrepr, tuple) and lacking in report.longrepr[2]
+        ]
+        if asked or skipped:
+            why = f": {skipped[0]}" if skipped else ""
+            terminalreporter.write_line(said.format(len(asked), len(skipped)) + why)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,234 @@
+"""PostgreSQL for tests: a cluster in a temporary folder, which ends with the process that started it.
+
+    with a_cluster() as cluster:            # the fixture `postgres` is one that all tests of a process share
+        with cluster.database() as url:     # the fixture `postgres_url` is one with wholefeed's tables
+            ...
+        cluster.restart("immediate")        # only a cluster of one's own
+
+It listens on a socket in its folder and on a port of 127.0.0.1, trusts whoever asks, and forgets what it was
+told when the machine stops (fsync = off). initdb and postgres refuse to run as root: then they run as another
+user. WHOLEFEED_TEST_POSTGRES_URL names a server that is there already, of which only databases of its own are
+used.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+NONE_HERE: Final = "needs PostgreSQL"
+START_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 30.0
+
+_NAMED: Final = os.environ.get("WHOLEFEED_TEST_POSTGRES_URL", "")
+_INITDB: Final = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+_ENGLISH: Final = ("--locale-provider=icu", "--icu-locale=en-US")
+"""An order of texts that is not that of their bytes, so that a test sees where one counts on it."""
+_SETTINGS: Final = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "autovacuum": "off",
+    "deadlock_timeout": "100ms",
+    "log_min_messages": "warning",
+}
+# The server's parent is this shell. When its input ends before the server does, whoever started it was
+# killed: it ends the server and removes the folder.
+_GUARD: Final = """
+exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+{ read -r _ <&3; : >orphaned; kill -QUIT $server; } & reader=$!
+wait $server
+status=$?
+kill $reader 2>/dev/null
+if [ -e orphaned ]; then cd / && rm -rf "$OLDPWD"; fi
+exit $status
+"""
+_numbers = count(1)
+
+
+def what_lacks() -> str:
+    """Why there is no PostgreSQL to test with; empty where there is."""
+    if find_spec("psycopg") is None:
+        return f"{NONE_HERE}'s driver: make setup"
+    if not (_NAMED or _programs()):
+        return f"{NONE_HERE}: apt-get install --no-install-recommends postgresql"
+    if not (_NAMED or _user()):
+        return f"{NONE_HERE}, which does not run as root, and there is no other user to run it"
+    return ""
+
+
+class Cluster:
+    """A PostgreSQL server: one that was started here, or the one that the environment names."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        """Where it is; None for one that is there already."""
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres") -> str:
+        """The URL of a database of it."""
+        if self.folder is None:
+            return urlsplit(_NAMED)._replace(path=f"/{database}").geturl()
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    @contextmanager
+    def database(self, template: str = "template1") -> Iterator[str]:
+        """Make a database as the template is, and remove it at the end; give its URL."""
+        name = f"wholefeed_test_{os.getpid()}_{next(_numbers)}"
+        self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        try:
+            yield self.url(name)
+        finally:
+            self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def run(self, sql: str, url: str = "") -> list[tuple[Any, ...]]:
+        """Run one statement, outside of a transaction, and return its rows."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with psycopg.connect(url or self._administered(), autocommit=True) as db:
+            cursor = db.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    def start(self) -> None:
+        """Start it, on the port that it had before or on a free one."""
+        assert self.folder is not None
+        self.port = self.port or _free_port()
+        options = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        places = [f"--port={self.port}", "-k", str(self.folder), "-D", str(self._data)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["sh", "-c", _GUARD, "sh", *_as_user(), _programs() + "/postgres", *places, *options],
+                cwd=self.folder, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self._wait()
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: `smart` waits for those connected, `fast` ends them, `immediate` is as a crash."""
+        if self._process is None:
+            return
+        assert self.folder is not None
+        command = [*_as_user(), _programs() + "/pg_ctl", "stop", "-D", str(self._data), "-m", mode]
+        with suppress(subprocess.CalledProcessError):  # it has stopped by itself
+            subprocess.run(command, check=True, capture_output=True, cwd=self.folder, timeout=STOP_SECONDS)
+        self._process.wait(STOP_SECONDS)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process = None
+
+    def restart(self, mode: str = "fast") -> None:
+        """Stop it and start it on the same port."""
+        self.stop(mode)
+        self.start()
+
+    @property
+    def log(self) -> str:
+        """What it has written."""
+        assert self.folder is not None
+        return (self.folder / "log").read_text("utf-8", "replace")
+
+    @property
+    def _data(self) -> Path:
+        assert self.folder is not None
+        return self.folder / "data"
+
+    def _administered(self) -> str:
+        return _NAMED if self.folder is None else self.url()
+
+    def _wait(self) -> None:
+        import psycopg  # noqa: PLC0415 - an extra
+
+        assert self._process is not None
+        until = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url(), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                if time.monotonic() > until or self._process.poll() is not None:
+                    raise RuntimeError(f"PostgreSQL did not start:\n{self.log}") from None
+                time.sleep(0.02)
+            else:
+                return
+
+
+@contextmanager
+def a_cluster() -> Iterator[Cluster]:
+    """Make a cluster of one's own, started; stop and remove it at the end."""
+    with tempfile.TemporaryDirectory(prefix="wholefeed-pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        if user := _user():
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        cluster = Cluster(folder)
+        _initialise(folder)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop("immediate")
+
+
+@contextmanager
+def shared_cluster() -> Iterator[Cluster]:
+    """Give the server that the environment names, else a cluster of one's own."""
+    if _NAMED:
+        yield Cluster(None)
+        return
+    with a_cluster() as cluster:
+        yield cluster
+
+
+def _initialise(folder: Path) -> None:
+    command = [*_as_user(), _programs() + "/initdb", "-D", str(folder / "data"), *_INITDB]
+    done = subprocess.run([*command, *_ENGLISH], capture_output=True, cwd=folder, check=False)
+    if done.returncode:  # PostgreSQL before 15, or built without ICU, has no such provider
+        shutil.rmtree(folder / "data", ignore_errors=True)
+        done = subprocess.run(command, capture_output=True, cwd=folder, check=False)
+    if done.returncode:
+        raise RuntimeError(f"initdb failed:\n{done.stderr.decode()}")
+
+
+def _programs() -> str:
+    """Where initdb and postgres are; Debian keeps them from PATH."""
+    found = shutil.which("initdb")
+    if found and shutil.which("postgres"):
+        return str(Path(found).parent)
+    folders = [each for each in Path("/usr/lib/postgresql").glob("*/bin") if (each / "initdb").exists()]
+    return str(max(folders, key=lambda each: float(each.parent.name), default=""))
+
+
+def _user() -> pwd.struct_passwd | None:
+    """Who runs it: whoever runs the tests, unless that is root."""
+    if os.geteuid():
+        return pwd.getpwuid(os.geteuid())
+    for name in ("postgres", "nobody"):
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    return None
+
+
+def _as_user() -> list[str]:
+    user = _user()
+    if user is None or user.pw_uid == os.geteuid():
+        return []
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
