@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 import structlog
@@ -102,6 +104,17 @@ def shared_postgres() -> Iterator[postgres.Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def postgres_template(shared_postgres: postgres.Cluster) -> Iterator[str]:
+    """The name of a database with wholefeed's tables, which others are made as."""
+    with shared_postgres.database() as url:
+        # Only where there is a driver.
+        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415
+
+        asyncio.run(migrate_database(url))
+        yield urlsplit(url).path[1:]
+
+
 @pytest.fixture
 def empty_postgres_url(shared_postgres: postgres.Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """A PostgreSQL database of the test's own, with nothing in it."""
@@ -111,9 +124,13 @@ def empty_postgres_url(shared_postgres: postgres.Cluster, request: pytest.Fixtur
 
 
 @pytest.fixture
-def postgres_url(empty_postgres_url: str) -> str:
+def postgres_url(
+    shared_postgres: postgres.Cluster, postgres_template: str, request: pytest.FixtureRequest
+) -> Iterator[str]:
     """A PostgreSQL database of the test's own, with wholefeed's tables."""
-    return empty_postgres_url
+    request.node.user_properties.append(("store", "PostgreSQL"))
+    with shared_postgres.database(postgres_template) as url:
+        yield url
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -88,10 +88,10 @@ class Cluster:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     @contextmanager
-    def database(self, template: str = "template1") -> Iterator[str]:
+    def database(self, template: str = "template1", options: str = "") -> Iterator[str]:
         """Make a database as the template is, and remove it at the end; give its URL."""
         name = f"wholefeed_test_{os.getpid()}_{next(_numbers)}"
-        self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {options}')
         try:
             yield self.url(name)
         finally:

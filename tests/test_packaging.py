@@ -45,7 +45,8 @@ def test_the_wheel_has_every_file_that_the_program_needs(wheel: Path) -> None:
     names = {*ZipFile(wheel).namelist()}
     proxy = ROOT / "proxy"
     sources = [path for path in proxy.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    migrations = [f"wholefeed/_migrations/{path.name}" for path in (ROOT / "migrations").glob("*.sql")]
+    folder = ROOT / "migrations"
+    migrations = [f"wholefeed/_migrations/{path.relative_to(folder)}" for path in folder.rglob("*.sql")]
     assert {path.relative_to(proxy).as_posix() for path in sources} <= names
     assert {"wholefeed/py.typed", "wholefeed/__init__.pyi"} <= names
     assert migrations

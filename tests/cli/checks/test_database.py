@@ -26,8 +26,9 @@ from wholefeed.cli.checks.database import (
 )
 from wholefeed.cli.checks.findings import Finding, Verdict
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store.migrations import read_migrations
 from wholefeed.store.sqlite.examine import Examined, examine, lock_holder
-from wholefeed.store.sqlite.migrate import locked, migrate_file, read_migrations
+from wholefeed.store.sqlite.migrate import locked, migrate_file
 
 GIB = 1 << 30
 PLACE = Place(

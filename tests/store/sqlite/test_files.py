@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from wholefeed.store.migrations import Migration
 from wholefeed.store.sqlite.files import tighten
-from wholefeed.store.sqlite.migrate import Migration, migrate_file
+from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;")

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store.migrations import Migration, read_migrations
 from wholefeed.store.sqlite import migrate
 from wholefeed.store.sqlite.migrate import (
     APPLICATION_ID,
-    Migration,
     check_current,
     locked,
     migrate_file,
-    read_migrations,
 )
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;\nINSERT INTO one VALUES (1);")
@@ -237,34 +236,6 @@ async def test_a_missing_directory_is_told(tmp_path: Path) -> None:
     """A database in a folder that does not exist is told by its reason, not by a traceback."""
     with pytest.raises(StoreUnusableError, match="No such file or directory"):
         await migrate_file(tmp_path / "nowhere" / "feeds.db")
-
-
-def test_migrations_are_found_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package reads the migrations that it was packed with, and no other files beside them."""
-    packed = tmp_path / "_migrations"
-    packed.mkdir()
-    (packed / "0001_packed.sql").write_text("SELECT 1;")
-    (packed / "README").write_text("not one")
-    monkeypatch.setattr(migrate, "files", lambda _: tmp_path)
-
-    assert read_migrations() == (Migration(1, "0001_packed", "SELECT 1;"),)
-
-
-@pytest.mark.parametrize(
-    "names", [[], ["0002_b.sql"], ["0001_a.sql", "0003_c.sql"], ["0001_a.sql", "0001_b.sql"]]
-)
-def test_migrations_with_a_gap_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
-) -> None:
-    """A package whose migrations are incomplete or numbered twice does not touch a database."""
-    packed = tmp_path / "_migrations"
-    packed.mkdir()
-    for name in names:
-        (packed / name).write_text("")
-    monkeypatch.setattr(migrate, "files", lambda _: tmp_path)
-
-    with pytest.raises(StoreUnusableError, match="without a gap"):
-        read_migrations()
 
 
 def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

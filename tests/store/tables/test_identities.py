@@ -19,8 +19,8 @@ from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import Family, Kind, Role
+from wholefeed.store.migrations import read_migrations
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.sqlite.migrate import read_migrations
 from wholefeed.store.tables import documents, feeds
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 

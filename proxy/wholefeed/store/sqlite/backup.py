@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.migrations import read_migrations
 from wholefeed.store.sqlite.files import sync, unusable
-from wholefeed.store.sqlite.migrate import APPLICATION_ID, inspect, is_writable, read_migrations
+from wholefeed.store.sqlite.migrate import APPLICATION_ID, inspect, is_writable
 
 _PAGES_AT_ONCE: Final = 4096
 """Between two steps the process may be interrupted."""

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from wholefeed.errors import StoreUnusableError
-from wholefeed.store.sqlite.migrate import inspect, read_migrations
+from wholefeed.store.migrations import read_migrations
+from wholefeed.store.sqlite.migrate import inspect
 
 _STEPS: Final = 10_000
 """Of SQLite's machine, between two looks at the clock."""

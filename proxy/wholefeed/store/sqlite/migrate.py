@@ -14,37 +14,25 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store.migrations import Migration, read_migrations
 from wholefeed.store.sqlite.files import create_private, sync, unusable
 
 APPLICATION_ID: Final = int.from_bytes(b"whfd")
 """Stands in the file's header (SQLite file format, section 1.3.15)."""
 
-_NAME: Final = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_BYTES: Final = 100
 _BUSY_SECONDS: Final = 5.0
 _WAL_INDEX_BYTES: Final = 32768
 """What SQLite allocates beside a WAL database before it can even be read."""
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """A numbered SQL file. When it has been applied, user_version is its number."""
-
-    version: int
-    name: str
-    sql: str
 
 
 async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
@@ -60,28 +48,6 @@ async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None 
             process, or a migration failed. The database is what it was.
     """
     return await asyncio.to_thread(_migrate_file, Path(path), migrations)
-
-
-def read_migrations() -> tuple[Migration, ...]:
-    """Read NNNN_name.sql, numbered 0001, 0002, ... without a gap, from the wheel or the source tree.
-
-    Raises:
-        StoreUnusableError: A gap, a number used twice, or none found: the installation is broken.
-    """
-    packed = files("wholefeed") / "_migrations"
-    source = Path(__file__).resolve().parents[4] / "migrations"
-    directory = packed if packed.is_dir() else source
-    if not directory.is_dir():
-        raise StoreUnusableError(f"expected migrations in {directory}, got no such directory")
-    names = [(match, item) for item in directory.iterdir() if (match := _NAME.fullmatch(item.name))]
-    found = [
-        Migration(int(match[1]), item.name.removesuffix(".sql"), item.read_text("utf-8"))
-        for match, item in names
-    ]
-    found.sort(key=lambda migration: migration.version)
-    if not found or [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise StoreUnusableError(f"expected migrations 0001, 0002, ... without a gap in {directory}")
-    return tuple(found)
 
 
 def check_current(path: Path) -> None:

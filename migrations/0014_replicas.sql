@@ -1,0 +1,2 @@
+-- 0014: nothing. One process shares what it knows with no other one; on PostgreSQL this is where replicas do
+-- (migrations/postgres/), and the numbers of both are alike.
