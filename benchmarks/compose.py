@@ -47,6 +47,7 @@ from wholefeed.service.refresh.refresh import Refresh
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.store.opening import open_file
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
@@ -152,7 +153,7 @@ async def measure_composing(path: Path, chain: Chain, runs: int, table: Table) -
     fetcher = InMemoryFetcher(chain)
     source = source_of(fetcher)
     await migrate_file(path)
-    async with Store.open(path) as store:
+    async with open_file(path) as store:
         feed, whole = await from_nothing(store, source, chain)
         expect("entries", feed.entries, chain.total_entries)
         table.row("from nothing", as_shown([whole.put]), as_shown([whole.assemble]), as_shown([whole.both]))
@@ -179,7 +180,7 @@ async def measure_composing(path: Path, chain: Chain, runs: int, table: Table) -
 async def measure_service(path: Path, chain: Chain, runs: int, table: Table) -> None:
     """Measure what a request for an unknown feed takes, and what a refresh does."""
     await migrate_file(path)
-    async with Store.open(path) as store:
+    async with open_file(path) as store:
         fetcher = InMemoryFetcher(chain)
         context = RefreshContext(
             store=store,

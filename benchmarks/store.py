@@ -22,6 +22,7 @@ from wholefeed.core.compose.deflate import seal
 from wholefeed.core.compose.segmenting import Build, Keep, plan
 from wholefeed.core.model import entry_id
 from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.store.opening import open_file
 from wholefeed.store.rows import NewDocument, NewEntry, NewSegment, Publication
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.store import Store
@@ -195,7 +196,7 @@ async def main(documents: int, entries: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         await migrate_file(path)
-        async with Store.open(path) as store:
+        async with open_file(path) as store:
             await measure(store, documents, entries)
 
 

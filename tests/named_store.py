@@ -18,6 +18,7 @@ from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.schedule.polling import Times
 from wholefeed.core.terms import Family, Kind
 from wholefeed.store.database import Database
+from wholefeed.store.opening import open_file
 from wholefeed.store.rows import (
     DocumentChanges,
     DocumentRow,
@@ -49,7 +50,7 @@ class NamedStore:
     @classmethod
     @asynccontextmanager
     async def open(cls, path: Path | str) -> AsyncIterator[Self]:
-        async with Store.open(path) as store:
+        async with open_file(path) as store:
             yield cls(store)
 
     async def block(self, segment_id: int) -> bytes:

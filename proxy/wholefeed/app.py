@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
@@ -33,7 +32,7 @@ from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.service import FeedService
 from wholefeed.service.walk.turns import WalkTurns
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
 from wholefeed.web.keys import (
     BUCKETS,
@@ -166,10 +165,10 @@ async def open_service(
         StoreError: The database cannot be used.
     """
     counts = Counts() if counts is None else counts
-    for name in await migrate_file(config.store.path):
+    for name in await migrate_store(config.store):
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(Store.open(Path(config.store.path)))
+        store = await stack.enter_async_context(open_store(config.store))
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
         stack.push_async_callback(workers.close)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))

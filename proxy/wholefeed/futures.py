@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -23,3 +24,17 @@ def clear_tracebacks(error: BaseException) -> None:
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)
         cause = cause.__cause__ or cause.__context__
+
+
+async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close, also when cancelled meanwhile: what stays open hangs the process."""
+    task = asyncio.create_task(close())
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    task.result()
+    if cancelled is not None:
+        raise cancelled

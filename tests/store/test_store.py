@@ -11,8 +11,8 @@ from tests.named_store import NamedStore
 from tests.sqlite_faults import Connections, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from wholefeed.errors import StorageFullError, StoreUnusableError
+from wholefeed.futures import to_the_end
 from wholefeed.store.sqlite import connection, migrate
-from wholefeed.store.sqlite.connection import to_the_end
 from wholefeed.store.sqlite.migrate import migrate_file
 from wholefeed.store.statements import fetch_value
 

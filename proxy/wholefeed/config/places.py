@@ -1,4 +1,4 @@
-"""Rules for where something is on this machine: files, sockets, addresses to listen on.
+"""Rules for where something is: files, sockets, addresses to listen on, the database that replicas share.
 
 As `wholefeed.config.rules` has them: each refuses by `ValueError`.
 """
@@ -6,11 +6,14 @@ As `wholefeed.config.rules` has them: each refuses by `ValueError`.
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlsplit
 
 from wholefeed.config.rules import Rule, is_host, text_of
 
 _LONGEST_SOCKET_PATH: Final = 107
 """unix(7): sun_path, with the zero behind it."""
+
+_DATABASE_SCHEMES: Final = ("postgresql", "postgres")
 
 
 def file_path() -> Rule:
@@ -49,3 +52,24 @@ def bind_host() -> Rule:
         return text
 
     return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
+
+
+def database_url() -> Rule:
+    """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
+
+    def check(value: object) -> str:
+        text = text_of(value)
+        if not text:
+            return ""
+        if not all("!" <= character <= "~" for character in text):
+            raise ValueError("characters that are not allowed: percent-encode them")
+        parts = urlsplit(text)
+        if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
+            raise ValueError("no URL of a PostgreSQL database")
+        if "#" in text:
+            raise ValueError('a "#" in it: written %23 in a password')
+        if not parts.path.strip("/") and "dbname=" not in parts.query:
+            raise ValueError("no name of a database in it")
+        return text
+
+    return Rule('e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', check)

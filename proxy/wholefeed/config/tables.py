@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from wholefeed import __version__
-from wholefeed.config.places import bind_host, file_path, socket_path
+from wholefeed.config.places import bind_host, database_url, file_path, socket_path
 from wholefeed.config.rules import (
     SHORTEST_TOKEN,
     UNIX_PEERS,
@@ -105,11 +105,18 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
-    """[store]: the one file that holds everything."""
+    """[store]: the one file that holds everything, or the database that replicas share."""
 
     path: str = _key(
         "wholefeed.db", file_path(), "the SQLite database; made when it is not there, in a folder that is"
     )
+    url: str = _key(
+        "",
+        database_url(),
+        "a PostgreSQL database in its place, which replicas share: postgresql://user:password@host/name",
+        secret=True,
+    )
+    connections: int = _key(8, whole(2, 100), "connections to that database, at the most")
     max_bytes: int = _key(
         0,
         whole(1 << 20, 1024 * _TIB, zero="off"),

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from wholefeed.store.database import Database, Parameters, Row
 
 _T = TypeVar("_T")
+
+
+class Sql(str):
+    """A statement as SQLite takes it, with its twin for PostgreSQL."""
+
+    __slots__ = ("postgres",)
+    postgres: str
+
+    def __new__(cls, sqlite: str, postgres: str) -> Self:
+        """Pair them."""
+        made = super().__new__(cls, sqlite)
+        made.postgres = postgres
+        return made
+
+    def __format__(self, _spec: str, /) -> NoReturn:
+        """Refuse: what it was put into would have lost the twin."""
+        raise TypeError(f"expected a whole statement, got a part: {self[:40]!r}")
+
+
+def either(*, sqlite: str, postgres: str) -> Sql:
+    """Return a statement that has to differ: the text for SQLite, with the one for PostgreSQL beside it."""
+    return Sql(sqlite, postgres)
 
 
 def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> list[Row]:

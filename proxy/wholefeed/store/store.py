@@ -1,6 +1,6 @@
 """The store: what the service keeps.
 
-    async with Store.open(path) as store:
+    async with open_file(path) as store:        # wholefeed.store.opening
         feed = await store.write(lambda db: feeds.create(db, url=url, ...))
         await store.write(lambda db: documents.put(db, feed.id, [...], now), feed=feed.id)
         async with store.snapshot(feed.id) as snapshot:
@@ -17,26 +17,17 @@ database stays busy or is being closed, and `UnknownFeedError` when the feed was
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import StorageFullError
-from wholefeed.loggers import get_logger
 from wholefeed.store.database import Database
+from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.sqlite.condition import Condition
-from wholefeed.store.sqlite.connection import open_reader, open_writer, to_the_end
-from wholefeed.store.sqlite.files import tighten
-from wholefeed.store.sqlite.migrate import check_current, locked
-from wholefeed.store.sqlite.read_pool import Readers
-from wholefeed.store.sqlite.writer import Writer
-from wholefeed.store.statements import fetch_value, run
+from wholefeed.store.statements import either, fetch_value, run
 from wholefeed.store.tables import feeds, segments
-from wholefeed.store.tables.live import TEMPORARY_TABLES
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.upkeep import Upkeep
 
@@ -45,50 +36,36 @@ _T = TypeVar("_T")
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
 
-log = get_logger()
-
-READERS: Final = 4
-_PROBE: Final = "REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))"
+_PROBE: Final = either(
+    sqlite="REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))",
+    # Random, since what repeats itself is stored in a few bytes.
+    postgres="""
+        INSERT INTO probe (id, filler)
+        SELECT 1, decode(string_agg(md5(random()::text), ''), 'hex') FROM generate_series(1, 1024)
+        ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
+    """,
+)
 
 
 class Store:
-    """The database of one process."""
+    """What is stored, whichever engine keeps it."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._renewed: Callable[[FeedRow], None] = lambda row: writer.on_change(row.id)
-        self._published: Callable[[Snapshot, Blocks], None] = lambda found, _: writer.on_change(found.feed.id)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._renewed: Callable[[FeedRow], None] = lambda row: engine.on_change(row.id)
+        self._published: Callable[[Snapshot, Blocks], None] = lambda found, _: engine.on_change(found.feed.id)
         self.pins = Pins()
         """Which segments answers are using."""
-        self.upkeep = Upkeep(writer, readers, self.pins)
+        self.upkeep = Upkeep(engine, self.pins)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, path: Path | str, *, readers: int = READERS) -> AsyncIterator[Self]:
-        """Open the database, whose schema must be current, and close it at exit.
-
-        Raises:
-            StoreUnusableError: The file is not this program's, not current, or in use by another process.
-        """
-        path = Path(path)
-        async with AsyncExitStack() as stack:
-            lock = locked(path)
-            await asyncio.to_thread(lock.__enter__)
-            stack.push(lock.__exit__)
-            await asyncio.to_thread(check_current, path)
-            await asyncio.to_thread(_keep_others_out, path)
-            condition = Condition()
-            writer = Writer(await open_writer(path, TEMPORARY_TABLES), condition)
-            stack.push_async_callback(to_the_end, writer.close)
-            pool = Readers(condition)
-            stack.push_async_callback(to_the_end, pool.close)
-            for _ in range(readers):
-                pool.add(await open_reader(path))
-            store = cls(writer, pool)
-            with suppress(StorageFullError):  # what is stored can still be read
-                await store.upkeep.sweep()
-            yield store
+    async def on(cls, engine: Engine) -> AsyncIterator[Self]:
+        """Stand on a database that is open."""
+        store = cls(engine)
+        with suppress(StorageFullError):  # what is stored can still be read
+            await store.upkeep.sweep()
+        yield store
 
     def on_change(
         self,
@@ -103,7 +80,7 @@ class Store:
             renewed: Told the rows of feeds of which `renew` has changed no more; None: `listener` is.
             published: Told what `publish` has published; None: `listener` is.
         """
-        self._writer.on_change = listener
+        self._engine.on_change = listener
         self._renewed = renewed or (lambda row: listener(row.id))
         self._published = published or (lambda found, _: listener(found.feed.id))
 
@@ -116,18 +93,18 @@ class Store:
             StoreError: The database failed.
         """
         await self.read(lambda db: fetch_value(db, "SELECT count(*) FROM probe"))
-        self._writer.condition.require_sound()
-        if self._writer.condition.is_full:
+        self._engine.condition.require_sound()
+        if self._engine.condition.is_full:
             await self.write(lambda db: run(db, _PROBE))
 
     @property
     def is_writable(self) -> bool:
         """Whether it can be written, as far as is known."""
-        return self._writer.condition.is_sound
+        return self._engine.condition.is_sound
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
         """Return what a function finds; all of it is of one moment."""
-        return await self._readers.run(work)
+        return await self._engine.read(work)
 
     async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
@@ -136,7 +113,7 @@ class Store:
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that is changed; None: one that is not known yet, or none.
         """
-        return await self._writer.run(work, feed=feed)
+        return await self._engine.write(work, feed=feed)
 
     async def renew(self, work: Callable[[Database], object], feed: int) -> None:
         """Let a function change what the row of a feed says, and nothing else that is sent of it."""
@@ -145,7 +122,7 @@ class Store:
             work(db)
             return feeds.require(db, feed)
 
-        _ = await self._writer.run(both, feed=feed, tell=self._renewed)
+        _ = await self._engine.write(both, feed=feed, tell=self._renewed)
 
     async def publish(
         self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
@@ -158,13 +135,13 @@ class Store:
 
         def tell(found: Snapshot | None) -> None:
             if found is None:
-                self._writer.on_change(feed)
+                self._engine.on_change(feed)
                 return
             pairs = zip(found.segments, publication.segments, strict=True)
             blocks = {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
             self._published(found, blocks)
 
-        found = await self._writer.run(both, feed=feed, tell=tell)
+        found = await self._engine.write(both, feed=feed, tell=tell)
         return None if found is None else found.feed
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
@@ -194,12 +171,3 @@ class Store:
             piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
-
-
-def _keep_others_out(path: Path) -> None:
-    """Before any connection is opened: what SQLite makes beside the file gets the file's rights."""
-    for found in tighten(path):
-        if found.problem:
-            log.warning("store.exposed", path=str(found.path), reason=found.problem)
-        else:
-            log.warning("store.tightened", path=str(found.path))

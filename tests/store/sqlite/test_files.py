@@ -15,9 +15,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from wholefeed.store.migrations import Migration
+from wholefeed.store.opening import open_file
 from wholefeed.store.sqlite.files import tighten
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.store import Store
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;")
 SECOND = Migration(2, "0002_second", "CREATE TABLE two (x INTEGER) STRICT;")
@@ -39,7 +39,7 @@ async def test_every_file_of_a_new_database_is_its_owner_s_alone(tmp_path: Path)
     """Bodies of private feeds lie in the database, so nobody else may read it, or its log."""
     path = tmp_path / "feeds.db"
     await migrate_file(path)
-    async with Store.open(path):
+    async with open_file(path):
         assert modes(tmp_path) == dict.fromkeys(
             ["feeds.db", "feeds.db-wal", "feeds.db-shm", "feeds.db.lock"], 0o600
         )
@@ -64,9 +64,9 @@ async def test_what_others_could_read_is_tightened_and_told(tmp_path: Path) -> N
     old[1].chmod(0o444)
 
     with capture_logs() as logs:
-        async with Store.open(path):
+        async with open_file(path):
             assert modes(tmp_path)["feeds.db-wal"] == 0o600
-        async with Store.open(path):
+        async with open_file(path):
             pass
 
     assert (modes(tmp_path)["feeds.db"], modes(tmp_path)["feeds.db.before-0007"]) == (0o600, 0o400)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
-from wholefeed.store.sqlite.condition import Condition
+from wholefeed.store.condition import Condition
 from wholefeed.store.sqlite.connection import open_reader, open_writer
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.statements import fetch_all, fetch_value, run

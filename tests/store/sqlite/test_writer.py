@@ -14,8 +14,8 @@ import structlog
 
 from tests.sqlite_faults import sqlite_error
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
+from wholefeed.store.condition import Condition
 from wholefeed.store.sqlite import connection as module
-from wholefeed.store.sqlite.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, open_writer
 from wholefeed.store.sqlite.writer import Writer
 from wholefeed.store.statements import fetch_all, fetch_value, run

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.migrations import read_migrations
 from wholefeed.store.moving.digest import Digest
 from wholefeed.store.moving.plan import ROW_ID, Table, Values, in_order, rows_after
-from wholefeed.store.sqlite.migrate import inspect, locked, read_migrations, readonly_uri
+from wholefeed.store.sqlite.migrate import inspect, locked, readonly_uri
 
 _LEFT_OUT: Final = frozenset({"probe"})
 """Tables that hold nothing: what a full volume is tried with."""
@@ -100,7 +101,7 @@ def opened(path: Path) -> Iterator[Source]:
             f"nothing to move: there is no database {path} (store.path, WHOLEFEED_STORE_PATH)"
         )
     with locked(path):
-        newest = len(read_migrations())
+        newest = read_migrations()[-1].version
         if (version := inspect(path, newest)) < newest:
             raise StoreUnusableError(
                 f"expected schema {newest} in {path}, got {version}: run `wholefeed migrate` alone first"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -159,17 +159,3 @@ async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Conn
     except sqlite3.Error as exc:
         raise translated(exc) from exc
     return db
-
-
-async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Close, also when cancelled meanwhile: what stays open hangs the process."""
-    task = asyncio.create_task(close())
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-    task.result()
-    if cancelled is not None:
-        raise cancelled

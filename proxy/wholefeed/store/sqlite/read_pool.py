@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from wholefeed.errors import OverloadedError
 from wholefeed.loggers import get_logger
-from wholefeed.store.sqlite.condition import Condition
+from wholefeed.store.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, close, settle
 from wholefeed.store.sqlite.faults import translated
 

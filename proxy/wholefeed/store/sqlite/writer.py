@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure
-from wholefeed.store.sqlite.condition import Condition
+from wholefeed.store.condition import Condition
 from wholefeed.store.sqlite.connection import Connection, close
 from wholefeed.store.sqlite.faults import is_busy, translated
 

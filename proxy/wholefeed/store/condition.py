@@ -1,7 +1,7 @@
-"""What the errors of SQLite say about the database as a whole (docs/faults.md rows 68 to 70).
+"""What the errors of the database say about it as a whole (docs/faults.md rows 68 to 70).
 
 SOUND    -> FULL      a write found the volume full or read-only         FULL -> SOUND  a write went through
-any      -> DAMAGED   SQLite found the file malformed; nothing is written to it any more until a restart,
+any      -> DAMAGED   the database was found malformed; nothing is written to it any more until a restart,
                       since writing on could spread the damage; what can still be read is served
 """
 

@@ -1,0 +1,51 @@
+"""What the store stands on: SQLite in a file of this process, or PostgreSQL that replicas share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from wholefeed.store.condition import Condition
+from wholefeed.store.database import Database
+
+_T = TypeVar("_T")
+
+
+class Engine(Protocol):
+    """A database that is open. Work is a function over a connection; it runs in that connection's thread.
+
+    Both raise `StoreError`, `StorageFullError` when nothing can be written, `StoreDamagedError`, and
+    `OverloadedError` when the database cannot be asked now or the store is being closed.
+    """
+
+    on_change: Callable[[int], None]
+    """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for it
+    is answered."""
+
+    @property
+    def condition(self) -> Condition:
+        """What is known of how the database fares."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes change what is stored."""
+
+    def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds; all of it is of one moment."""
+
+    def write(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        is_alone: bool = False,
+        tell: Callable[[_T], None] | None = None,
+    ) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored, all of it or nothing, and return its result.
+
+        Args:
+            work: It may run twice, so it does nothing but SQL.
+            feed: The feed that it changes; None where it changes none that is known yet.
+            is_alone: Whether its transaction is not to be shared.
+            tell: Told the result, instead of `on_change` that the feed has changed.
+        """

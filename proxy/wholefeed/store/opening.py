@@ -1,0 +1,75 @@
+"""The store that the configuration names, opened and closed.
+
+async with open_store(config.store) as store:
+    await store.read(lambda db: ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from wholefeed.config.tables import StoreConfig
+from wholefeed.errors import StoreUnusableError
+from wholefeed.store.sqlite import engine as sqlite
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.store import Store
+
+
+def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
+    """Open the store at `store.url`, else the one at `store.path`; its schema must be current.
+
+    Raises:
+        StoreUnusableError: It cannot be used; on entering.
+    """
+    if settings.url:
+        return open_shared(settings.url, connections=settings.connections)
+    return open_file(settings.path)
+
+
+@asynccontextmanager
+async def open_file(path: Path | str, *, readers: int = sqlite.READERS) -> AsyncIterator[Store]:
+    """Open the store in a SQLite file.
+
+    Raises:
+        StoreUnusableError: The file is not this program's, not current, or in use by another process.
+    """
+    async with sqlite.open_engine(Path(path), readers=readers) as engine, Store.on(engine) as store:
+        yield store
+
+
+@asynccontextmanager
+async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
+    """Open the store in a PostgreSQL database.
+
+    Raises:
+        StoreUnusableError: The database is not this program's, not current, or cannot be reached; or psycopg
+            is not installed.
+    """
+    try:
+        from wholefeed.store.postgres import engine as postgres  # noqa: PLC0415 - needs an extra
+    except ImportError as exc:
+        raise needs_psycopg() from exc
+    async with postgres.open_engine(url, connections=connections) as engine, Store.on(engine) as store:
+        yield store
+
+
+def needs_psycopg() -> StoreUnusableError:
+    """Return the error of a configuration that names PostgreSQL where its driver is not installed."""
+    return StoreUnusableError("store.url needs psycopg: pip install 'wholefeed[postgres]'")
+
+
+async def migrate_store(settings: StoreConfig) -> list[str]:
+    """Make the store that the configuration names, or make it current. Returns what was applied.
+
+    Raises:
+        StoreUnusableError: It cannot be used.
+    """
+    if not settings.url:
+        return await migrate_file(settings.path)
+    try:
+        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415 - needs an extra
+    except ImportError as exc:
+        raise needs_psycopg() from exc
+    return await migrate_database(settings.url)

@@ -1,0 +1,143 @@
+"""A connection to PostgreSQL that takes the tables' statements, for functions that run in its thread.
+
+    db = connect("postgresql://…")
+    db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
+
+It begins and ends no transaction of its own. Results are whole when `execute` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import psycopg
+
+from wholefeed.store.postgres import adapting
+from wholefeed.store.postgres.rows import PostgresRow, row_factory
+from wholefeed.store.postgres.translate import translate
+
+_CONNECT_SECONDS: Final = 5
+_PREPARE_AT: Final = 2
+"""How often a statement is seen before it is prepared."""
+_PREPARED: Final = 512
+"""At the most; more than the program has."""
+_KEEPALIVE: Final[dict[str, Any]] = {
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# What a connection is set to: no statement and no lock may hold a thread for good, and what a replica that is
+# gone has left open ends by itself.
+_SETTINGS: Final = """
+    SET statement_timeout = '30s';
+    SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '60s';
+    SET TimeZone = 'UTC'
+"""
+
+
+class Result:
+    """What a statement gave."""
+
+    __slots__ = ("_at", "_rows", "rowcount")
+
+    def __init__(self, rows: list[PostgresRow], rowcount: int) -> None:
+        self._rows = rows
+        self._at = 0
+        self.rowcount = rowcount
+        """How many rows were changed."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+        rows = self._rows[self._at :] if self._at else self._rows
+        self._at = len(self._rows)
+        return rows
+
+    def fetchmany(self, size: int = 1, /) -> list[Any]:
+        """Return so many rows at the most."""
+        rows = self._rows[self._at : self._at + size]
+        self._at += len(rows)
+        return rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
+
+
+class PostgresDatabase:
+    """A connection as `wholefeed.store.database.Database` has it."""
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+        self._cursor = raw.cursor(binary=True, row_factory=row_factory)
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Result:
+        """Run one statement."""
+        statement = translate(sql)
+        cursor = self._cursor
+        if parameters:
+            cursor.execute(statement.text, parameters)
+        else:
+            cursor.execute(statement.plain)
+        return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Result:
+        """Run one statement for each of these, sent together."""
+        rows = list(parameters)
+        if not rows:
+            return Result([], 0)
+        self._cursor.executemany(translate(sql).text, rows)
+        return Result([], self._cursor.rowcount)
+
+    def executescript(self, script: str) -> None:
+        """Run any number of statements, without parameters and results."""
+        self.raw.execute(translate(script).plain)
+
+    def rollback(self) -> None:
+        """Leave the transaction, if there is one. A connection that cannot do it is closed."""
+        try:
+            self.raw.rollback()
+        except psycopg.Error:
+            self.raw.close()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can be asked of it any more."""
+        return self.raw.closed
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()
+
+
+def connect(url: str, *, script: str = "") -> PostgresDatabase:
+    """Open a connection.
+
+    Args:
+        url: As libpq takes it.
+        script: SQL that is run on it at once: its temporary tables.
+
+    Raises:
+        psycopg.Error: There is no such connection to be had.
+    """
+    raw: psycopg.Connection[Any] = psycopg.connect(
+        url,
+        autocommit=True,
+        prepare_threshold=_PREPARE_AT,
+        connect_timeout=_CONNECT_SECONDS,
+        application_name="wholefeed",
+        **_KEEPALIVE,
+    )
+    try:
+        raw.prepared_max = _PREPARED
+        adapting.register(raw)
+        db = PostgresDatabase(raw)
+        db.executescript(_SETTINGS)
+        if script:
+            db.executescript(script)
+    except BaseException:
+        raw.close()
+        raise
+    return db
