@@ -1,4 +1,4 @@
-"""`wholefeed serve`, and what goes with running it: `config`, `migrate`, `healthcheck`."""
+"""`wholefeed serve`, and what goes with running it: `config`, `healthcheck`."""
 
 from __future__ import annotations
 
@@ -121,15 +121,6 @@ def _config(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _migrate(options: argparse.Namespace) -> int:
-    config = load(options)
-    from wholefeed.store.sqlite.migrate import migrate_file
-
-    applied = run(migrate_file(config.store.path))
-    show("".join(f"applied {name}\n" for name in applied) or f"{config.store.path} is up to date\n")
-    return EXIT_DONE
-
-
 SERVE: Final = Command(
     name="serve",
     summary="run the proxy until SIGTERM or Ctrl-C",
@@ -152,11 +143,4 @@ CONFIG: Final = Command(
     examples="  wholefeed config\n  wholefeed config --example > config.toml",
     run=_config,
     add_arguments=_add_config,
-)
-
-MIGRATE: Final = Command(
-    name="migrate",
-    summary="bring the database to this version's schema, as serve does at its start",
-    examples="  wholefeed migrate\n  WHOLEFEED_STORE_PATH=/data/wholefeed.db wholefeed migrate",
-    run=_migrate,
 )
