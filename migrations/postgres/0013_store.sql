@@ -44,8 +44,9 @@ CREATE TABLE feed (
     collection         text             NOT NULL DEFAULT '{}'
 );
 
--- serves unfinished_feeds()
-CREATE INDEX feed_walking ON feed (id) WHERE is_walking <> 0;
+-- serves list_unfinished()
+CREATE INDEX feed_unfinished ON feed (id)
+    WHERE is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision);
 -- serves outlook(): the feeds that are due, the time of the next one, and how many there are
 CREATE INDEX feed_polling ON feed (checked_at, fresh_until);
 

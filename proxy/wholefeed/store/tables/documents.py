@@ -53,7 +53,9 @@ _PUT: Final = f"""
     INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
     VALUES (:feed, :detached_at, :fetched_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
     ON CONFLICT (feed, url, role) DO UPDATE SET
-        detached_at = iif(excluded.rank IS NULL, coalesce(detached_at, excluded.detached_at), NULL),
+        detached_at = CASE
+            WHEN excluded.rank IS NULL THEN coalesce(document.detached_at, excluded.detached_at)
+        END,
         checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
         {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT)}
     RETURNING id

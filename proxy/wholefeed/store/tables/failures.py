@@ -10,7 +10,7 @@ from typing import Any, Final
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.database import Database
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.statements import fetch_all, fetch_value, run
+from wholefeed.store.statements import either, fetch_all, fetch_value, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
@@ -18,14 +18,18 @@ _READ: Final = """
     FROM attempt WHERE feed = :feed ORDER BY first_at, url
 """
 _FIRST: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
-_LOST: Final = """
+_UNHAD: Final = """
     SELECT count(*) FROM attempt AS a
-    WHERE a.feed = :feed AND a.url <> :subscription AND a.url NOT IN (SELECT value FROM json_each(:missing))
+    WHERE a.feed = :feed AND a.url <> :subscription AND a.url NOT IN (SELECT value FROM {missing})
         AND NOT EXISTS (
             SELECT 1 FROM document AS d
             WHERE d.feed = :feed AND d.rank IS NOT NULL AND a.url IN (d.url, d.final_url)
         )
 """
+_LOST: Final = either(
+    sqlite=_UNHAD.format(missing="json_each(:missing)"),
+    postgres=_UNHAD.format(missing="json_array_elements_text(CAST(:missing AS json)) AS each (value)"),
+)
 _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
 _PUT: Final = """

@@ -9,33 +9,43 @@ from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, feed_row
-from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, run
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
 _BY_URL: Final = """
-    SELECT feed.* FROM feed WHERE url = :url
-    UNION ALL
-    SELECT feed.* FROM alias JOIN feed ON feed.id = alias.feed WHERE alias.url = :url
-    LIMIT 1
+    SELECT * FROM feed WHERE id = coalesce(
+        (SELECT id FROM feed WHERE url = :url), (SELECT feed FROM alias WHERE url = :url)
+    )
 """
 _LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
 _STATES: Final = """
-    SELECT CASE WHEN is_walking THEN 'loading' ELSE state END AS state,
+    SELECT CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS state,
         count(*) AS feeds, sum(is_stale) AS stale
     FROM feed GROUP BY 1
 """
 _MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
-_SEARCH_BY_URL: Final = f"SELECT * {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset"
-_SEARCH_BY_ASKED: Final = f"SELECT * {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset"
-_COUNT_MATCHING: Final = f"SELECT count(*) {_MATCHING}"
+# Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
+_MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
+_SEARCH_BY_URL: Final = either(
+    sqlite=f"SELECT * {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT * {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
+)
+_SEARCH_BY_ASKED: Final = either(
+    sqlite=f"SELECT * {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT * {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+)
+_COUNT_MATCHING: Final = either(
+    sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
+)
 _UNFINISHED: Final = """
     SELECT * FROM feed
-    WHERE is_walking OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
+    WHERE is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
 """
 _CREATE: Final = """
     INSERT INTO feed (url, fetch_url, via_url, family, published_family, kind, state, first_seen_at, asked_at)
     VALUES (:url, :fetch_url, :fetch_url, :family, :family, :kind, :state, :now, :now)
+    ON CONFLICT (url) DO NOTHING
 """
 _ADD_ALIAS: Final = """
     INSERT INTO alias (url, feed) VALUES (:url, :feed)
@@ -46,9 +56,8 @@ _RETIRE_ALL: Final = """
     UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
 """
 _NOTE_FORGOTTEN: Final = """
-    UPDATE forgotten
-    SET modified_at = max(modified_at, coalesce((SELECT modified_at FROM feed WHERE id = :feed), 0))
-    WHERE id = 1
+    UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
+    WHERE id = 1 AND modified_at < (SELECT modified_at FROM feed WHERE id = :feed)
 """
 _FORGET: Final = "DELETE FROM feed WHERE id = :feed"
 _NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
@@ -59,8 +68,9 @@ _BEGIN_WALK: Final = """
     UPDATE feed SET
         is_walking = 1,
         modified_at = CASE  -- the body no longer says that it is complete, nor what is missing
-            WHEN NOT is_walking AND state <> 'loading' THEN max(:now, modified_at + 1)
-            ELSE modified_at
+            WHEN is_walking <> 0 OR state = 'loading' THEN modified_at
+            WHEN modified_at + 1 < :now THEN :now
+            ELSE modified_at + 1
         END
     WHERE id = :feed
 """

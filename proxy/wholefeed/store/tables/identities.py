@@ -72,10 +72,10 @@ _CARRY_SETTLED: Final = """
 """
 _CARRY_TOMBSTONES: Final = """
     INSERT INTO tombstone (feed, identity, document, when_at, ref)
-    SELECT feed, :identity, NULL, max(when_at), '' FROM tombstone
+    SELECT feed, :identity, CAST(NULL AS bigint), max(when_at), '' FROM tombstone
     WHERE feed = :feed AND identity = :before GROUP BY feed
     ON CONFLICT (feed, identity) WHERE document IS NULL
-    DO UPDATE SET when_at = max(when_at, excluded.when_at)
+    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
 """
 
 

@@ -86,14 +86,14 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
 _CONTEST: Final = """
     INSERT INTO contested
     SELECT c.identity,
-        c.is_full OR EXISTS (
+        CASE WHEN c.is_full <> 0 OR EXISTS (
             SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
         ) OR NOT EXISTS (
             SELECT 1 FROM entry AS e
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live = 1
                 AND e.document NOT IN (SELECT document FROM changed)
-        ),
-        NOT EXISTS (
+        ) THEN 1 ELSE 0 END,
+        CASE WHEN NOT EXISTS (
             SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND d.role <> 'memory'
         ) AND (
@@ -102,13 +102,13 @@ _CONTEST: Final = """
                 SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
                 WHERE e.feed = :feed AND e.identity = c.identity AND d.role = 'archive' AND d.memento = ''
             )
-        )
+        ) THEN 1 ELSE 0 END
     FROM concerned AS c
     WHERE 1 < (
         SELECT count(*) FROM (
             SELECT 1 FROM entry AS e
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 LIMIT 2
-        )
+        ) AS two
     ) OR EXISTS (
         SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
         WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0

@@ -22,7 +22,7 @@ _NEXT_AT: Final = """
         SELECT min(fresh_until) AS due_at FROM feed WHERE checked_at <= :before AND fresh_until > :now
         UNION ALL
         SELECT min(checked_at) + :interval FROM feed WHERE checked_at > :before
-    )
+    ) AS found
 """
 _COUNT: Final = "SELECT count(*) FROM feed"
 

@@ -29,7 +29,7 @@ _OPEN: Final = """
 """
 _PUT: Final = """
     INSERT INTO memento_search (feed, url, position, taken_at, next_at)
-    SELECT :feed, :url, :position, :taken_at, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
     ON CONFLICT (feed, url) DO UPDATE SET
         position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
 """

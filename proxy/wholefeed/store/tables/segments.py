@@ -11,7 +11,7 @@ from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
@@ -23,7 +23,7 @@ PIECE_BYTES: Final = 1 << 17
 """Of a block, deflated: what of it is in memory at once."""
 
 _PLACED: Final = """
-    SELECT id, segment, NOT is_dirty, is_settled, live_bytes, role IN ('subscription', 'memory'),
+    SELECT id, segment, is_dirty = 0, is_settled, live_bytes, role IN ('subscription', 'memory'),
         generated_at IS NOT NULL
     FROM document
     WHERE feed = :feed AND rank IS NOT NULL
@@ -62,13 +62,13 @@ _LINK: Final = """
 """
 _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
-    WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty)
+    WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty <> 0)
 """
 _MISPLACED: Final = """
     SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
-    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty OR s.position IS NULL)
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
-_PUBLISH: Final = """
+_PUBLISHING: Final = """
     UPDATE feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
@@ -78,19 +78,26 @@ _PUBLISH: Final = """
             -- A second ago, so that the next one is not in the future; but behind what feeds said that stood
             -- here before, unless a clock was wrong.
             WHEN modified_at IS NULL
-                THEN max(:now - 1, min((SELECT modified_at FROM forgotten WHERE id = 1) + 1, :now + 86400))
-            WHEN digest IS NOT :digest OR is_walking <> :is_walking THEN max(:now, modified_at + 1)
-            ELSE modified_at
+                THEN {latest}(
+                    :now - 1,
+                    {earliest}((SELECT modified_at FROM forgotten WHERE id = 1) + 1, :now + 86400)
+                )
+            WHEN digest = :digest AND is_walking = :is_walking THEN modified_at
+            ELSE {latest}(:now, modified_at + 1)
         END,
         digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
         ending = coalesce(:ending, ending)
     WHERE id = :feed
 """
+_PUBLISH: Final = either(
+    sqlite=_PUBLISHING.format(latest="max", earliest="min"),
+    postgres=_PUBLISHING.format(latest="greatest", earliest="least"),
+)
 _SWEEP: Final = """
     DELETE FROM segment
     WHERE retired_at IS NOT NULL AND (:feed IS NULL OR feed = :feed)
         AND id NOT IN (SELECT value FROM json_each(:pinned))
-        AND (feed IS NULL AND NOT :is_reading
+        AND (feed IS NULL AND :is_reading = 0
             OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
 """
 

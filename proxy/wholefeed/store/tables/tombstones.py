@@ -23,7 +23,7 @@ _PUT: Final = """
 _KEEP: Final = """
     INSERT INTO tombstone (feed, identity, document, when_at, ref) VALUES (?, ?, NULL, ?, ?)
     ON CONFLICT (feed, identity) WHERE document IS NULL
-    DO UPDATE SET when_at = max(when_at, excluded.when_at)
+    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
 """
 _COUNTING: Final = """
     SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
