@@ -54,7 +54,9 @@ def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postg
                 break
             except psycopg.Error:
                 holder.rollback()
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY%'"
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY%'"
+        )
         while run(url, waiting) == [(0,)] and time.monotonic() < until:
             time.sleep(0.01)
         stopped.kill()
@@ -89,7 +91,10 @@ async def test_a_moved_store_answers_as_it_did(
     origin.publish("/", atom(an_item("new", 30), prev_archive="/1"))
     origin.publish("/gone", atom(an_item("n", 30), prev_archive="/404"))
     urls = [origin.url("/"), origin.url("/gone")]
-    settings = {"server_public_url": "https://feeds.example.org", "freshness_minimum_seconds": 900}
+    settings: dict[str, Any] = {
+        "server_public_url": "https://feeds.example.org",
+        "freshness_minimum_seconds": 900,
+    }
     async with serving(tmp_path, **settings) as served:
         expected = [await served.whole(url) for url in urls]
     assert [each.status for each in expected] == [200, 200]

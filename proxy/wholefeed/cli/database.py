@@ -33,7 +33,7 @@ class Database:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._is_there = Path(config.store.path).exists()
+        self._is_there = bool(config.store.url) or Path(config.store.path).exists()
 
     def listed(self) -> list[JsonObject]:
         async def ask(service: FeedService) -> list[JsonObject]:

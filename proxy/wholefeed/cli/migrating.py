@@ -1,4 +1,4 @@
-"""`wholefeed migrate`: the schema of the configured store; with `--to`, all that SQLite holds into PostgreSQL."""
+"""`wholefeed migrate`: the schema of the configured store; with `--to`, SQLite's content into PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="URL",
         type=some("the URL of a PostgreSQL database"),
-        help="copy what store.path holds to this PostgreSQL database, which is empty or has an unfinished copy;"
-        " run again, it goes on; URL is as for store.url, the password better in PGPASSWORD or ~/.pgpass",
+        help="copy what store.path holds to this PostgreSQL database, which is empty or has an unfinished"
+        " copy; run again, it goes on; URL is as for store.url, the password better in PGPASSWORD",
     )
 
 

@@ -104,7 +104,8 @@ def opened(path: Path) -> Iterator[Source]:
         newest = read_migrations()[-1].version
         if (version := inspect(path, newest)) < newest:
             raise StoreUnusableError(
-                f"expected schema {newest} in {path}, got {version}: run `wholefeed migrate` on it first, without store.url"
+                f"expected schema {newest} in {path}, got {version}: first run `wholefeed migrate` on it,"
+                " without store.url"
             )
         try:
             with closing(_connect(path)) as db:
