@@ -9,13 +9,17 @@ It begins and ends no transaction of its own. Results are whole when `execute` r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 
 from wholefeed.store.postgres import adapting
 from wholefeed.store.postgres.rows import PostgresRow, row_factory
 from wholefeed.store.postgres.translate import translate
+from wholefeed.store.statements import fetch_value
 
 _CONNECT_SECONDS: Final = 5
 _PREPARE_AT: Final = 2
@@ -32,11 +36,19 @@ _KEEPALIVE: Final[dict[str, Any]] = {
 # What a connection is set to: no statement and no lock may hold a thread for good, and what a replica that is
 # gone has left open ends by itself.
 _SETTINGS: Final = """
-    SET statement_timeout = '30s';
-    SET lock_timeout = '10s';
+    SET statement_timeout = '120s';
+    SET lock_timeout = '30s';
     SET idle_in_transaction_session_timeout = '60s';
     SET TimeZone = 'UTC'
 """
+# What numbers of transactions belong to: a standby that was promoted begins another history.
+_HISTORY: Final = """
+    SELECT CASE WHEN NOT pg_is_in_recovery() THEN
+        (SELECT system_identifier FROM pg_control_system()) || '/'
+            || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+    END
+"""
+_CANCEL_SECONDS: Final = 5.0
 
 
 class Result:
@@ -71,12 +83,43 @@ class PostgresDatabase:
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
+        self.history = ""
+        """What numbers of transactions mean something in; empty where that is not known."""
         self._cursor = raw.cursor(binary=True, row_factory=row_factory)
+        self._is_leaving = False
+
+    def ask(self, sql: str) -> str:
+        """Run statements as they stand, which takes one trip; return the first value of the last one, or "".
+
+        For what begins and ends transactions: it costs a third of what a cursor does.
+        """
+        self._arrive()
+        result = self.raw.pgconn.exec_(sql.encode())
+        self._require(result)
+        return (result.get_value(0, 0) or b"").decode() if result.ntuples else ""
+
+    def leave(self) -> None:
+        """End a transaction that has only read, without waiting for the answer."""
+        self.raw.pgconn.send_query(b"COMMIT")
+        self._is_leaving = True
+
+    def commit(self) -> None:
+        """End a transaction.
+
+        Raises:
+            psycopg.Error: It is not committed, or it cannot be known.
+        """
+        self._arrive()
+        result = self.raw.pgconn.exec_(b"COMMIT")
+        self._require(result)
+        if result.command_status != b"COMMIT":  # a statement had failed, and the work went on
+            raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
 
     def execute(self, sql: str, parameters: Any = (), /) -> Result:
         """Run one statement."""
-        statement = translate(sql)
-        cursor = self._cursor
+        if self._is_leaving:
+            self._arrive()
+        statement, cursor = translate(sql), self._cursor
         if parameters:
             cursor.execute(statement.text, parameters)
         else:
@@ -88,19 +131,43 @@ class PostgresDatabase:
         rows = list(parameters)
         if not rows:
             return Result([], 0)
+        self._arrive()
         self._cursor.executemany(translate(sql).text, rows)
         return Result([], self._cursor.rowcount)
 
     def executescript(self, script: str) -> None:
         """Run any number of statements, without parameters and results."""
+        self._arrive()
         self.raw.execute(translate(script).plain)
+
+    def _arrive(self) -> None:
+        """Take the answer to what `leave` has sent."""
+        if self._is_leaving:
+            self._is_leaving = False
+            while (result := self.raw.pgconn.get_result()) is not None:
+                self._require(result)
+
+    def _require(self, result: PGresult) -> None:
+        """Raise what a result says that it failed with."""
+        if result.status != ExecStatus.FATAL_ERROR:
+            return
+        error = psycopg.errors.error_from_result(result)
+        if self.is_lost and error.sqlstate is None:
+            raise psycopg.OperationalError(str(error)) from error
+        raise error
 
     def rollback(self) -> None:
         """Leave the transaction, if there is one. A connection that cannot do it is closed."""
         try:
+            self._arrive()
             self.raw.rollback()
         except psycopg.Error:
             self.raw.close()
+
+    def cancel(self) -> None:
+        """End the statement that runs; from another thread."""
+        with suppress(psycopg.Error):
+            self.raw.cancel_safe(timeout=_CANCEL_SECONDS)
 
     @property
     def is_lost(self) -> bool:
@@ -137,6 +204,8 @@ def connect(url: str, *, script: str = "") -> PostgresDatabase:
         db.executescript(_SETTINGS)
         if script:
             db.executescript(script)
+        with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
+            db.history = fetch_value(db, _HISTORY) or ""
     except BaseException:
         raw.close()
         raise

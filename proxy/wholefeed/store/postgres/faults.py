@@ -41,10 +41,13 @@ def translated(error: psycopg.Error) -> WholefeedError:
     if state in _DAMAGED:
         return StoreDamagedError(f"the database is damaged: {_message(error)}")
     if state in _BUSY or state.startswith(_BUSY_CLASSES) or _is_lost(error):
-        return OverloadedError(
-            f"the database cannot be asked now: {_message(error)}", retry_after_seconds=RETRY_AFTER_SECONDS
-        )
+        return overloaded(f"the database cannot be asked now: {_message(error)}")
     return StoreError(f"the database failed ({state or 'no code'}): {_message(error)}")
+
+
+def overloaded(message: str) -> OverloadedError:
+    """Return the error of a database that cannot be asked now."""
+    return OverloadedError(message, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _is_lost(error: psycopg.Error) -> bool:

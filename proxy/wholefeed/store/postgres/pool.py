@@ -15,27 +15,61 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from itertools import count
+from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 
 from wholefeed.errors import OverloadedError
 from wholefeed.store.database import Database
-from wholefeed.store.postgres import transactions
 from wholefeed.store.postgres.connection import PostgresDatabase, connect
-from wholefeed.store.postgres.faults import RETRY_AFTER_SECONDS, is_repeated, is_unusable, translated
-from wholefeed.store.postgres.transactions import Transaction
+from wholefeed.store.postgres.faults import is_repeated, is_unusable, overloaded, translated
+from wholefeed.store.postgres.transactions import Reads, Write
 
 _T = TypeVar("_T")
 
 TRIES: Final = 6
-"""Of one transaction."""
+"""Of one transaction that others undo, or of a read whose connections are lost."""
 PATIENCE_SECONDS: Final = 10.0
 """For so long work waits for a connection, and a read for its result."""
 _PAUSE_SECONDS: Final = 0.01
-"""Before the first repetition, on the average; each pause is twice as long as the one before."""
+"""Before the first repetition, about; each pause is twice as long as the one before."""
+_LONGEST_PAUSE_SECONDS: Final = 0.5
 _UNREACHABLE_SECONDS: Final = 1.0
 """For so long nobody tries to connect again, where that has failed."""
+
+
+class _Job(Generic[_T]):
+    """What one thread does for one who asked."""
+
+    def __init__(self, work: Callable[[Database], _T], write: Write[_T] | None) -> None:
+        self.work = work
+        self.write = write
+        """None: it only reads."""
+        self.latest_at = time.monotonic() + PATIENCE_SECONDS
+        """When it is not begun any more."""
+        self._changing = threading.Lock()
+        self._db: PostgresDatabase | None = None
+
+    def run(self, db: PostgresDatabase, reads: Reads) -> _T:
+        """Do it on a connection."""
+        with self._changing:
+            self._db = db
+        try:
+            return reads.run(db, self.work) if self.write is None else self.write.run(db)
+        except psycopg.Error as exc:
+            if is_unusable(exc):
+                db.close()
+            raise
+        finally:
+            with self._changing:  # a cancellation that is under way is for this job, not for the next one
+                self._db = None
+
+    def cancel(self) -> None:
+        """End the statement that it runs; from another thread."""
+        with self._changing:
+            if self._db is not None:
+                self._db.cancel()
 
 
 class Pool:
@@ -52,6 +86,8 @@ class Pool:
         self._url = url
         self._script = script
         self._executor = ThreadPoolExecutor(size, "store")
+        self._reads = Reads()
+        self._jobs = set[_Job[Any]]()
         self._own = threading.local()
         self._connections = set[PostgresDatabase]()
         self._unreachable_until = 0.0
@@ -75,50 +111,80 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        latest_at = time.monotonic() + PATIENCE_SECONDS
-        job = asyncio.get_running_loop().run_in_executor(
-            self._executor, self._transact, work, None if is_read else Transaction(feed), latest_at
-        )
+        loop = asyncio.get_running_loop()
+        job = _Job(work, None if is_read else Write(work, feed))
+        running = loop.run_in_executor(self._executor, self._do, job)
         if not is_read:
-            return await job
+            return await running
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                return await job
+                return await running
         except TimeoutError as exc:
-            raise _overloaded("the database does not answer in time") from exc
+            _ = loop.run_in_executor(None, job.cancel)
+            raise overloaded("the database does not answer in time") from exc
 
     async def close(self) -> None:
-        """Finish what has begun, then close the connections."""
+        """End what reads, finish what writes, then close the connections."""
         self._is_closing = True
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._executor.shutdown(cancel_futures=True)
+        for job in tuple(self._jobs):
+            if job.write is None:
+                job.cancel()
+        self._executor.shutdown()
         for db in self._connections:
             db.close()
 
-    def _transact(
-        self, work: Callable[[Database], _T], transaction: Transaction | None, latest_at: float
-    ) -> _T:
-        if time.monotonic() > latest_at:
-            raise _overloaded("too many wait for the database")
-        pause = _PAUSE_SECONDS
-        for tries_left in reversed(range(TRIES)):
+    def _do(self, job: _Job[_T]) -> _T:
+        """Do a job, in a thread of the pool."""
+        if self._is_closing:
+            raise _closed()
+        now = time.monotonic()
+        if now > job.latest_at:
+            raise overloaded("too many wait for the database")
+        self._jobs.add(job)
+        try:
+            return self._tried(job, now + PATIENCE_SECONDS)
+        finally:
+            self._jobs.discard(job)
+
+    def _tried(self, job: _Job[_T], until: float) -> _T:
+        """Do a job, again where that helps."""
+        for tries in count(1):
             try:
                 db = self._connected()
+                if job.write is not None and job.write.is_open:
+                    found = job.write.settle(db, until=until)
+                    if found is not None:
+                        return found[0]
+                return job.run(db, self._reads)
             except psycopg.Error as exc:
-                raise translated(exc) from exc
-            try:
-                return transactions.read(db, work) if transaction is None else transaction.run(db, work)
-            except psycopg.Error as exc:
-                if is_unusable(exc):
-                    db.close()
-                is_again = is_repeated(exc) or (db.is_lost and not (transaction and transaction.is_ending))
-                if not (tries_left and is_again):
+                if self._is_closing and job.write is None:
+                    raise _closed() from exc
+                if not self._is_again(job, exc, tries, until):
                     raise translated(exc) from exc
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - so that two do not meet again
-            pause *= 2
+            pause = min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
         raise AssertionError
+
+    def _is_again(self, job: _Job[Any], error: psycopg.Error, tries: int, until: float) -> bool:
+        """Whether a job that has failed may succeed now.
+
+        A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
+        would end; who reads is told at once, for there may be something in memory to answer with.
+        """
+        if is_repeated(error):
+            return tries < TRIES
+        if not (is_unusable(error) or self._is_lost()):
+            return False
+        if job.write is None:
+            return tries < TRIES and time.monotonic() >= self._unreachable_until
+        return time.monotonic() < until and not self._is_closing
+
+    def _is_lost(self) -> bool:
+        db: PostgresDatabase | None = getattr(self._own, "db", None)
+        return db is None or db.is_lost
 
     def _connected(self) -> PostgresDatabase:
         """Return this thread's connection, made if it has none or lost it."""
@@ -129,7 +195,7 @@ class Pool:
             self._connections.discard(db)
             self._own.db = None
         if time.monotonic() < self._unreachable_until:
-            raise _overloaded("the database cannot be reached")
+            raise psycopg.OperationalError("it cannot be reached")
         try:
             db = connect(self._url, script=self._script)
         except psycopg.Error:
@@ -138,10 +204,6 @@ class Pool:
         self._connections.add(db)
         self._own.db = db
         return db
-
-
-def _overloaded(message: str) -> OverloadedError:
-    return OverloadedError(message, retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _closed() -> OverloadedError:
