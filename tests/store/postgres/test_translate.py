@@ -17,7 +17,10 @@ from wholefeed.store.statements import either
         ("VALUES (?, ?)", "VALUES (%s, %s)"),
         ("SELECT a::text, :a::bigint", "SELECT a::text, %(a)s::bigint"),
         ("SELECT 5 % 2", "SELECT 5 %% 2"),
-        ("SELECT ':no', 'it''s ?', \"a:b\" -- :c ?\n, :d", "SELECT ':no', 'it''s ?', \"a:b\" -- :c ?\n, %(d)s"),
+        (
+            "SELECT ':no', 'it''s ?', \"a:b\" -- :c ?\n, :d",
+            "SELECT ':no', 'it''s ?', \"a:b\" -- :c ?\n, %(d)s",
+        ),
         ("SELECT '%' /* :x ? % */, ?", "SELECT '%%' /* :x ? %% */, %s"),
         ("FROM a CROSS JOIN b AS c ON c.a = a.b", "FROM a JOIN b AS c ON c.a = a.b"),
         ("FROM a\n    CROSS JOIN b ON true", "FROM a\n    JOIN b ON true"),

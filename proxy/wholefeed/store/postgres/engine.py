@@ -19,6 +19,7 @@ from wholefeed.errors import OverloadedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
@@ -112,6 +113,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
+    await asyncio.to_thread(check_current, url)
     engine = PostgresEngine(Pool(url, size=connections, script=TEMPORARY_TABLES))
     try:
         yield engine

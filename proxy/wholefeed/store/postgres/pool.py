@@ -91,6 +91,7 @@ class Pool:
         self._own = threading.local()
         self._connections = set[PostgresDatabase]()
         self._unreachable_until = 0.0
+        self._why_unreachable = ""
         self._is_closing = False
 
     async def run(self, work: Callable[[Database], _T], *, is_read: bool, feed: int | None = None) -> _T:
@@ -184,7 +185,7 @@ class Pool:
 
     def _is_lost(self) -> bool:
         db: PostgresDatabase | None = getattr(self._own, "db", None)
-        return db is None or db.is_lost
+        return db is not None and db.is_lost
 
     def _connected(self) -> PostgresDatabase:
         """Return this thread's connection, made if it has none or lost it."""
@@ -195,10 +196,11 @@ class Pool:
             self._connections.discard(db)
             self._own.db = None
         if time.monotonic() < self._unreachable_until:
-            raise psycopg.OperationalError("it cannot be reached")
+            raise psycopg.OperationalError(self._why_unreachable)
         try:
             db = connect(self._url, script=self._script)
-        except psycopg.Error:
+        except psycopg.OperationalError as exc:
+            self._why_unreachable = str(exc)
             self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS
             raise
         self._connections.add(db)

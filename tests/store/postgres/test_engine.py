@@ -1,0 +1,288 @@
+"""PostgreSQL as the store's engine: what is of one moment, what is repeated, who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+
+pytest.importorskip("psycopg")
+
+from tests.store.postgres.conftest import OpenEngine
+from wholefeed.core.terms import Family, Kind
+from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from wholefeed.store.database import Database
+from wholefeed.store.postgres import pool
+from wholefeed.store.postgres.engine import PostgresEngine
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.tables import feeds
+
+URL = "https://example.org/feed.xml"
+SLOW = "SELECT pg_sleep(30)"
+
+
+def create(db: Database, url: str = URL) -> FeedRow:
+    return feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12)
+
+
+def count_up(db: Database, feed: int) -> int:
+    """Read a number, and write what follows it: wrong when another does it in between."""
+    revision = int(fetch_value(db, "SELECT revision FROM feed WHERE id = :feed", {"feed": feed}))
+    time.sleep(0.001)
+    run(db, "UPDATE feed SET revision = :next WHERE id = :feed", {"next": revision + 1, "feed": feed})
+    return revision + 1
+
+
+async def test_values_come_back_as_sqlite_gives_them(engine: PostgresEngine) -> None:
+    """Instants to the microsecond, truth values as numbers, bytes, texts that PostgreSQL refuses, nothing."""
+    odd = "https://example.org/\0\ud800\x7f?%s"
+    feed = await engine.write(lambda db: create(db, odd))
+    changes = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
+    await engine.write(lambda db: feeds.update(db, feed.id, changes), feed=feed.id)
+    row = await engine.read(lambda db: fetch_one(db, "SELECT * FROM feed WHERE url = :url", {"url": odd}))
+    assert row is not None
+    assert row["first_seen_at"] == 1763770000.12
+    assert (row["url"], row["is_stale"], row["head"], row["digest"]) == (odd, 1, b"\0\xff%s", None)
+    assert type(row["is_stale"]) is int
+    assert type(row["head"]) is bytes
+
+
+async def test_a_row_is_read_by_place_by_name_and_in_order(engine: PostgresEngine) -> None:
+    """As `sqlite3.Row` is."""
+    row = await engine.read(
+        lambda db: fetch_one(db, "SELECT 1 AS a, 'x' AS b, sum(n) AS c FROM (SELECT 2 AS n) AS n")
+    )
+    assert row is not None
+    assert (row[0], row["b"], row[-1]) == (1, "x", 2)
+    assert dict(row) == {"a": 1, "b": "x", "c": 2}  # type: ignore[call-overload]
+    assert (list(row), len(row), row.keys()) == ([1, "x", 2], 3, ["a", "b", "c"])
+    with pytest.raises(IndexError):
+        row["d"]
+
+
+async def test_a_read_is_of_one_moment(engine: PostgresEngine) -> None:
+    """What is committed between its statements is not seen, the first time it runs and later."""
+    feed = await engine.write(create)
+    for _ in range(2):
+        has_read, is_changed = threading.Event(), threading.Event()
+
+        def read(
+            db: Database, read: threading.Event = has_read, changed: threading.Event = is_changed
+        ) -> bool:
+            sql = "SELECT revision FROM feed"
+            before = fetch_value(db, sql)
+            is_same = bool(fetch_value(db, sql) == before)
+            read.set()
+            assert changed.wait(10)
+            return is_same and bool(fetch_value(db, sql) == before)
+
+        reading = asyncio.create_task(engine.read(read))
+        assert await asyncio.to_thread(has_read.wait, 10)
+        await engine.write(lambda db: count_up(db, feed.id), feed=feed.id)
+        is_changed.set()
+        assert await reading
+
+
+async def test_what_reads_cannot_write(engine: PostgresEngine) -> None:
+    """As SQLite's readers cannot; also with a single statement."""
+    await engine.write(create)
+    with pytest.raises(StorageFullError):
+        await engine.read(lambda db: run(db, "DELETE FROM feed"))
+    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 1
+
+
+async def test_changes_of_a_feed_by_several_replicas_follow_each_other(another: OpenEngine) -> None:
+    """Each begins with the lock on the feed's row: what two read and write is never lost."""
+    async with AsyncExitStack() as stack:
+        replicas = [await stack.enter_async_context(another()) for _ in range(3)]
+        feed = await replicas[0].write(create)
+        work = partial(count_up, feed=feed.id)
+        found = await asyncio.gather(
+            *(each.write(work, feed=feed.id) for _ in range(20) for each in replicas)
+        )
+        assert sorted(found) == list(range(1, 61))
+
+
+async def test_a_feed_that_two_replicas_make_at_once_is_one(another: OpenEngine) -> None:
+    """Each finds none and makes it; the second one is repeated, and finds the first one's."""
+    async with another() as one, another() as other:
+        for number in range(10):
+            work = partial(create, url=f"https://example.org/{number}")
+            made = await asyncio.gather(one.write(work), other.write(work), one.write(work))
+            assert len({feed.id for feed in made}) == 1
+
+
+async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenEngine) -> None:
+    """PostgreSQL ends one of two that hold what the other wants."""
+    async with another() as one, another() as other:
+        first = (await one.write(lambda db: create(db, "https://example.org/1"))).id
+        second = (await one.write(lambda db: create(db, "https://example.org/2"))).id
+        meeting, runs = threading.Barrier(2), list[int]()
+
+        def work(db: Database, feeds_: tuple[int, int]) -> None:
+            runs.append(feeds_[0])
+            sql = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
+            run(db, sql, {"feed": feeds_[0]})
+            if len(runs) <= 2:
+                meeting.wait(10)
+            run(db, sql, {"feed": feeds_[1]})
+
+        await asyncio.gather(
+            one.write(lambda db: work(db, (first, second))), other.write(lambda db: work(db, (second, first)))
+        )
+        assert len(runs) > 2
+        rows = await one.read(lambda db: fetch_all(db, "SELECT revision FROM feed"))
+        assert [row[0] for row in rows] == [2, 2]
+
+
+async def test_what_work_raises_undoes_it_and_comes_through(engine: PostgresEngine) -> None:
+    """And the connection is good for the next one."""
+
+    def work(db: Database) -> None:
+        create(db)
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await engine.write(work)
+    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 0
+
+
+async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: PostgresEngine) -> None:
+    """PostgreSQL answers such a COMMIT with ROLLBACK, which is no error by itself."""
+
+    def work(db: Database) -> None:
+        create(db)
+        try:
+            run(db, "SELECT 1 / 0")
+        except Exception:  # noqa: BLE001 - what no work should do
+            return
+
+    with pytest.raises(StoreError):
+        await engine.write(work)
+    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 0
+
+
+async def test_who_listens_is_told_before_who_asked(engine: PostgresEngine) -> None:
+    """Of the feed, or of the result where that is what was wanted; also of a failure, also when nobody waits."""
+    told = list[object]()
+    engine.on_change = told.append
+    feed = (await engine.write(create)).id
+    assert told == []
+    await engine.write(lambda db: count_up(db, feed), feed=feed)
+    assert told == [feed]
+    await engine.write(
+        lambda db: count_up(db, feed), feed=feed, tell=lambda result: told.append(("told", result))
+    )
+    assert told[1:] == [("told", 2)]
+    with pytest.raises(StoreError):
+        await engine.write(lambda db: run(db, "SELECT 1 / 0"), feed=feed, tell=told.append)
+    assert told[2:] == [feed]
+
+
+async def test_who_leaves_stops_no_transaction(engine: PostgresEngine) -> None:
+    """It is done, and those who listen are told."""
+    feed = (await engine.write(create)).id
+    has_begun, is_told = threading.Event(), asyncio.Event()
+    engine.on_change = lambda _: is_told.set()
+
+    def work(db: Database) -> None:
+        has_begun.set()
+        count_up(db, feed)
+
+    writing = asyncio.create_task(engine.write(work, feed=feed))
+    assert await asyncio.to_thread(has_begun.wait, 10)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    await asyncio.wait_for(is_told.wait(), 10)
+    assert await engine.read(lambda db: fetch_value(db, "SELECT revision FROM feed")) == 1
+
+
+async def test_writes_leave_a_connection_to_readers(engine: PostgresEngine) -> None:
+    """However many there are, and however long they take."""
+    go_on = threading.Event()
+    writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10))) for _ in range(20)]
+    try:
+        assert await asyncio.wait_for(engine.read(lambda db: fetch_value(db, "SELECT 1")), 5) == 1
+    finally:
+        go_on.set()
+    assert all(await asyncio.gather(*writes))
+
+
+async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) -> None:
+    """They wait for each other here, so that others' writes go on."""
+    feed = (await engine.write(create)).id
+    go_on = threading.Event()
+    writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10), feed=feed)) for _ in range(20)]
+    try:
+        await asyncio.wait_for(engine.write(lambda db: create(db, "https://example.org/other")), 5)
+    finally:
+        go_on.set()
+    assert all(await asyncio.gather(*writes))
+
+
+async def test_a_database_that_is_too_slow_is_told_in_time(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again."""
+    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.3)
+    with pytest.raises(OverloadedError) as caught:
+        await engine.read(lambda db: run(db, SLOW))
+    assert caught.value.retry_after_seconds > 0
+    monkeypatch.undo()
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = :query"
+    async with asyncio.timeout(10):
+        while await engine.read(lambda db: fetch_value(db, running, {"query": SLOW})):
+            await asyncio.sleep(0.01)
+
+
+async def test_work_that_finds_no_connection_is_told_in_time(
+    another: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections are taken, and stay so: whoever waited long enough is sent away, and nothing runs late."""
+    async with another(connections=2) as engine:
+        go_on, ran = threading.Event(), list[int]()
+        busy = [asyncio.create_task(engine.read(lambda _: go_on.wait(10))) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.2)
+        with pytest.raises(OverloadedError):
+            await engine.read(lambda _: ran.append(1))
+        writing = asyncio.create_task(engine.write(lambda _: ran.append(2)))
+        await asyncio.sleep(0.3)
+        go_on.set()
+        with pytest.raises(OverloadedError, match="too many wait for the database"):
+            await writing
+        assert all(await asyncio.gather(*busy))
+        assert ran == []
+
+
+async def test_closing_finishes_what_writes_and_ends_what_reads(another: OpenEngine) -> None:
+    """A process that is stopped waits for no slow reader, and loses nothing that it was asked to keep."""
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(another())
+        has_begun = threading.Event()
+
+        def slow(db: Database) -> None:
+            has_begun.set()
+            run(db, SLOW)
+
+        reading = asyncio.create_task(engine.read(slow))
+        writing = asyncio.create_task(engine.write(create))
+        assert await asyncio.to_thread(has_begun.wait, 10)
+        await asyncio.sleep(0.1)  # the statement has reached the server
+        began_at = time.monotonic()
+        await stack.aclose()
+        assert time.monotonic() - began_at < 10
+    assert (await writing).url == URL
+    with pytest.raises(OverloadedError) as caught:
+        await reading
+    assert caught.value.slug == "shutting-down"
+    with pytest.raises(OverloadedError):
+        await engine.write(create)
+    with pytest.raises(OverloadedError):
+        await engine.read(lambda db: fetch_value(db, "SELECT 1"))
