@@ -29,10 +29,14 @@ _WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a
 _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
 
 CONSTANTS: Final = {
+    "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing.shared",)),
+    "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing.membership",)),
+    "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing.membership",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.page.login",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.exchange",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.polling",)),
+    "LOOK_SECONDS": Constant("a second until it is looked again", ("service.sharing.waits",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.xml.waiting",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.family", "core.parse.json.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.family",)),
@@ -53,6 +57,7 @@ CONSTANTS: Final = {
     ),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.polling", "service.refresh.running")),
+    "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.sharing.membership",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remember",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.housekeeping",)),

@@ -31,6 +31,7 @@ from wholefeed.service.documents.source import Source
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.service import FeedService
+from wholefeed.service.sharing.opening import open_sharing
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
@@ -118,6 +119,7 @@ def make_app(
                 asyncio.create_task(told("house-keeping", service.keep_house())),
                 asyncio.create_task(told("polling", service.keep_polling())),
                 asyncio.create_task(told("archive", service.keep_searching())),
+                asyncio.create_task(told("taking-over", service.keep_resuming())),
             ]
             yield
             for task in in_background:
@@ -172,6 +174,7 @@ async def open_service(
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
         stack.push_async_callback(workers.close)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
+        sharing = await stack.enter_async_context(open_sharing(store))
         service = FeedService(
             RefreshContext(
                 store=store,
@@ -182,6 +185,7 @@ async def open_service(
                 walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE) if walks is None else walks,
                 archive=_archive(config, fetcher, archive_turns),
                 counts=counts,
+                sharing=sharing,
             )
         )
         stack.push_async_callback(service.close)

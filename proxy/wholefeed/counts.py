@@ -26,7 +26,7 @@ ANSWER_SECONDS: Final = (
 FETCH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0)
 WALK_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
-TASKS: Final = ("house-keeping", "polling", "archive")
+TASKS: Final = ("house-keeping", "polling", "archive", "taking-over")
 """What goes on in the background. A sum that is not shown as 0 first has no increase to be seen."""
 
 NONE: Final = "none"
@@ -72,6 +72,8 @@ class Counts:
     failures: Counter[str] = field(default_factory=Counter)
     """Documents that were needed and could not be had, by slug."""
     failed_guesses: int = 0
+    unshared: int = 0
+    """Requests to publishers that this replica alone knew of, while the shared database did not answer."""
     fetch_seconds: Durations = field(default_factory=lambda: Durations(FETCH_SECONDS))
     wire_bytes: int = 0
     body_bytes: int = 0
@@ -120,6 +122,10 @@ class Counts:
             self.failed_guesses += 1
         else:
             self.failures[_known(slug)] += 1
+
+    def went_unshared(self) -> None:
+        """Count a request that other replicas do not know of."""
+        self.unshared += 1
 
     def transferred(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
         """Count what a fetch took, whatever came of it."""

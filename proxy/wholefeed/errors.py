@@ -18,6 +18,7 @@ WholefeedError
 |   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone
 |-- OverloadedError           503 overloaded, shutting-down
+|   `-- LeaseLostError        503 overloaded
 |-- WorkError                 500 work-failed
 |   `-- WorkTooLongError      422 too-costly
 `-- DocumentError                        one document could not be had or used
@@ -156,6 +157,10 @@ class OverloadedError(WholefeedError):
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
         super().__init__(message, slug=slug)
         self.retry_after_seconds = retry_after_seconds
+
+
+class LeaseLostError(OverloadedError):
+    """Another replica may be at what this one has been doing: nothing more is written of it here."""
 
 
 class WorkError(WholefeedError):

@@ -61,8 +61,8 @@ def reconstruct(
         config: Settings with the sections and keys of the TOML file, e.g.
             `{"history": {"paged": False}}`; those of the server and the log mean nothing here. None: the
             defaults. Neither `config.toml` nor the environment counts.
-        store: Path of a database to keep, made when it is not there; `store.path` and
-            `store.url` of the settings do not count. One process uses it at a time. None: a temporary one.
+        store: Path of a database to keep, made when it is not there; `store.path` and `store.url` of the
+            settings do not count. One process uses it at a time. None: a temporary one.
         wait_seconds: When to take what is there, in seconds. None waits for the end of the walk, at most
             `limits.walk_seconds`. With a kept store a later call takes an unfinished walk up.
 

@@ -17,6 +17,8 @@ Events
     store.full          the volume is full or cannot be written
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
+    notices.lost        reason: replicas are not heard of until the database answers again
+    notices.resumed     they are
     request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
                         duration_s, request_id; for a feed also feed, state, documents, entries; of a
                         subscription list opml: what became of how many; slug when it
@@ -40,7 +42,12 @@ Events
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
-    background.failed   name: house-keeping, polling or the archive ended by an error, with its traceback
+    feed.adopted        feed: the replica that was at it has ended; this one goes on with it
+    replica.unheard     replica, reason: the others could not be told that this one is alive
+    replica.cut_off     replica, stopped: they may take it for dead; it has stopped so many things and begins again
+    replica.forgotten   replica: the database has lost who was at what, and everybody begins again
+    background.failed   name: house-keeping, polling, the archive or taking-over ended by an error, with its
+                        traceback
     polling.paused      reason: the store could not say which feeds are due
     archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
     archive.paused      slug: the store could not say, or keep, what the archive is asked for

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wholefeed.config.loading import config_of, load_config
-from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig
+from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, StoreConfig
 from wholefeed.config.text import example, masked
 from wholefeed.errors import ConfigError
 
@@ -198,7 +198,7 @@ def test_a_refused_flag_is_told(tmp_path: Path) -> None:
         load_config(tmp_path / "missing.toml", {}, {})
 
 
-@pytest.mark.parametrize("key", ["server.access_token", "server.signing_keys", "fetch.proxy"])
+@pytest.mark.parametrize("key", ["server.access_token", "server.signing_keys", "fetch.proxy", "store.url"])
 def test_a_refused_secret_is_not_shown(key: str) -> None:
     """Row 80: an error about a token, a signing key or a proxy's password does not print the value."""
     with pytest.raises(ConfigError) as caught:
@@ -222,9 +222,10 @@ def test_variables_that_an_orchestrator_sets_for_a_service_named_wholefeed_are_n
 
 
 def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) -> None:
-    """Row 80: `config` masks the password of fetch.proxy, and its output is a valid file with the same
-    values."""
+    """Row 80: `config` masks the passwords of fetch.proxy and store.url, and its output is a valid file with
+    the same values."""
     config = Config(
+        store=StoreConfig(url="postgresql://me:hidden-6@db/feeds?sslmode=require&password=hidden-7"),
         fetch=FetchConfig(proxy="http://hidden-4:hidden-5@p.example:3128", user_agent='quote " and \\'),
     )
 
@@ -233,6 +234,7 @@ def test_the_printed_configuration_hides_secrets_and_reads_back(tmp_path: Path) 
     assert "hidden" not in text
     again = load_config(a_file(tmp_path, text), {}, {})
     assert again.fetch.proxy == "http://***@p.example:3128"
+    assert again.store.url == "postgresql://me:***@db/feeds?sslmode=require&password=***"
     assert again.fetch.user_agent == config.fetch.user_agent
     assert again.limits == config.limits
 
@@ -250,6 +252,43 @@ def test_a_masked_secret_does_not_become_the_secret(tmp_path: Path, key: str, va
     assert "hidden" not in text
     with pytest.raises(ConfigError, match=rf"server\.{key} = \*\*\* in .* is not allowed"):
         load_config(a_file(tmp_path, text), {}, {})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "postgresql://db/feeds",
+        "postgres://me@[2001:db8::1]:5433/feeds",
+        "postgresql://me:p%40ss%2Fw%23rd@db.example.org/feeds?sslmode=verify-full",
+        "postgresql:///feeds?host=/run/postgresql",
+        "postgresql://one,other:5433/feeds?target_session_attrs=read-write",
+        "postgresql://db/?dbname=feeds",
+    ],
+)
+def test_a_database_that_replicas_share_is_a_url_as_libpq_takes_it(url: str) -> None:
+    """With a socket, several hosts, TLS; empty: none, the file of store.path counts."""
+    assert load_config(None, {"WHOLEFEED_STORE_URL": url}, {}).store.url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("host=db dbname=feeds", "characters that are not allowed"),
+        ("mysql://db/feeds", "no URL of a PostgreSQL database"),
+        ("postgresql:feeds", "no URL of a PostgreSQL database"),
+        ("postgresql://me:hidden@db", "no name of a database in it"),
+        ("postgresql://me:hid#den@db/feeds", "not percent-encoded"),
+        ("postgresql://me:hid@den@db/feeds", "not percent-encoded"),
+        ("postgresql://me:hid/den@db/feeds", "not percent-encoded"),
+        ("postgresql://me:hidd\u00e9n@db/feeds", "percent-encode them"),
+    ],
+)
+def test_another_text_is_no_database_and_is_not_shown(url: str, why: str) -> None:
+    """A password that is not percent-encoded would be read as something else, and the something be shown."""
+    with pytest.raises(ConfigError, match=why) as caught:
+        load_config(None, {}, {"store.url": url})
+    assert "hid" not in str(caught.value)
 
 
 def test_an_access_token_of_sixteen_characters_is_long_enough() -> None:

@@ -42,17 +42,24 @@ def test_signing_keys_stand_one_a_line(tmp_path: Path) -> None:
 
 
 def test_every_secret_key_has_its_file_and_it_wins_over_the_configuration_file(tmp_path: Path) -> None:
-    """The environment goes over the file, also where it names files: fetch.proxy may hold a password, too."""
+    """The environment goes over the file, also where it names files: URLs may hold a password, too."""
     config = tmp_path / "some.toml"
     config.write_text(f'[server]\naccess_token = "{TOKEN}-of-the-file"\n')
     token, proxy = a_file(tmp_path, TOKEN.encode()), tmp_path / "proxy"
     proxy.write_text("http://me:word@p.example:3128\n")
-    environ = {TOKEN_FILE: str(token), "WHOLEFEED_FETCH_PROXY_FILE": str(proxy)}
+    database = tmp_path / "database"
+    database.write_text("postgresql://me:word@db.example/feeds\n")
+    environ = {
+        TOKEN_FILE: str(token),
+        "WHOLEFEED_FETCH_PROXY_FILE": str(proxy),
+        "WHOLEFEED_STORE_URL_FILE": str(database),
+    }
 
     found = load_config(config, environ, {})
 
     assert found.server.access_token == TOKEN
     assert found.fetch.proxy == "http://me:word@p.example:3128"
+    assert found.store.url == "postgresql://me:word@db.example/feeds"
 
 
 def test_the_variable_and_its_file_together_are_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A store in a file of its own."""
+"""A store in a place of its own, on each engine."""
 
 from __future__ import annotations
 
@@ -8,17 +8,31 @@ from pathlib import Path
 import pytest
 
 from tests.named_store import NamedStore
+from tests.postgres import Cluster
+from tests.store.places import Place
 from wholefeed.store.sqlite.migrate import migrate_file
 
 
 @pytest.fixture
 async def database(tmp_path: Path) -> Path:
+    """A SQLite file, for what is SQLite's own."""
     path = tmp_path / "store.db"
     await migrate_file(path)
     return path
 
 
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """A database, on each engine in turn."""
+    path = tmp_path / "store.db"
+    if request.param == "SQLite":
+        return Place(path)
+    url: str = request.getfixturevalue("postgres_url")
+    cluster: Cluster = request.getfixturevalue("shared_postgres")
+    return Place(path, url, cluster.run)
+
+
 @pytest.fixture
-async def store(database: Path) -> AsyncIterator[NamedStore]:
-    async with NamedStore.open(database) as store:
+async def store(place: Place) -> AsyncIterator[NamedStore]:
+    async with place.opened() as store:
         yield store

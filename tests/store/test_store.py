@@ -110,27 +110,28 @@ async def test_a_killed_process_leaves_whole_documents(database: Path) -> None:
 
 
 @pytest.mark.fault("68")
-async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, store: NamedStore) -> None:
+async def test_a_full_volume_is_told_until_there_is_room(connections: Connections, database: Path) -> None:
     """docs/faults.md row 68: readers get what is stored; readiness fails, and recovers by itself."""
-    feed = (await a_feed(store)).id
-    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
-    await publish(store, feed)
-    await store.check()
-    pages = await connections.writer.hop(lambda db: fetch_value(db, "PRAGMA page_count"))
-    await connections.writer.execute(f"PRAGMA max_page_count = {pages}")
-    large = a_document("http://o.test/large", *[an_entry(f"{n}") for n in range(1000)])
-
-    with pytest.raises(StorageFullError):
-        await store.put_documents(feed, [large], now=NOW)
-    with pytest.raises(StorageFullError):
+    async with NamedStore.open(database) as store:
+        feed = (await a_feed(store)).id
+        await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+        await publish(store, feed)
         await store.check()
-    async with store.snapshot(feed) as snapshot:
-        await store.block(snapshot.segments[0].id)
+        pages = await connections.writer.hop(lambda db: fetch_value(db, "PRAGMA page_count"))
+        await connections.writer.execute(f"PRAGMA max_page_count = {pages}")
+        large = a_document("http://o.test/large", *[an_entry(f"{n}") for n in range(1000)])
 
-    await connections.writer.execute(f"PRAGMA max_page_count = {pages + 1000}")
-    await store.check()
-    await store.put_documents(feed, [large], now=NOW)
-    assert len(await store.documents(feed)) == 2
+        with pytest.raises(StorageFullError):
+            await store.put_documents(feed, [large], now=NOW)
+        with pytest.raises(StorageFullError):
+            await store.check()
+        async with store.snapshot(feed) as snapshot:
+            await store.block(snapshot.segments[0].id)
+
+        await connections.writer.execute(f"PRAGMA max_page_count = {pages + 1000}")
+        await store.check()
+        await store.put_documents(feed, [large], now=NOW)
+        assert len(await store.documents(feed)) == 2
 
 
 @pytest.mark.fault("69")

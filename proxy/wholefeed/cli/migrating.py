@@ -30,10 +30,11 @@ def _migrate(options: argparse.Namespace) -> int:
 
 
 def _bring_up_to_date(config: Config) -> int:
+    from wholefeed.config.places import without_password
     from wholefeed.store.opening import migrate_store
 
     applied = run(migrate_store(config.store))
-    where = _place(config.store.url) if config.store.url else config.store.path
+    where = without_password(config.store.url) or config.store.path
     show("".join(f"applied {name}\n" for name in applied) or f"{where} is up to date\n")
     return EXIT_DONE
 
@@ -45,7 +46,7 @@ def _move(config: Config, url: str) -> int:
 
     try:
         from wholefeed.store.moving import target
-        from wholefeed.store.postgres.migrate import migrate_database
+        from wholefeed.store.postgres.migrate import migrate_database, place_of
     except ImportError as exc:
         raise needs_psycopg() from exc
     with source.opened(Path(config.store.path)) as read:  # before anything is made there
@@ -55,7 +56,7 @@ def _move(config: Config, url: str) -> int:
             moved = move(read, written, say=tell)
     show(
         f"{moved.rows:,} rows of {moved.tables} tables are copied and compared;"
-        f" set store.url to serve them from {_place(url)}; {config.store.path} is what it was\n"
+        f" set store.url to serve them from {place_of(url)}; {config.store.path} is what it was\n"
     )
     return EXIT_DONE
 
@@ -68,12 +69,6 @@ def _checked(url: str) -> str:
         return str(rule.check(url))
     except ValueError as exc:
         raise ConfigError(f"--to: expected {rule.allowed}, got {exc}") from None
-
-
-def _place(url: str) -> str:
-    from wholefeed.store.postgres.migrate import place_of
-
-    return place_of(url)
 
 
 MIGRATE: Final = Command(

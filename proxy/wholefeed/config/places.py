@@ -5,6 +5,7 @@ As `wholefeed.config.rules` has them: each refuses by `ValueError`.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ _LONGEST_SOCKET_PATH: Final = 107
 """unix(7): sun_path, with the zero behind it."""
 
 _DATABASE_SCHEMES: Final = ("postgresql", "postgres")
+_PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?password)=[^&]*")
 
 
 def file_path() -> Rule:
@@ -54,6 +56,11 @@ def bind_host() -> Rule:
     return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
 
 
+def without_password(url: str) -> str:
+    """Return the URL of a database as it may be shown."""
+    return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
+
+
 def database_url() -> Rule:
     """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
 
@@ -66,8 +73,8 @@ def database_url() -> Rule:
         parts = urlsplit(text)
         if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
             raise ValueError("no URL of a PostgreSQL database")
-        if "#" in text:
-            raise ValueError('a "#" in it: written %23 in a password')
+        if "#" in text or "@" in parts.path or parts.netloc.count("@") > 1:
+            raise ValueError('a "#", "/" or "@" that is not percent-encoded, as in a password')
         if not parts.path.strip("/") and "dbname=" not in parts.query:
             raise ValueError("no name of a database in it")
         return text

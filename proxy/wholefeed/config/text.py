@@ -12,6 +12,7 @@ import re
 from itertools import groupby
 from typing import Final
 
+from wholefeed.config.places import without_password
 from wholefeed.config.sources import Key
 from wholefeed.config.tables import KEYS, Config
 
@@ -28,7 +29,7 @@ _EXAMPLE_HEAD: Final = """\
 
 
 def masked(config: Config) -> str:
-    """The effective configuration as TOML; tokens, keys and credentials in the proxy's URL show as `***`."""
+    """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`."""
     parts = []
     for section, keys in groupby(KEYS, key=lambda key: key.section):
         table = getattr(config, section)
@@ -63,4 +64,6 @@ def _masked_value(key: Key, value: object) -> object:
         return value
     if key.name == "fetch.proxy":
         return _USERINFO.sub(f"{_MASK}@", str(value))
+    if key.name == "store.url":
+        return without_password(str(value))
     return (_MASK,) * len(value) if isinstance(value, tuple) else _MASK

@@ -60,7 +60,9 @@ class Housekeeping:
             try:
                 if time.monotonic() >= purge_at:
                     purge_at = time.monotonic() + PURGE_SECONDS
-                    await self._upkeep.purge(now=self._context.now())
+                    async with self._context.sharing.task("purge") as is_mine:
+                        if is_mine:
+                            await self._upkeep.purge(now=self._context.now())
                 has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
                 self._context.counts.trouble("house-keeping")
@@ -83,19 +85,32 @@ class Housekeeping:
         if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
             return True
         await self._write_asked()
+        async with self._context.sharing.task("eviction") as is_mine:
+            return await self._evict(max_bytes) if is_mine else False
+
+    async def _evict(self, max_bytes: int) -> bool:
+        sharing = self._context.sharing
         is_all_gone = True
         for feed_id, asked_at in (await self._upkeep.least_asked())[:-1]:
             used_bytes = await self._upkeep.used_bytes()
             if used_bytes <= max_bytes:
                 return True
             is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
-            if is_wanted or self._is_refreshing(feed_id) or self._upkeep.is_being_sent(feed_id):
+            if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):
                 is_all_gone = False
                 continue
             await self._context.store.forget(feed_id, now=self._context.now())
+            sharing.release(feed_id)
             self._context.counts.has_evicted()
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
         return is_all_gone
+
+    async def _is_free(self, feed_id: int) -> bool:
+        """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
+        if self._is_refreshing(feed_id):
+            return False
+        sharing = self._context.sharing
+        return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None
 
     async def _wait(self, seconds: float) -> None:
         """Wait until the store has grown, at most so long."""

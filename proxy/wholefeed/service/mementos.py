@@ -121,7 +121,14 @@ class Mementos:
             log.warning("archive.failed", slug=exc.slug)
 
     async def _step(self, copies: ArchivedCopies, feed: int | None = None) -> bool:
-        """Go on with one search, of one feed or of any; return whether there was one."""
+        """Go on with one search, of one feed or of any; return whether there was one.
+
+        One replica searches at a time: the archive's rate is for all of them.
+        """
+        async with self._context.sharing.task("archive") as is_mine:
+            return is_mine and await self._search(copies, feed)
+
+    async def _search(self, copies: ArchivedCopies, feed: int | None) -> bool:
         now = self._context.now()
         horizon = now + SEARCH_AGAIN_SECONDS
         found = await self._store.read(partial(searches.list_open, now=now, horizon=horizon, feed=feed))

@@ -6,6 +6,7 @@ feed, flight = await openings.join(url, may_walk=True)     # one opening a URL, 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -94,6 +95,16 @@ class Openings:
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
+        opening = partial(self._find, url, may_walk=may_walk, is_choosing=is_choosing)
+        return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
+
+    async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
+        """Ask the publisher, unless another replica has done so meanwhile."""
+        if self._context.sharing.is_shared:
+            known = await self._store.read(lambda db: feeds.find_by_url(db, url))
+            if known is not None:
+                self.made += 1
+                return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
         except SeveralFeedsError as exc:
@@ -111,9 +122,9 @@ class Openings:
 
     async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
         """Return the feed of a key, made if it was not there, and let the URL lead to it."""
-        now = self._context.now()
+        now, sharing = self._context.now(), self._context.sharing
 
-        def work(db: Database) -> FeedRow:
+        def work(db: Database) -> tuple[FeedRow, Callable[[], None]]:
             feed = feeds.create(
                 db,
                 url=key,
@@ -124,9 +135,11 @@ class Openings:
             )
             if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
                 feeds.add_alias(db, url, feed.id)
-            return feed
+            return feed, sharing.claim_new(db, feed.id)
 
         try:
-            return await self._store.write(work)
+            feed, note_claim = await self._store.write(work)
+            note_claim()
+            return feed
         finally:
             self.made += 1

@@ -33,6 +33,8 @@ log = get_logger()
 MAX_POLLS: Final = 4
 """At once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""
 
+_SHARED: Final = 64
+"""Of the feeds that are due, where others poll, too: so many are taken from before it is looked again."""
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """Between two turns: feeds are added meanwhile, and the clock may jump or the machine have slept."""
 
@@ -95,7 +97,12 @@ class Polling:
     async def _look(self) -> None:
         times = self._times()
         self._outlook = await self._context.store.read(lambda db: outlook(db, times))
-        self._waiting = dict(self._outlook.due)
+        if not self._context.sharing.is_shared:
+            self._waiting = dict(self._outlook.due)
+            return
+        first = list(self._outlook.due[:_SHARED])
+        random.shuffle(first)  # the others look at the same ones
+        self._waiting = dict(first)
 
     async def _next(self) -> FeedRow | None:
         """Take the first feed that may be polled now; those whose host is taken keep their places."""
@@ -104,10 +111,18 @@ class Polling:
             if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
                 continue
             del self._waiting[feed_id]
-            feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
-            if feed is not None and self._may_poll(feed):
+            if (feed := await self._taken(feed_id)) is not None:
                 return feed
         return None
+
+    async def _taken(self, feed_id: int) -> FeedRow | None:
+        """Return a feed if it may be polled; none of those that share the store polls it then."""
+        sharing = self._context.sharing
+        if sharing.is_shared:
+            is_free = self._running.running(feed_id) is None
+            return await sharing.claim(feed_id, self._may_poll) if is_free else None
+        feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
+        return feed if feed is not None and self._may_poll(feed) else None
 
     def _may_poll(self, feed: FeedRow) -> bool:
         """Whether a feed is due still, and nobody else sees to it."""
@@ -146,7 +161,7 @@ class Polling:
     def _pause_seconds(self) -> float:
         return pause_seconds(
             interval_seconds=self._interval_seconds,
-            feeds=self._outlook.feeds,
+            feeds=-(-self._outlook.feeds // self._context.sharing.replicas),
             jitter=self._jitter(),
             longest_seconds=LONGEST_PAUSE_SECONDS,
         )

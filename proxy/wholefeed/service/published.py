@@ -11,6 +11,7 @@ What a refresh publishes while an answer waits for it is held from then on (`rep
 Whatever changes a feed drops it, after the commit and before whoever asked for the change is told (`drop`).
 So what is held is what the database says, or said when the request came. A read that a drop has overtaken
 fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
+Where other processes change the database, too, what is held is compared with it each time (`confirm`).
 Nothing here waits or reads.
 """
 
@@ -24,7 +25,9 @@ from dataclasses import fields, replace
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
+from wholefeed.service.changes import Changes, Fill
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
+from wholefeed.store.tables.versions import Version, version_of
 
 LARGEST_BLOCK_BYTES: Final = 1 << 18
 """Blocks above it are read from the store each time: reading them costs little beside sending them."""
@@ -45,47 +48,6 @@ class Usage(NamedTuple):
     bytes: int
     hits: int
     misses: int
-
-
-class Fill:
-    """Tells which feeds have changed since a read began; when that has ended nobody knows."""
-
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._since = changes.count
-        self.has_ended = False
-
-    def has_changed(self, feed_id: int) -> bool:
-        """Whether the feed has, or may have."""
-        return self.has_ended or self._changes.at.get(feed_id, 0) > self._since
-
-
-class Changes:
-    """When feeds have changed, counted; kept as long as anybody is reading, and many may for seconds."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.at: dict[int, int] = {}
-        self._readers = 0
-
-    def note(self, feed_id: int) -> None:
-        """Note that a feed has changed."""
-        self.count += 1
-        if self._readers:
-            self.at[feed_id] = self.count
-
-    @contextmanager
-    def watched(self) -> Iterator[Fill]:
-        """Watch for changes."""
-        self._readers += 1
-        fill = Fill(self)
-        try:
-            yield fill
-        finally:
-            fill.has_ended = True
-            self._readers -= 1
-            if not self._readers:
-                self.at.clear()
 
 
 class Held:
@@ -161,6 +123,10 @@ class Published:
         self._hits += 1
         self._held.move_to_end(held.snapshot.feed.id)
         return held
+
+    def look(self, url: str) -> Held | None:
+        """Return the same, for whoever asks before it is made use of."""
+        return self._held.get(self._feeds.get(url, 0))
 
     def filling(self) -> AbstractContextManager[Fill]:
         """Watch for changes while the store is read."""
@@ -241,6 +207,25 @@ class Published:
         held = self._remove(feed_id)
         if held is not None and feed_id in self._awaited:
             self._left[feed_id] = held.blocks
+
+    def drop_all(self) -> None:
+        """Let go of everything: any feed may have changed."""
+        self._changes.note_all()
+        self._left.clear()
+        for feed_id in list(self._held):
+            self._remove(feed_id)
+
+    def confirm(self, feed_id: int, version: Version | None) -> None:
+        """Let go of a feed that is another one now; None: there is none any more."""
+        held = self._held.get(feed_id)
+        if held is None:
+            return
+        feed = held.snapshot.feed
+        if version is None or version.published != version_of(feed).published:
+            self.drop(feed_id)
+        elif (feed.checked_at, feed.fresh_until) != (version.checked_at, version.fresh_until):
+            feed = replace(feed, checked_at=version.checked_at, fresh_until=version.fresh_until)
+            held.snapshot = replace(held.snapshot, feed=feed)
 
     def renew(self, feed: FeedRow) -> None:
         """Take a row of which no more has changed than is said here; where more has, let go of the feed."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import State
 from wholefeed.service.published import Held
+from wholefeed.service.sharing.progress import Elsewhere
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
 
 
@@ -56,6 +57,8 @@ class Status:
     """Since the walk began to use the network; None: it does not."""
     paused_until: float | None
     """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
+    elsewhere: Elsewhere | None = None
+    """How far another replica is with a refresh; None: none is at one."""
 
     @property
     def feed(self) -> FeedRow:

@@ -19,8 +19,9 @@ from typing import Any, Final
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.loggers import get_logger
-from wholefeed.service.account import ChainDocument, account_of
+from wholefeed.service.account import ChainDocument
 from wholefeed.service.asked_times import AskedTimes
+from wholefeed.service.checking import Checks
 from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
 from wholefeed.service.load import Load
@@ -32,9 +33,8 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.watching import Watching
-from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, feeds
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
 
 log = get_logger()
 
@@ -51,11 +51,13 @@ class FeedService:
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
+        self.checks = Checks(context.store, self._published)
         self._asked = AskedTimes(context.store, context.now)
         self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
         self.make_room = self._house.make_room
         self._running = Running(context, on_end=self._house.note_growth)
+        self._running.on_elsewhere = self._published.drop
         self._mementos = Mementos(context, self._running)
         self.keep_searching = self._mementos.run
         self.search_archive = self._mementos.finish
@@ -72,14 +74,21 @@ class FeedService:
 
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
-        for feed in await self._store.read(feeds.list_unfinished):
-            _ = self._running.join(feed, RefreshRequest())
+        if not self._context.sharing.is_shared:
+            for feed in await self._store.read(feeds.list_unfinished):
+                _ = self._running.join(feed, RefreshRequest())
+
+    async def keep_resuming(self) -> None:
+        """Take up the walks of replicas that have ended, for as long as there may be any."""
+        running = self._running
+        await self._context.sharing.adopt(running.is_due, lambda feed: running.join(feed, RefreshRequest()))
 
     async def keep_house(self) -> None:
         """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._house.run())
             tasks.create_task(self._asked.run())
+            tasks.create_task(self._store.upkeep.keep_sent(self.now))
 
     async def keep_polling(self) -> None:
         """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
@@ -96,6 +105,7 @@ class FeedService:
         self.stop_waiting()
         await self._openings.close()
         await self._running.close()
+        await self.checks.close()
         await self._asked.write()
 
     # What is served
@@ -103,7 +113,7 @@ class FeedService:
     def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
         """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
 
-        Args as for `answer`, which is for every other case.
+        Where `checks` are needed, await one first. Args as for `answer`, which is for every other case.
         """
         held = self._published.find(url)
         if held is None:
@@ -136,6 +146,7 @@ class FeedService:
             while True:
                 try:
                     feed, is_late, leads_there = await self._led_to(url, deadline, is_head=is_head)
+                    await self.checks.check(url)
                     held = self._published.find(url) if from_memory else None
                     if held is not None and held.is_whole:
                         found = Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
@@ -181,14 +192,7 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        feed = await self._known(url)
-
-        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
-            return documents.list_all(db, feed.id), documents.superseded(db, feed.id)
-
-        rows, superseded = await self._store.read(look)
-        status = await self._status(feed.id)
-        return status, account_of(status.overview, rows, superseded)
+        return await self.watching.account((await self._known(url)).id)
 
     async def _status(self, feed_id: int) -> Status:
         return await self.watching.status(feed_id)

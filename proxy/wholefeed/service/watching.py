@@ -18,16 +18,22 @@ from dataclasses import replace
 from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
+from wholefeed.service.account import ChainDocument, account_of
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Status
-from wholefeed.store.tables import failures
+from wholefeed.service.sharing.progress import Elsewhere
+from wholefeed.store.database import Database
+from wholefeed.store.rows import DocumentRow, Overview
+from wholefeed.store.tables import documents, failures
 
 MAX_FOLLOWERS: Final = 256
 """Who may follow feeds at once."""
 TICK_SECONDS: Final = 0.5
 _READ_SECONDS: Final = 2.0
 """Between two reads of a feed whose walk goes on."""
+_ELSEWHERE_SECONDS: Final = 1.0
+"""The same where another replica is at it: what it tells is stored, too."""
 _IDLE_SECONDS: Final = 10.0
 """The same where that does not."""
 
@@ -51,7 +57,12 @@ class Watching:
 
     async def status(self, feed_id: int) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where it was forgotten."""
-        overview = await self._context.store.read(lambda db: failures.overview(db, feed_id))
+        sharing = self._context.sharing
+
+        def look(db: Database) -> tuple[Overview, Elsewhere | None]:
+            return failures.overview(db, feed_id), sharing.elsewhere(db, feed_id)
+
+        overview, elsewhere = await self._context.store.read(look)
         feed = overview.feed
         told = Status(
             overview=overview,
@@ -62,13 +73,27 @@ class Watching:
             progress_left=None,
             progress_seconds=None,
             paused_until=self._context.paused_until(feed.fetch_url),
+            elsewhere=elsewhere,
         )
         return self._now(told, feed_id)
+
+    async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
+        """Tell what is known of a feed, document by document; `UnknownFeedError` where it was forgotten."""
+
+        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
+            return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
+
+        rows, superseded = await self._context.store.read(look)
+        status = await self.status(feed_id)
+        return status, account_of(status.overview, rows, superseded)
 
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""
         is_refreshing = self._running.running(feed_id) is not None
-        progress = self._running.progress(feed_id)
+        progress, seconds = self._running.progress(feed_id), self._running.walked_seconds(feed_id)
+        if told.elsewhere is not None and not is_refreshing:
+            is_refreshing = True
+            progress, seconds = told.elsewhere.progress, told.elsewhere.walked_seconds
         if progress is None:
             return replace(told, is_refreshing=is_refreshing)
         return replace(
@@ -78,7 +103,7 @@ class Watching:
             progress_entries=progress.entries,
             progress_fetched=progress.fetched,
             progress_left=progress.left,
-            progress_seconds=self._running.walked_seconds(feed_id),
+            progress_seconds=seconds,
         )
 
     @asynccontextmanager
@@ -127,6 +152,9 @@ class Watching:
 
     async def _tell_progress(self, feed_id: int, watched: _Watched, told: Status) -> None:
         """Tell what is in memory until it is time to look at what is stored."""
+        if told.elsewhere is not None and self._running.running(feed_id) is None:
+            await asyncio.wait({self._stopping}, timeout=_ELSEWHERE_SECONDS)
+            return
         began, first = time.monotonic(), _counts(told)
         while self._running.running(feed_id) is not None and not self._stopping.done():
             await asyncio.wait({self._stopping}, timeout=TICK_SECONDS)
@@ -148,7 +176,7 @@ def _told(status: Status | None) -> Status | None:
     if status is None:
         return None
     is_paused = status.paused_until is not None
-    return replace(status, progress_seconds=None, paused_until=0.0 if is_paused else None)
+    return replace(status, progress_seconds=None, elsewhere=None, paused_until=0.0 if is_paused else None)
 
 
 class _Watched:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.tables.versions import Version
 
 _T = TypeVar("_T")
+
+
+class Sizes(NamedTuple):
+    """How large a store is."""
+
+    used_bytes: int
+    """What is stored, without what waits to be deleted."""
+    file_bytes: int
+    """With what is not yet in the file, and with what is free in it."""
+    free_bytes: int | None
+    """On the volume; None: nobody knows here."""
 
 
 class Engine(Protocol):
@@ -30,6 +42,10 @@ class Engine(Protocol):
     def is_shared(self) -> bool:
         """Whether other processes change what is stored."""
 
+    @property
+    def measure(self) -> Callable[[Database], Sizes]:
+        """What finds out how large the store is: a function to be read with."""
+
     def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment."""
 
@@ -49,3 +65,15 @@ class Engine(Protocol):
             is_alone: Whether its transaction is not to be shared.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have a function called when notices come again after a time in which some may have been missed."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+        """Return what feeds are now, those that there are: a read as cheap as there is one."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 from wholefeed.store.database import Database, Parameters, Row
 
 _T = TypeVar("_T")
+
+CLOCK: Final = "extract(epoch FROM clock_timestamp())"
+"""PostgreSQL's own, epoch seconds: those of several machines differ."""
 
 
 class Sql(str):
@@ -63,3 +66,9 @@ def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
 def json_ids(ids: Iterable[int]) -> str:
     """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
     return json.dumps(list(ids))
+
+
+def numbers_of(parameter: str) -> str:
+    """Return what PostgreSQL has for json_each(): a part of a statement, whose column is `value`."""
+    array = f"json_array_elements_text(CAST({parameter} AS json))"
+    return f"(SELECT CAST(each.value AS bigint) AS value FROM {array} AS each (value)) AS numbers"  # noqa: S608

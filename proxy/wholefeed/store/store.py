@@ -17,7 +17,8 @@ database stays busy or is being closed, and `UnknownFeedError` when the feed was
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final, Self, TypeVar
@@ -29,6 +30,7 @@ from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, S
 from wholefeed.store.statements import either, fetch_value, run
 from wholefeed.store.tables import feeds, segments
 from wholefeed.store.tables.pins import Pins
+from wholefeed.store.tables.versions import Version
 from wholefeed.store.upkeep import Upkeep
 
 _T = TypeVar("_T")
@@ -45,6 +47,7 @@ _PROBE: Final = either(
         ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
     """,
 )
+_TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
 class Store:
@@ -52,6 +55,9 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._name = secrets.token_hex(8)
+        """By which it knows its own notices."""
+        engine.listen("drop", self._take_drop)
         self._renewed: Callable[[FeedRow], None] = lambda row: engine.on_change(row.id)
         self._published: Callable[[Snapshot, Blocks], None] = lambda found, _: engine.on_change(found.feed.id)
         self.pins = Pins()
@@ -84,6 +90,23 @@ class Store:
         self._renewed = renewed or (lambda row: listener(row.id))
         self._published = published or (lambda found, _: listener(found.feed.id))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes change what is stored."""
+        return self._engine.is_shared
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Have a function told, on the event loop, the words of each notice of a kind."""
+        self._engine.listen(kind, callback)
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have a function called when notices come again after a time in which some may have been missed."""
+        self._engine.on_lost(callback)
+
+    async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
+        """Return what feeds are now, those that there are."""
+        return await self._engine.versions(feeds)
+
     async def check(self) -> None:
         """Make sure that the store can be read and written; a full volume is tried again.
 
@@ -115,6 +138,10 @@ class Store:
         """
         return await self._engine.write(work, feed=feed)
 
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+        return await self._engine.write_at_once(work)
+
     async def renew(self, work: Callable[[Database], object], feed: int) -> None:
         """Let a function change what the row of a feed says, and nothing else that is sent of it."""
 
@@ -131,6 +158,8 @@ class Store:
 
         def both(db: Database) -> Snapshot | None:
             row = work(db)
+            if row is not None:
+                self._tell_others(db, feed)
             return None if row is None else segments.shown(db, row)
 
         def tell(found: Snapshot | None) -> None:
@@ -146,7 +175,12 @@ class Store:
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
-        is_gone = await self.write(lambda db: feeds.forget(db, feed_id, now), feed=feed_id)
+
+        def both(db: Database) -> bool:
+            self._tell_others(db, feed_id)
+            return feeds.forget(db, feed_id, now)
+
+        is_gone = await self.write(both, feed=feed_id)
         await self.upkeep.sweep()
         return is_gone
 
@@ -171,3 +205,17 @@ class Store:
             piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
+
+    def _tell_others(self, db: Database, feed: int) -> None:
+        """Let the other processes drop what they hold of a feed, once this is committed.
+
+        Not of each change: a server lets one transaction at a time commit that sends any, and whoever makes
+        use of what it holds asks for `versions` first.
+        """
+        if self._engine.is_shared:
+            _ = fetch_value(db, _TELL, {"payload": f"drop {feed} {self._name}"})
+
+    def _take_drop(self, words: str) -> None:
+        feed, _, name = words.partition(" ")
+        if name != self._name:  # its own change was told already
+            self._engine.on_change(int(feed))

@@ -178,9 +178,10 @@ def _store(reading: Reading) -> Iterator[Metric]:
         stale.add_metric([state], stale_number)
     yield known
     yield stale
-    yield _gauge("wholefeed_store_used_bytes", "Pages of the database in use.", summary.used_bytes)
+    yield _gauge("wholefeed_store_used_bytes", "Of the database, in use.", summary.used_bytes)
     yield _gauge("wholefeed_store_file_bytes", "Of the database's files.", summary.file_bytes)
-    yield _gauge("wholefeed_store_free_bytes", "Free on the database's volume.", summary.free_bytes)
+    if summary.free_bytes is not None:
+        yield _gauge("wholefeed_store_free_bytes", "Free on the database's volume.", summary.free_bytes)
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:

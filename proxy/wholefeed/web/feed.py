@@ -88,6 +88,8 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
     )
     wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
     is_head = request.method == "HEAD"
+    if service.checks.are_needed and wanted.view.may_be_whole:
+        await service.checks.check(url)
     if wanted.view.may_be_whole and (held := service.at_once(url, is_head=is_head)) is not None:
         response = await _answered_from(held, wanted, request)
         if response is not None:

@@ -51,6 +51,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
         enough=enough,
         counts=counts,
+        may_ask=lambda: None,
     )
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))

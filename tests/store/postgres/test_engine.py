@@ -7,21 +7,22 @@ import threading
 import time
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
-
-pytest.importorskip("psycopg")
 
 from tests.store.postgres.conftest import OpenEngine
 from wholefeed.core.terms import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.store.database import Database
-from wholefeed.store.postgres import pool
-from wholefeed.store.postgres.engine import PostgresEngine
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.tables import feeds
 
+if TYPE_CHECKING:
+    from wholefeed.store.postgres.engine import PostgresEngine
+
+PATIENCE = "wholefeed.store.postgres.pool.PATIENCE_SECONDS"
 URL = "https://example.org/feed.xml"
 SLOW = "SELECT pg_sleep(30)"
 
@@ -59,7 +60,7 @@ async def test_a_row_is_read_by_place_by_name_and_in_order(engine: PostgresEngin
     )
     assert row is not None
     assert (row[0], row["b"], row[-1]) == (1, "x", 2)
-    assert dict(row) == {"a": 1, "b": "x", "c": 2}  # type: ignore[call-overload]
+    assert dict(row) == {"a": 1, "b": "x", "c": 2}
     assert (list(row), len(row), row.keys()) == ([1, "x", 2], 3, ["a", "b", "c"])
     with pytest.raises(IndexError):
         row["d"]
@@ -168,7 +169,7 @@ async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: P
 
 
 async def test_who_listens_is_told_before_who_asked(engine: PostgresEngine) -> None:
-    """Of the feed, or of the result where that is what was wanted; also of a failure, also when nobody waits."""
+    """Of the feed, or of the result where that is what was wanted; and of a failure."""
     told = list[object]()
     engine.on_change = told.append
     feed = (await engine.write(create)).id
@@ -230,7 +231,7 @@ async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again."""
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(PATIENCE, 0.3)
     with pytest.raises(OverloadedError) as caught:
         await engine.read(lambda db: run(db, SLOW))
     assert caught.value.retry_after_seconds > 0
@@ -244,12 +245,12 @@ async def test_a_database_that_is_too_slow_is_told_in_time(
 async def test_work_that_finds_no_connection_is_told_in_time(
     another: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All connections are taken, and stay so: whoever waited long enough is sent away, and nothing runs late."""
+    """All connections stay taken: whoever waited long enough is sent away, and nothing runs late."""
     async with another(connections=2) as engine:
         go_on, ran = threading.Event(), list[int]()
         busy = [asyncio.create_task(engine.read(lambda _: go_on.wait(10))) for _ in range(2)]
         await asyncio.sleep(0.1)
-        monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr(PATIENCE, 0.2)
         with pytest.raises(OverloadedError):
             await engine.read(lambda _: ran.append(1))
         writing = asyncio.create_task(engine.write(lambda _: ran.append(2)))

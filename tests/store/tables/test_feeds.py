@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.named_store import NamedStore
-from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
+from tests.store.places import Place
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
@@ -104,7 +102,7 @@ async def test_feeds_are_listed_by_url(store: NamedStore) -> None:
     assert [row.url[-1] for row in await store.feeds(limit=1, offset=1)] == ["b"]
 
 
-async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, database: Path) -> None:
+async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, place: Place) -> None:
     """R25: forgetting a feed deletes its rows in every table, aliases, bodies and attempts included."""
     feed = (await a_feed(store)).id
     await store.add_alias(ALIAS, feed)
@@ -118,7 +116,7 @@ async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, databas
     assert not await store.forget(feed, now=NOW)
     assert await store.feed_by_url(ALIAS) is None
     for table in ("feed", "alias", "document", "body", "entry", "settled", "segment", "block", "attempt"):
-        assert rows(database, f"SELECT * FROM {table}") == [], table
+        assert place.rows(f"SELECT * FROM {table}") == [], table
 
 
 async def test_a_walk_that_outlives_its_feed_is_told(store: NamedStore) -> None:

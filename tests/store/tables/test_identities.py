@@ -22,7 +22,7 @@ from wholefeed.core.terms import Family, Kind, Role
 from wholefeed.store.migrations import read_migrations
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import documents, feeds
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 Item = tuple[str, str, str]
 """Link, enclosure and title; each may be empty."""

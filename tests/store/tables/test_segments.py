@@ -5,29 +5,28 @@ import threading
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.named_store import NamedStore
-from tests.sqlite_faults import rows
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
+from tests.store.places import Place
 from wholefeed.core.compose.deflate import inflate
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
 from wholefeed.store.database import Database
-from wholefeed.store.tables import segments
+from wholefeed.store.tables import retired, segments
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.segments import spread
 
 OTHER = "http://o.test/other"
 
 
-def stored_segments(database: Path) -> int:
-    ((count,),) = rows(database, "SELECT count(*) FROM block")
+def stored_segments(place: Place) -> int:
+    ((count,),) = place.rows("SELECT count(*) FROM block")
     return int(count)
 
 
@@ -144,7 +143,7 @@ async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStor
 
 
 @pytest.mark.fault("66a")
-async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedStore, database: Path) -> None:
+async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedStore, place: Place) -> None:
     """docs/faults.md row 66a: the answer is what its ETag and Content-Length said."""
     feed = await a_published_feed(store, 1)
     async with store.snapshot(feed) as snapshot:
@@ -155,16 +154,16 @@ async def test_a_retired_segment_stays_readable_while_it_is_held(store: NamedSto
             assert await publish(store, feed) is not None
             await store.upkeep.purge(now=NOW)
         assert await store.block(held.id) == before
-        assert stored_segments(database) == 2
+        assert stored_segments(place) == 2
 
     await store.upkeep.purge(now=NOW)
-    assert stored_segments(database) == 1
+    assert stored_segments(place) == 1
     with pytest.raises(StoreError, match="no segment"):
         await store.block(held.id)
 
 
 async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
-    store: NamedStore, database: Path
+    store: NamedStore, place: Place
 ) -> None:
     """Row 66a: an answer that is being sent ends whole though its feed is deleted; then the segments go."""
     feed = await a_published_feed(store, 2)
@@ -178,12 +177,10 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
             async with store.snapshot(feed):
                 pass
     await store.upkeep.purge(now=NOW)
-    assert stored_segments(database) == 0
+    assert stored_segments(place) == 0
 
 
-async def test_segments_are_held_from_the_moment_they_are_looked_for(
-    store: NamedStore, database: Path
-) -> None:
+async def test_segments_are_held_from_the_moment_they_are_looked_for(store: NamedStore, place: Place) -> None:
     """Whoever is reading a feed's segments is not overtaken by their removal."""
     feed = await a_published_feed(store, 1)
     (old,) = await segment_ids(store, feed)
@@ -196,7 +193,7 @@ async def test_segments_are_held_from_the_moment_they_are_looked_for(
         await store.block(old)
 
     await store.upkeep.purge(now=NOW)
-    assert stored_segments(database) == 0
+    assert stored_segments(place) == 0
 
 
 class Overtaking(Pins):
@@ -235,7 +232,7 @@ async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: 
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
     await publish(store, feed)
 
-    await store.write(partial(segments.sweep, pins=Overtaking(feed, old)))
+    await store.write(partial(retired.sweep, pins=Overtaking(feed, old)))
 
     assert await store.block(old)
 
@@ -277,28 +274,26 @@ async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: Named
         assert [await store.block(segment.id) for segment in snapshot.segments]
 
 
-async def test_retired_segments_are_removed_by_the_next_publication(
-    store: NamedStore, database: Path
-) -> None:
+async def test_retired_segments_are_removed_by_the_next_publication(store: NamedStore, place: Place) -> None:
     """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
     feed = await a_published_feed(store, 1)
     for n in range(4):
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
         await publish(store, feed)
 
-        assert stored_segments(database) == 2
+        assert stored_segments(place) == 2
 
 
-async def test_retired_segments_are_removed_at_start(database: Path) -> None:
+async def test_retired_segments_are_removed_at_start(place: Place) -> None:
     """What an earlier run had replaced but not removed goes at the next start."""
-    async with NamedStore.open(database) as store:
+    async with place.opened() as store:
         feed = await a_published_feed(store, 1)
         await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
         await publish(store, feed)
-        assert stored_segments(database) == 2
+        assert stored_segments(place) == 2
 
-    async with NamedStore.open(database) as store:
-        assert stored_segments(database) == 1
+    async with place.opened() as store:
+        assert stored_segments(place) == 1
 
 
 async def test_readers_see_only_whole_publications(store: NamedStore) -> None:

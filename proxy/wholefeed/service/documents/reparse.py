@@ -5,6 +5,7 @@ No second fetch: the body is the source of truth. The old segments serve until t
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -31,16 +32,23 @@ _BATCH: Final = 16
 _ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
 
 
-async def reparse(store: Store, work: Work, feed_id: int, rows: list[DocumentRow], *, now: float) -> bool:
+async def reparse(
+    store: Store,
+    write: Callable[[Callable[[Database], object]], Awaitable[object]],
+    work: Work,
+    feed_id: int,
+    rows: list[DocumentRow],
+    now: float,
+) -> bool:
     """Put the documents again that an older parser has read; return whether there were any.
 
-    One that the present parser cannot read stays as it is.
+    One that the present parser cannot read stays as it is. `write` changes what is stored of the feed.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
         new = await coded([each for each in documents if each is not None])
-        await store.write(partial(put_again, feed=feed_id, documents=new, now=now), feed=feed_id)
+        await write(partial(put_again, feed=feed_id, documents=new, now=now))
     return bool(outdated)
 
 

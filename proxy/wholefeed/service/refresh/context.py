@@ -14,6 +14,7 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.service.documents.source import Source
+from wholefeed.service.sharing.sharing import Alone, Sharing
 from wholefeed.service.walk.pauses import HostPauses
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.store import Store
@@ -34,6 +35,8 @@ class RefreshContext:
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
     counts: Counts = field(default_factory=Counts)
+    sharing: Sharing = field(default_factory=Alone)
+    """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
 

@@ -72,7 +72,9 @@ class Refresh:
         self._request = request
         self._is_found = found is not None
         self._copies = copies
-        self._storage = FeedStorage(context.store, context.source.work, feed.id, now=context.now)
+        self._storage = FeedStorage(
+            context.store, context.source.work, feed.id, now=context.now, fence=context.sharing.fence(feed.id)
+        )
         self._asking = Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(
             context.source,
@@ -83,6 +85,7 @@ class Refresh:
             identified=self._storage.identified,
             enough=context.config.fetch.concurrency_per_host,
             counts=context.counts,
+            may_ask=context.sharing.require,
         )
         self._decision: Decision | None = None
         self._writing = asyncio.Lock()

@@ -17,13 +17,22 @@ import structlog
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.terms import State
-from wholefeed.errors import DocumentError, OverloadedError, StoreError, UnknownFeedError, WorkError
+from wholefeed.errors import (
+    DocumentError,
+    LeaseLostError,
+    OverloadedError,
+    StoreError,
+    UnknownFeedError,
+    WorkError,
+)
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.facts import OfferedCopy
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
 from wholefeed.service.refresh.refresh import Refresh
+from wholefeed.service.sharing.progress import Elsewhere
+from wholefeed.service.sharing.sharing import Wanted
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -40,8 +49,12 @@ class Running:
         self._context = context
         self.on_end = [on_end]
         """Called at the end of each refresh."""
+        self.on_elsewhere: Callable[[int], None] = lambda _: None
+        """Told of each feed that another replica turns out to have refreshed."""
         self._flights: Flights[int, None] = Flights()
         self._running: dict[int, Refresh] = {}
+        self._elsewhere: dict[int, Elsewhere] = {}
+        """How far other replicas are with what is waited for here."""
         self._may_walk: dict[int, bool] = {}
         self._next: dict[int, RefreshRequest] = {}
         """What is to be done right after the refresh under way."""
@@ -119,6 +132,7 @@ class Running:
             self._found.pop(feed_id, None)
             running.cancel()
             await asyncio.wait({running})
+        self._context.sharing.release(feed_id)
         self._may_walk.pop(feed_id, None)
         self._resting_until.pop(feed_id, None)
 
@@ -141,17 +155,17 @@ class Running:
 
     def is_confirmed(self, feed_id: int) -> bool:
         """Whether the refresh under way has heard of the subscription document."""
-        running = self._running.get(feed_id)
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
         return running is not None and running.is_confirmed
 
     def progress(self, feed_id: int) -> Progress | None:
         """Return how far the walk of a feed is; None where none runs."""
-        running = self._running.get(feed_id)
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
         return None if running is None else running.progress
 
     def walked_seconds(self, feed_id: int) -> float | None:
         """Return since when the walk of a feed uses the network; None where none does."""
-        running = self._running.get(feed_id)
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
         return None if running is None else running.walked_seconds
 
     async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
@@ -161,7 +175,10 @@ class Running:
             while True:
                 self._may_walk[feed.id] = request.may_walk
                 try:
-                    await self._run_once(feed, request)
+                    wanted = self._wanted(feed, request)
+                    work = partial(self._run_once, request=request)
+                    if not await self._context.sharing.refresh(wanted, work):
+                        self.on_elsewhere(feed.id)
                 except DocumentError:
                     if feed.id not in self._next:
                         raise
@@ -173,9 +190,35 @@ class Running:
                     return
                 feed, request = latest, again
         finally:  # what still waits is not for a refresh of hours later
+            self._elsewhere.pop(feed.id, None)
             self._next.pop(feed.id, None)
             self._found.pop(feed.id, None)
             self._copies.pop(feed.id, None)
+
+    def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
+        """Say what is wanted, in case that another replica is at it or has just been."""
+        is_asked = request.is_forced or request.is_full or feed.id in self._copies
+
+        def heard(elsewhere: Elsewhere | None) -> None:
+            if elsewhere is None:
+                self._elsewhere.pop(feed.id, None)
+            else:
+                self._elsewhere[feed.id] = elsewhere
+
+        return Wanted(
+            feed=feed,
+            insists=lambda has_waited: is_asked or (feed.id in self._found and not has_waited),
+            is_due=self.is_due,
+            tell=lambda: self._told(feed.id),
+            heard=heard,
+        )
+
+    def _told(self, feed_id: int) -> Elsewhere:
+        """Return what other replicas are told of a refresh that runs here."""
+        refresh = self._running.get(feed_id)
+        if refresh is None:
+            return Elsewhere()
+        return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
 
     async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
         found, copies = self._found.pop(feed.id, None), self._copies.pop(feed.id, ())
@@ -188,7 +231,7 @@ class Running:
             self._context.counts.refresh_failed(exc.slug)
             log.info("feed.stale", feed=feed.id, slug=exc.slug)
             raise
-        except UnknownFeedError:  # forgotten meanwhile
+        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
             raise
         except (StoreError, OverloadedError, WorkError) as exc:
             # What is stored serves; the publisher is left alone.

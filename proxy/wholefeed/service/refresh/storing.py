@@ -23,6 +23,7 @@ from wholefeed.service.documents.work import Work, coded
 from wholefeed.service.refresh.known import known_entries
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.service.refresh.remarks import written
+from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
@@ -43,17 +44,14 @@ class FeedStorage:
         work: Where documents are worked on.
         feed_id: The feed.
         now: Epoch seconds.
+        fence: What each transaction begins with, where others write to the store, too.
     """
 
     def __init__(
-        self,
-        store: Store,
-        work: Work,
-        feed_id: int,
-        *,
-        now: Callable[[], float],
+        self, store: Store, work: Work, feed_id: int, *, now: Callable[[], float], fence: Fence | None = None
     ) -> None:
         self._store = store
+        self._fence = fence
         self.work = work
         self.feed_id = feed_id
         self._now = now
@@ -138,7 +136,9 @@ class FeedStorage:
         match intent:
             case intents.ReadBodiesAgain():
                 rows = await self._documents()
-                has_changed = await reparse(self._store, self.work, self.feed_id, rows, now=self._now())
+                has_changed = await reparse(
+                    self._store, self.write, self.work, self.feed_id, rows, self._now()
+                )
                 self._rows = None if has_changed else rows
                 self._material = None if has_changed else self._material
                 return ReadAgain(has_changed)
@@ -193,6 +193,8 @@ class FeedStorage:
         self._rows = self._material = None
 
         def both(db: Database) -> _T:
+            if self._fence is not None:
+                self._fence(db)
             for remark in remarks:
                 remark(db)
             return work(db)

@@ -50,6 +50,7 @@ class WalkFetches:
             the documents that have come before and wait to be kept.
         enough: How many documents a publisher is asked for at once; behind as many no more is sought.
         counts: Told what came of looking ahead.
+        may_ask: Raises `LeaseLostError` where another replica may be at the refresh; asked before each try.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class WalkFetches:
         identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
         enough: int,
         counts: Counts,
+        may_ask: Callable[[], None],
     ) -> None:
         self._source = source
         self._is_ahead = is_ahead
@@ -72,6 +74,7 @@ class WalkFetches:
         self._identified = identified
         self._enough = enough
         self._counts = counts
+        self._may_ask = may_ask
         self._pending: dict[str, asyncio.Task[Outcome]] = {}
         self._obtained: dict[str, Obtained] = {}
         self._collected: set[str] = set()
@@ -139,6 +142,7 @@ class WalkFetches:
         if (row := intent.stored) is not None:
             validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
         while True:
+            self._may_ask()
             try:
                 if intent.is_collected:
                     return await self._asked_plainly(intent)

@@ -81,12 +81,19 @@ class Result:
 class PostgresDatabase:
     """A connection as `wholefeed.store.database.Database` has it."""
 
-    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+    def __init__(self, raw: psycopg.Connection[Any], script: str = "") -> None:
         self.raw = raw
+        self._script = script
         self.history = ""
         """What numbers of transactions mean something in; empty where that is not known."""
         self._cursor = raw.cursor(binary=True, row_factory=row_factory)
         self._is_leaving = False
+
+    def prepare_to_write(self) -> None:
+        """Run the script of the connection, once. Not before: on a server that takes no writes it fails."""
+        if self._script:
+            self.executescript(self._script)
+            self._script = ""
 
     def ask(self, sql: str) -> str:
         """Run statements as they stand, which takes one trip; return the first value of the last one, or "".
@@ -184,7 +191,7 @@ def connect(url: str, *, script: str = "") -> PostgresDatabase:
 
     Args:
         url: As libpq takes it.
-        script: SQL that is run on it at once: its temporary tables.
+        script: SQL that is run on it before the first transaction that writes: its temporary tables.
 
     Raises:
         psycopg.Error: There is no such connection to be had.
@@ -200,10 +207,8 @@ def connect(url: str, *, script: str = "") -> PostgresDatabase:
     try:
         raw.prepared_max = _PREPARED
         adapting.register(raw)
-        db = PostgresDatabase(raw)
+        db = PostgresDatabase(raw, script)
         db.executescript(_SETTINGS)
-        if script:
-            db.executescript(script)
         with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
             db.history = fetch_value(db, _HISTORY) or ""
     except BaseException:

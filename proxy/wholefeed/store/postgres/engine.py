@@ -10,18 +10,24 @@ some connections are left to those who read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from wholefeed.errors import OverloadedError
+import psycopg
+
+from wholefeed.errors import OverloadedError, StoreUnusableError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.postgres import sizes
+from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
+from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables import versions
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
@@ -32,10 +38,15 @@ _LEFT_TO_READERS: Final = 4
 class PostgresEngine:
     """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, notices: Notices, spare: Pool) -> None:
         self.pool = pool
+        self._notices = notices
+        self._spare = spare
+        self.listen = notices.listen
+        self.on_lost = notices.on_lost
         self.condition = Condition()
         self.is_shared = True
+        self.measure = sizes.measure
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
@@ -68,6 +79,17 @@ class PostgresEngine:
         task.add_done_callback(retrieve_failure)
         return await asyncio.shield(task)
 
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """Let a function change what is stored, on a connection that nothing else is done on."""
+        return await self._spare.run(work, is_read=False)
+
+    async def versions(self, feeds: Collection[int]) -> Mapping[int, versions.Version]:
+        """Return what feeds are now: by the connection that listens, while there is one."""
+        try:
+            return versions.parsed(await self._notices.query(versions.POSTGRES, versions.numbers(feeds)))
+        except (psycopg.Error, OverloadedError):
+            return await self.read(lambda db: versions.read(db, feeds))
+
     async def close(self) -> None:
         """Finish what was asked for, then close the connections."""
         self._is_closing = True
@@ -76,6 +98,7 @@ class PostgresEngine:
                 await asyncio.wait(self._tasks)
         finally:
             await self.pool.close()
+            await self._spare.close()
 
     async def _in_turn(
         self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
@@ -114,8 +137,20 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await asyncio.to_thread(check_current, url)
-    engine = PostgresEngine(Pool(url, size=connections, script=TEMPORARY_TABLES))
-    try:
-        yield engine
-    finally:
-        await to_the_end(engine.close)
+    async with _listening(url) as notices:
+        pool = Pool(url, size=connections, script=TEMPORARY_TABLES)
+        engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
+        try:
+            yield engine
+        finally:
+            await to_the_end(engine.close)
+
+
+@asynccontextmanager
+async def _listening(url: str) -> AsyncIterator[Notices]:
+    async with AsyncExitStack() as stack:
+        try:
+            notices = await stack.enter_async_context(Notices.open(url))
+        except psycopg.Error as exc:
+            raise StoreUnusableError(str(translated(exc))) from exc
+        yield notices

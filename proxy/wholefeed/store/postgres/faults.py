@@ -28,9 +28,14 @@ def is_repeated(error: psycopg.Error) -> bool:
     return error.sqlstate in _REPEATED
 
 
+def is_read_only(error: psycopg.Error) -> bool:
+    """Tell whether the server takes no writes. Another connection may lead to one that does."""
+    return error.sqlstate == _READ_ONLY
+
+
 def is_unusable(error: psycopg.Error) -> bool:
-    """Tell whether another connection may do what this one cannot: it may lead to another server."""
-    return error.sqlstate == _READ_ONLY or _is_lost(error)
+    """Tell whether another connection may do what this one cannot."""
+    return is_read_only(error) or _is_lost(error)
 
 
 def translated(error: psycopg.Error) -> WholefeedError:

@@ -23,7 +23,7 @@ import psycopg
 from wholefeed.errors import OverloadedError
 from wholefeed.store.database import Database
 from wholefeed.store.postgres.connection import PostgresDatabase, connect
-from wholefeed.store.postgres.faults import is_repeated, is_unusable, overloaded, translated
+from wholefeed.store.postgres.faults import is_read_only, is_repeated, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
 
 _T = TypeVar("_T")
@@ -78,7 +78,7 @@ class Pool:
     Args:
         url: Of the database, as libpq takes it.
         size: How many connections, at the most.
-        script: SQL that is run on each new connection: its temporary tables.
+        script: SQL that is run on each connection before it writes: its temporary tables.
     """
 
     def __init__(self, url: str, *, size: int, script: str = "") -> None:
@@ -175,7 +175,7 @@ class Pool:
         A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
         would end; who reads is told at once, for there may be something in memory to answer with.
         """
-        if is_repeated(error):
+        if is_repeated(error) or is_read_only(error):
             return tries < TRIES
         if not (is_unusable(error) or self._is_lost()):
             return False

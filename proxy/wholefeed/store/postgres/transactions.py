@@ -101,6 +101,7 @@ class Write(Generic[_T]):
         """Run it, all of it or nothing."""
         self._ending = None
         try:
+            db.prepare_to_write()
             number = db.ask(_BEGIN_WRITE + ("" if self._feed is None else _LOCK.format(self._feed)))
             result = self._work(db)
             self._ending = db.history, number, result

@@ -7,7 +7,7 @@ async with open_engine(path) as engine:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -16,12 +16,14 @@ from wholefeed.futures import to_the_end
 from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
+from wholefeed.store.sqlite import sizes
 from wholefeed.store.sqlite.connection import open_reader, open_writer
 from wholefeed.store.sqlite.files import tighten
 from wholefeed.store.sqlite.migrate import check_current, locked
 from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.writer import Writer
-from wholefeed.store.tables.live import TEMPORARY_TABLES
+from wholefeed.store.tables import versions
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
@@ -38,6 +40,7 @@ class SqliteEngine:
         self._readers = readers
         self.condition = condition
         self.is_shared = False
+        self.measure = sizes.measure
 
     @property
     def on_change(self) -> Callable[[int], None]:
@@ -62,6 +65,20 @@ class SqliteEngine:
     ) -> Coroutine[Any, Any, _T]:
         """Let a function change what is stored."""
         return self._writer.run(work, feed=feed, is_alone=is_alone, tell=tell)
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
+        return self._writer.run(work)
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Nobody else sends notices."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """None is missed."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, versions.Version]]:
+        """Return what feeds are now."""
+        return self.read(lambda db: versions.read(db, feeds))
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.database import Database
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.statements import either, fetch_all, fetch_value, run
+from wholefeed.store.statements import fetch_all, fetch_value, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
@@ -18,18 +17,13 @@ _READ: Final = """
     FROM attempt WHERE feed = :feed ORDER BY first_at, url
 """
 _FIRST: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
-_UNHAD: Final = """
-    SELECT count(*) FROM attempt AS a
-    WHERE a.feed = :feed AND a.url <> :subscription AND a.url NOT IN (SELECT value FROM {missing})
-        AND NOT EXISTS (
-            SELECT 1 FROM document AS d
-            WHERE d.feed = :feed AND d.rank IS NOT NULL AND a.url IN (d.url, d.final_url)
-        )
+_NOT_HAD: Final = """
+    SELECT a.url FROM attempt AS a
+    WHERE a.feed = :feed AND a.url <> :subscription AND NOT EXISTS (
+        SELECT 1 FROM document AS d
+        WHERE d.feed = :feed AND d.rank IS NOT NULL AND a.url IN (d.url, d.final_url)
+    )
 """
-_LOST: Final = either(
-    sqlite=_UNHAD.format(missing="json_each(:missing)"),
-    postgres=_UNHAD.format(missing="json_array_elements_text(CAST(:missing AS json)) AS each (value)"),
-)
 _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
 _PUT: Final = """
@@ -60,8 +54,8 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
         Whether anything is missing no longer without having been had.
     """
     values = {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT}
-    lost = fetch_value(db, _LOST, {**values, "missing": json.dumps([each.url for each in missing])})
-    run(db, _CLEAR_MISSING, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    lost = {row["url"] for row in fetch_all(db, _NOT_HAD, values)} - {each.url for each in missing}
+    run(db, _CLEAR_MISSING, values)
     for attempt in missing:
         assert not attempt.is_subscription, "that is no part of a publication"
         run(db, _PUT, {"feed": feed, **asdict(attempt)})

@@ -9,7 +9,7 @@ from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, feed_row
-from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.statements import CLOCK, either, fetch_all, fetch_one, fetch_value, run
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 _BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
@@ -52,9 +52,12 @@ _ADD_ALIAS: Final = """
     ON CONFLICT (url) DO UPDATE SET feed = excluded.feed
 """
 _BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
-_RETIRE_ALL: Final = """
-    UPDATE segment SET position = NULL, retired_at = :now WHERE feed = :feed AND position IS NOT NULL
+_RETIRING: Final = """
+    segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
 """
+_RETIRE_ALL: Final = either(
+    sqlite="UPDATE" + _RETIRING.format(now=":now"), postgres="UPDATE" + _RETIRING.format(now=CLOCK)
+)
 _NOTE_FORGOTTEN: Final = """
     UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
     WHERE id = 1 AND modified_at < (SELECT modified_at FROM feed WHERE id = :feed)
@@ -162,7 +165,7 @@ def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
 
 def note_asked(db: Database, asked: Mapping[int, float]) -> None:
     """Note when feeds were asked for, those that are still there."""
-    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in asked.items()])
+    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in sorted(asked.items())])
 
 
 def note_warned(db: Database, feed: FeedRow) -> None:

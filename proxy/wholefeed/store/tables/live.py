@@ -25,23 +25,8 @@ from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
 from wholefeed.core.terms import Role
 from wholefeed.store.database import Database, Row
-from wholefeed.store.statements import fetch_value, json_ids, run
+from wholefeed.store.statements import either, fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
-
-TEMPORARY_TABLES: Final = """
-    CREATE TEMP TABLE concerned (
-        identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TEMP TABLE changed (document INTEGER NOT NULL PRIMARY KEY) STRICT;
-    CREATE TEMP TABLE contested (
-        identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL, is_gone INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    CREATE TEMP TABLE decided (
-        document INTEGER NOT NULL, ordinal INTEGER NOT NULL, is_live INTEGER NOT NULL,
-        PRIMARY KEY (document, ordinal)
-    ) STRICT, WITHOUT ROWID;
-"""
-"""What the writer's connection needs; created once, empty between transactions."""
 
 _CHUNK: Final = 512
 
@@ -133,19 +118,35 @@ _COPIES: Final = f"""
     ORDER BY c.identity, e.is_live, e.document, e.ordinal
 """  # noqa: S608 - a constant
 _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
-# Not UPDATE ... FROM: its plan walked through all entries of the store, looking each up among the decided.
-_SET_LIVE: Final = """
-    UPDATE entry SET is_live = (
-        SELECT d.is_live FROM decided AS d WHERE d.document = entry.document AND d.ordinal = entry.ordinal
-    )
-    WHERE (document, ordinal) IN (SELECT document, ordinal FROM decided)
-"""
-_SET_DIRTY: Final = """
-    UPDATE document SET is_dirty = 1, live_bytes = (
-        SELECT coalesce(sum(size), 0) FROM entry WHERE entry.document = document.id AND is_live = 1
-    )
-    WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
-"""
+# SQLite's plan of UPDATE ... FROM walked through all entries of the store, looking each up among the decided;
+# PostgreSQL's does so without it.
+_SET_LIVE: Final = either(
+    sqlite="""
+        UPDATE entry SET is_live = (
+            SELECT d.is_live FROM decided AS d WHERE d.document = entry.document AND d.ordinal = entry.ordinal
+        )
+        WHERE (document, ordinal) IN (SELECT document, ordinal FROM decided)
+    """,
+    postgres="""
+        UPDATE entry SET is_live = d.is_live FROM decided AS d
+        WHERE d.document = entry.document AND d.ordinal = entry.ordinal
+    """,
+)
+_SET_DIRTY: Final = either(
+    sqlite="""
+        UPDATE document SET is_dirty = 1, live_bytes = (
+            SELECT coalesce(sum(size), 0) FROM entry WHERE entry.document = document.id AND is_live = 1
+        )
+        WHERE id IN (SELECT document FROM changed UNION SELECT document FROM decided)
+    """,
+    # An array is looked up in the index, however long the planner takes it for.
+    postgres="""
+        UPDATE document SET is_dirty = 1, live_bytes = (
+            SELECT coalesce(sum(size), 0) FROM entry WHERE entry.document = document.id AND is_live = 1
+        )
+        WHERE id = ANY (ARRAY(SELECT document FROM changed UNION SELECT document FROM decided))
+    """,
+)
 _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
 
 

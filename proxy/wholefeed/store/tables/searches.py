@@ -8,7 +8,7 @@ from typing import Final
 from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.terms import Kind
 from wholefeed.store.database import Database, Row
-from wholefeed.store.statements import fetch_all, fetch_one, run
+from wholefeed.store.statements import either, fetch_all, fetch_one, run
 
 _OPEN: Final = """
     SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
@@ -20,24 +20,32 @@ _OPEN: Final = """
     CROSS JOIN feed AS f ON f.id = a.feed
     LEFT JOIN memento_search AS s ON s.feed = a.feed AND s.url = a.url
     WHERE (s.next_at IS NULL OR s.next_at <= :now OR s.next_at > :horizon)
-        AND (:feed IS NULL OR a.feed = :feed)
+        AND (a.feed = :feed OR :feed IS NULL)
         AND a.reason <> :served
         AND (a.url = '' OR NOT EXISTS (
             SELECT 1 FROM document AS d WHERE d.feed = a.feed AND d.url = a.url AND d.memento <> ''
         ))
     ORDER BY coalesce(s.next_at, 0), a.feed, a.url
 """
-_PUT: Final = """
-    INSERT INTO memento_search (feed, url, position, taken_at, next_at)
-    SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
-    ON CONFLICT (feed, url) DO UPDATE SET
+_PUTTING: Final = """
+    INTO memento_search (feed, url, position, taken_at, next_at)
+    SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at
+    WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    ON CONFLICT ({}) DO UPDATE SET
         position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
 """
-_POSTPONE: Final = """
-    INSERT INTO memento_search (feed, url, next_at)
+_PUT: Final = either(
+    sqlite="INSERT" + _PUTTING.format("feed, url"), postgres="INSERT" + _PUTTING.format("feed, md5(url)")
+)
+_POSTPONING: Final = """
+    INTO memento_search (feed, url, next_at)
     SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
-    ON CONFLICT (feed, url) DO UPDATE SET next_at = excluded.next_at
+    ON CONFLICT ({}) DO UPDATE SET next_at = excluded.next_at
 """
+_POSTPONE: Final = either(
+    sqlite="INSERT" + _POSTPONING.format("feed, url"),
+    postgres="INSERT" + _POSTPONING.format("feed, md5(url)"),
+)
 _NEXT_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE next_at > :now"
 
 

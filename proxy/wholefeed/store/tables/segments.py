@@ -11,10 +11,20 @@ from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, json_ids, run
+from wholefeed.store.statements import (
+    CLOCK,
+    either,
+    fetch_all,
+    fetch_one,
+    fetch_value,
+    json_ids,
+    numbers_of,
+    run,
+)
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
 from wholefeed.store.tables.pins import Pins
+from wholefeed.store.tables.retired import sweep
 
 _STRIDE: Final = 1 << 20
 """Room between two positions, so that a segment that is put between moves no other."""
@@ -52,10 +62,14 @@ _INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment
 _OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
 _INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
 _MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
-_RETIRE: Final = """
-    UPDATE segment SET position = NULL, retired_at = :now
-    WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept))
+_RETIRING: Final = """
+    segment SET position = NULL, retired_at = {now}
+    WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM {kept})
 """
+_RETIRE: Final = either(
+    sqlite="UPDATE" + _RETIRING.format(now=":now", kept="json_each(:kept)"),
+    postgres="UPDATE" + _RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
+)
 _LINK: Final = """
     UPDATE document SET segment = :segment, is_dirty = 0
     WHERE feed = :feed AND rank IS NOT NULL AND id IN (SELECT value FROM json_each(:documents))
@@ -66,10 +80,11 @@ _UNLINK: Final = """
 """
 _MISPLACED: Final = """
     SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
-    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0 AND (d.is_dirty <> 0 OR s.position IS NULL)
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0
+        AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
 _PUBLISHING: Final = """
-    UPDATE feed SET
+    feed SET
         state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
         documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
         parser_version = :parser_version, version = :version, published_revision = revision,
@@ -90,16 +105,9 @@ _PUBLISHING: Final = """
     WHERE id = :feed
 """
 _PUBLISH: Final = either(
-    sqlite=_PUBLISHING.format(latest="max", earliest="min"),
-    postgres=_PUBLISHING.format(latest="greatest", earliest="least"),
+    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min"),
+    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least"),
 )
-_SWEEP: Final = """
-    DELETE FROM segment
-    WHERE retired_at IS NOT NULL AND (:feed IS NULL OR feed = :feed)
-        AND id NOT IN (SELECT value FROM json_each(:pinned))
-        AND (feed IS NULL AND :is_reading = 0
-            OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
-"""
 
 
 def places(db: Database, feed: int) -> list[Placed]:
@@ -197,21 +205,6 @@ def publish(
         db, _PUBLISH, {**values, "feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
     )
     return require(db, feed)
-
-
-def sweep(db: Database, pins: Pins, feed: int | None = None) -> int:
-    """Remove the segments that earlier transactions retired and no answer uses. Returns how many."""
-    # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
-    # event loop goes on counting.
-    reading = pins.feeds
-    pinned = pins.segments
-    parameters = {
-        "feed": feed,
-        "pinned": json_ids(pinned),
-        "reading": json_ids(reading),
-        "is_reading": bool(reading),
-    }
-    return run(db, _SWEEP, parameters)
 
 
 def spread(positions: Sequence[int | None]) -> list[int]:

@@ -1,0 +1,118 @@
+"""What a trip to the database costs: `python -m benchmarks.engine [--url URL]`.
+
+Puts documents of 12 kB into the store's own table and reads them back by key, one transaction each, some at a
+time: SQLite in a temporary folder, and with --url a PostgreSQL database, which has to be empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from itertools import count
+from typing import Final
+
+from benchmarks.support.report import expect
+from wholefeed.config.tables import StoreConfig
+from wholefeed.core.terms import Family, Kind, Role
+from wholefeed.store.database import Database
+from wholefeed.store.opening import migrate_store, open_store
+from wholefeed.store.rows import NewDocument
+from wholefeed.store.statements import fetch_one, fetch_value, run
+from wholefeed.store.store import Store
+from wholefeed.store.tables import documents, feeds
+
+URL: Final = "http://o.test/feed"
+NOW: Final = 1_700_000_000.0
+BODY_BYTES: Final = 12_000
+
+_GET: Final = "SELECT coded FROM body WHERE document = :document"
+_ROW: Final = "SELECT * FROM feed WHERE id = :feed"
+_PUT: Final = "INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)"
+_NEXT: Final = "SELECT coalesce(max(id), 0) + 1 FROM document"
+
+
+async def rate(name: str, work: Callable[[], Awaitable[object]], times: int, at_once: int) -> None:
+    """Print how often a thing can be done in a second, and what it costs this process."""
+    numbers = iter(range(times))
+
+    async def some() -> None:
+        for _ in numbers:
+            await work()
+
+    cpu, began_at = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(some() for _ in range(at_once)))
+    seconds, cpu = time.perf_counter() - began_at, time.process_time() - cpu
+    print(f"{name:58} {times / seconds:9,.0f} /s {cpu / times * 1e6:7.0f} us of CPU here")
+
+
+def a_document(number: int) -> NewDocument:
+    """A document with a body that does not deflate, and no entries."""
+    body = os.urandom(BODY_BYTES)
+    url = f"{URL}/{number}"
+    return NewDocument(
+        url=url, final_url=url, role=Role.ARCHIVE, rank=number, family=Family.ATOM, body=body, digest=body[:32],
+        media_type="application/atom+xml", fetched_at=NOW, parser_version=1, entries=(), coded=body,
+    )  # fmt: skip
+
+
+async def measure(store: Store, times: int) -> None:
+    """Print the table."""
+    make = partial(feeds.create, url=URL, fetch_url=URL, family=Family.ATOM, kind=Kind.ARCHIVED, now=NOW)
+    feed = (await store.write(make)).id
+    numbers = count()
+
+    async def put() -> None:
+        await store.write(partial(documents.put, feed=feed, documents=[a_document(next(numbers))], now=NOW), feed=feed)
+
+    await rate("put a document of 12 kB, whole, one feed", put, max(10, times // 10), 1)
+    first = await store.read(lambda db: fetch_value(db, "SELECT min(id) FROM document"))
+    last = await store.read(lambda db: fetch_value(db, "SELECT max(id) FROM document"))
+    expect("documents", last - first + 1, next(numbers))
+    await store.write(lambda db: run(db, "CREATE TABLE scratch AS SELECT * FROM body WHERE document < 0"))
+    insert, rows = _PUT.replace("body", "scratch", 1), count(1)
+
+    async def put_body() -> None:
+        values = {"document": next(rows), "length": BODY_BYTES, "coded": os.urandom(BODY_BYTES)}
+        await store.write(lambda db: run(db, insert, values))
+
+    async def get_row() -> None:
+        await store.read(lambda db: fetch_one(db, _ROW, {"feed": feed}))
+
+    wanted = count()
+
+    def get(db: Database, number: int) -> int:
+        return len(fetch_value(db, _GET, {"document": number}))
+
+    async def get_body() -> None:
+        number = first + next(wanted) % (last - first + 1)
+        expect("bytes", await store.read(partial(get, number=number)), BODY_BYTES)
+
+    for at_once in (1, 8, 32):
+        await rate(f"insert a body of 12 kB, {at_once} at once", put_body, times, at_once)
+        await rate(f"read a body of 12 kB by key, {at_once} at once", get_body, times, at_once)
+        await rate(f"read the row of a feed by key, {at_once} at once", get_row, times, at_once)
+    await store.write(lambda db: run(db, "DROP TABLE scratch"))
+
+
+async def main(url: str, times: int) -> None:
+    """Measure on a database of its own, or on the one that is named."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = StoreConfig(path=f"{folder}/store.db", url=url)
+        await migrate_store(settings)
+        opened: AbstractAsyncContextManager[Store] = open_store(settings)
+        async with opened as store:
+            await measure(store, times)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="", help="of an empty PostgreSQL database")
+    parser.add_argument("--times", type=int, default=5000, help="how often each thing is done")
+    options = parser.parse_args()
+    asyncio.run(main(options.url, options.times))

@@ -1,0 +1,38 @@
+"""How the work on a store is shared, for as long as the store is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.service.sharing.leases import StoredLeases
+from wholefeed.service.sharing.shared import Shared
+from wholefeed.service.sharing.sharing import Alone, Sharing
+from wholefeed.store.store import Store
+
+
+@asynccontextmanager
+async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
+    """Become one of the replicas that share a store, and leave them at exit; alone where nobody shares it.
+
+    Raises:
+        StoreError: The database failed.
+        OverloadedError: It could not be reached.
+    """
+    if not store.is_shared:
+        yield Alone()
+        return
+    shared = Shared(StoredLeases(store))
+    store.listen("lease", shared.waits.wake)
+    store.on_lost(shared.waits.wake_all)
+    await shared.member.beat()
+    life = asyncio.create_task(shared.run())
+    try:
+        yield shared
+    finally:
+        life.cancel()
+        await asyncio.wait({life})
+        with suppress(StoreError, OverloadedError):  # the others will find out
+            await shared.member.leave()

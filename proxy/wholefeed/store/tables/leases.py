@@ -1,0 +1,250 @@
+"""Which replica does which piece of work. On PostgreSQL alone.
+
+A lease is one row. It is held while it has not ended and its replica is alive; one that went well is deleted,
+one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does
+late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
+the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from wholefeed.store.database import Database, Row
+from wholefeed.store.rows import FeedRow, feed_row
+from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.tables import replicas
+from wholefeed.store.tables.replicas import DEAD_SECONDS
+
+KEPT_SECONDS: Final = 120.0
+"""For so long it is known how a lease has ended that did not go well."""
+
+_LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
+_LOCK_FEED: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE"
+_LOCK_FEED_IF_FREE: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE SKIP LOCKED"
+_LOOK: Final = """
+    SELECT l.name, l.replica, l.token, l.progress, l.outcome,
+        clock_seconds() - l.ended_at AS ended_seconds, clock_seconds() - r.beat_at AS silent_seconds
+    FROM lease AS l LEFT JOIN replica AS r ON r.name = l.replica
+    WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))
+"""
+_TAKE: Final = """
+    INSERT INTO lease (name, feed, replica, token, began_at)
+    VALUES (:name, :feed, :replica, :token, clock_seconds())
+    ON CONFLICT (name) DO UPDATE SET
+        replica = excluded.replica, token = excluded.token, began_at = excluded.began_at,
+        progress = '', outcome = '', ended_at = NULL
+"""
+_IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND ended_at IS NULL"
+_END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
+_END: Final = """
+    UPDATE lease SET outcome = :outcome, ended_at = clock_seconds() WHERE name = :name AND token = :token
+"""
+_TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
+_NOTE_PROGRESS: Final = "UPDATE lease SET progress = ? WHERE name = ? AND token = ?"
+_HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended_at IS NULL"
+_ORPHANS: Final = """
+    SELECT feed.id FROM lease AS l JOIN feed ON feed.id = l.feed
+    WHERE l.ended_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM replica AS r WHERE r.name = l.replica AND r.beat_at > clock_seconds() - :dead_seconds
+    )
+    ORDER BY l.began_at LIMIT :limit
+"""
+_UNFINISHED: Final = """
+    SELECT id FROM feed
+    WHERE (is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision)) AND NOT EXISTS (
+        SELECT 1 FROM lease AS l JOIN replica AS r ON r.name = l.replica
+        WHERE l.feed = feed.id AND l.ended_at IS NULL AND r.beat_at > clock_seconds() - :dead_seconds
+    )
+    ORDER BY id
+"""
+_FORGET_ENDED: Final = "DELETE FROM lease WHERE ended_at < clock_seconds() - :kept_seconds"
+_FORGET_DEAD: Final = """
+    DELETE FROM lease AS l
+    WHERE ended_at IS NULL AND began_at < clock_seconds() - :kept_seconds
+        AND NOT EXISTS (SELECT 1 FROM feed WHERE feed.id = l.feed)
+        AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRow:
+    """A lease as it is stored. Seconds are told by the database's clock."""
+
+    name: str
+    replica: str
+    token: str
+    progress: str
+    """What its holder has told of how far it is."""
+    outcome: str
+    """How it failed; empty while it is held."""
+    ended_seconds: float | None
+    """Since it has ended; None: it has not."""
+    silent_seconds: float | None
+    """Since the last sign of life of its replica; None: there is no such replica."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody is at it."""
+        is_alive = self.silent_seconds is not None and self.silent_seconds < DEAD_SECONDS
+        return self.ended_seconds is None and is_alive
+
+
+class Verdict(Enum):
+    """What whoever wants a piece of work done finds out."""
+
+    TAKE = auto()
+    """It is to be done here."""
+    WAIT = auto()
+    """Another replica is at it."""
+    DONE = auto()
+    """There is nothing to do any more."""
+    FAILED = auto()
+    """Another replica has tried, and what came of it stands in the lease."""
+    GONE = auto()
+    """The feed was forgotten."""
+
+
+Judge = Callable[[LeaseRow | None, FeedRow | None], Verdict]
+"""Decides by the lease, if there is one, and the feed. It runs within the transaction, perhaps twice."""
+
+
+class Looked(NamedTuple):
+    """What came of wanting a lease."""
+
+    verdict: Verdict
+    lease: LeaseRow | None
+    """As it was before."""
+    feed: FeedRow | None
+
+
+class End(NamedTuple):
+    """A lease that is given back."""
+
+    name: str
+    token: str
+    outcome: str
+    """How it failed; empty: it went well, or nobody else is to know."""
+
+
+class Beat(NamedTuple):
+    """What a replica learns with its sign of life."""
+
+    was_known: bool
+    """False: it is new, or the database has lost what is not kept for good."""
+    held: Mapping[str, str]
+    """The tokens of the leases that it holds, by name."""
+    replicas: int
+    """How many are alive, itself too."""
+
+
+def feed_lease(feed: int) -> str:
+    """Return the name of the lease on the refreshes of a feed."""
+    return f"feed:{feed}"
+
+
+def take(
+    db: Database,
+    name: str,
+    *,
+    replica: str,
+    token: str,
+    judge: Judge,
+    feed: int | None = None,
+    skips_locked: bool = False,
+) -> Looked:
+    """Take a lease if `judge` says so.
+
+    Args:
+        db: The connection, in a transaction that writes.
+        name: Of the lease.
+        replica: Who wants it.
+        token: Of this taking.
+        judge: Decides.
+        feed: The feed that it is on.
+        skips_locked: Whether a feed that is being changed at this moment is left to whoever does.
+    """
+    row = None
+    if feed is None:
+        fetch_one(db, _LOCK_NAME, {"name": name})
+    else:
+        found = fetch_one(db, _LOCK_FEED_IF_FREE if skips_locked else _LOCK_FEED, {"feed": feed})
+        if found is None:
+            return Looked(Verdict.WAIT if skips_locked else Verdict.GONE, None, None)
+        row = feed_row(found)
+    lease = look(db, name)
+    verdict = judge(lease, row)
+    if verdict is Verdict.TAKE:
+        run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
+    elif verdict is Verdict.DONE and lease is not None:  # nobody is at it any more, or it would be waited for
+        run(db, _END_WELL, {"name": name, "token": lease.token})
+    return Looked(verdict, lease, row)
+
+
+def look(db: Database, name: str) -> LeaseRow | None:
+    """Return a lease; None where there is none."""
+    return look_all(db, [name]).get(name)
+
+
+def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
+    """Return leases by name, those that there are."""
+    found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
+    return {row["name"]: _lease(row) for row in found}
+
+
+def _lease(row: Row) -> LeaseRow:
+    return LeaseRow(**{name: row[name] for name in LeaseRow.__dataclass_fields__})
+
+
+def is_held(db: Database, name: str, token: str) -> bool:
+    """Whether that taking of a lease is the one that counts."""
+    return fetch_value(db, _IS_HELD, {"name": name, "token": token}) is not None
+
+
+def end(db: Database, ends: Sequence[End]) -> None:
+    """Give leases back, and tell whoever waits; those that another has taken meanwhile stay."""
+    for each in ends:
+        values = {"name": each.name, "token": each.token}
+        if each.outcome:
+            ended = run(db, _END, {**values, "outcome": each.outcome})
+        else:
+            ended = run(db, _END_WELL, values)
+        if ended:
+            fetch_one(db, _TELL, {"payload": f"lease {each.name}"})
+
+
+def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+    """Give a sign of life.
+
+    Args:
+        db: The connection.
+        replica: Whose.
+        progress: How far it is with what it does: text, lease and token.
+    """
+    was_known = replicas.beat(db, replica)
+    if progress:
+        db.executemany(_NOTE_PROGRESS, progress)
+    held = {row["name"]: row["token"] for row in fetch_all(db, _HELD, {"replica": replica})}
+    return Beat(was_known, held, replicas.count_live(db))
+
+
+def orphans(db: Database, limit: int) -> list[int]:
+    """Return feeds whose refresh has ended with its replica, oldest first."""
+    found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
+    return [row["id"] for row in found]
+
+
+def unfinished(db: Database) -> list[int]:
+    """Return the feeds whose walk has not ended and that nobody is at."""
+    return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
+
+
+def forget_old(db: Database) -> None:
+    """Delete what nobody asks for any more, of replicas too."""
+    run(db, _FORGET_ENDED, {"kept_seconds": KEPT_SECONDS})
+    run(db, _FORGET_DEAD, {"kept_seconds": KEPT_SECONDS})
+    replicas.forget_dead(db)

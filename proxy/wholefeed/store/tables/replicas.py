@@ -1,0 +1,47 @@
+"""The processes that share the store, each with its last sign of life. On PostgreSQL alone.
+
+The database's clock (`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wholefeed.store.database import Database
+from wholefeed.store.statements import fetch_value, run
+
+DEAD_SECONDS: Final = 6.0
+"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
+FORGOTTEN_SECONDS: Final = 60.0
+"""After so long its row is deleted."""
+
+_BEAT: Final = """
+    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
+    ON CONFLICT (name) DO UPDATE SET beat_at = excluded.beat_at
+"""
+_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name"
+_COUNT_LIVE: Final = "SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - :dead_seconds"
+_LEAVE: Final = "DELETE FROM replica WHERE name = :name"
+_FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
+
+
+def beat(db: Database, name: str) -> bool:
+    """Give a sign of life; return whether the replica was known before."""
+    is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
+    run(db, _BEAT, {"name": name})
+    return is_known
+
+
+def count_live(db: Database) -> int:
+    """Return how many replicas are alive."""
+    return int(fetch_value(db, _COUNT_LIVE, {"dead_seconds": DEAD_SECONDS}))
+
+
+def leave(db: Database, name: str) -> None:
+    """Take a replica off at once: it has ended, and what it held is anybody's."""
+    run(db, _LEAVE, {"name": name})
+
+
+def forget_dead(db: Database) -> None:
+    """Delete the rows of replicas that have been dead for long."""
+    run(db, _FORGET_DEAD, {"forgotten_seconds": FORGOTTEN_SECONDS})

@@ -1,0 +1,27 @@
+"""Several running proxies that share one PostgreSQL database.
+
+async with replicas(postgres_url, tmp_path) as (one, other):
+    await one.whole(url)
+    await other.get(url)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.running import Clock, Proxy, a_config, running
+
+
+@asynccontextmanager
+async def replicas(
+    url: str, folder: Path, *, number: int = 2, clock: Clock | None = None, **sections: Any
+) -> AsyncIterator[list[Proxy]]:
+    """Start some, on a database with wholefeed's tables or an empty one; sections are of the configuration."""
+    config = a_config(folder, **sections)
+    config = replace(config, store=replace(config.store, url=url, connections=4))
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(running(config, clock)) for _ in range(number)]

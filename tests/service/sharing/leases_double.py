@@ -1,0 +1,146 @@
+"""The tables that replicas share, in memory: as `StoredLeases` has them, with a clock that a test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wholefeed.errors import StoreError
+from wholefeed.store.database import Database
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Verdict
+from wholefeed.store.tables.replicas import DEAD_SECONDS
+
+
+@dataclass
+class _Lease:
+    replica: str
+    token: str
+    feed: int | None = None
+    progress: str = ""
+    outcome: str = ""
+    ended_at: float | None = None
+
+
+class MemoryLeases:
+    """All replicas of a test have the same one.
+
+    Args:
+        clock: The database's.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.leases: dict[str, _Lease] = {}
+        self.beats: dict[str, float] = {}
+        self.feeds: dict[int, FeedRow] = {}
+        self.is_down = False
+        self.told: list[Callable[[str], None]] = []
+        """Who listens for notices."""
+
+    def leave_behind(self, name: str, *, replica: str, feed: int) -> None:
+        """Have a lease that a replica took and did not give back."""
+        self.leases[name] = _Lease(replica, f"{replica}.left", feed)
+
+    async def take(
+        self,
+        name: str,
+        *,
+        replica: str,
+        token: str,
+        judge: Judge,
+        feed: int | None = None,
+        skips_locked: bool = False,
+    ) -> Looked:
+        self._require()
+        return self.take_new(None, name, replica=replica, token=token, judge=judge, feed=feed)
+
+    def take_new(
+        self, db: Any, name: str, *, replica: str, token: str, judge: Judge, feed: int | None = None
+    ) -> Looked:
+        row = None
+        if feed is not None and (row := self.feeds.get(feed)) is None:
+            return Looked(Verdict.GONE, None, None)
+        lease = self.find(db, name)
+        verdict = judge(lease, row)
+        if verdict is Verdict.TAKE:
+            self.leases[name] = _Lease(replica, token, feed)
+        elif verdict is Verdict.DONE:
+            self.leases.pop(name, None)
+        return Looked(verdict, lease, row)
+
+    async def end(self, ends: Sequence[End]) -> None:
+        self._require()
+        for each in ends:
+            lease = self.leases.get(each.name)
+            if lease is None or lease.token != each.token:
+                continue
+            if each.outcome:
+                lease.outcome, lease.ended_at = each.outcome, self.clock()
+            else:
+                del self.leases[each.name]
+            for tell in self.told:
+                tell(each.name)
+
+    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        self._require()
+        found = {name: self.find(None, name) for name in names}
+        return {name: lease for name, lease in found.items() if lease is not None}
+
+    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        self._require()
+        was_known = replica in self.beats
+        self.beats[replica] = self.clock()
+        for text, name, token in progress:
+            if (lease := self.leases.get(name)) is not None and lease.token == token:
+                lease.progress = text
+        held = {
+            name: lease.token
+            for name, lease in self.leases.items()
+            if lease.replica == replica and lease.ended_at is None
+        }
+        return Beat(was_known, held, sum(self.clock() - at < DEAD_SECONDS for at in self.beats.values()))
+
+    async def leave(self, replica: str) -> None:
+        self._require()
+        self.beats.pop(replica, None)
+
+    async def orphans(self, limit: int) -> Sequence[int]:
+        self._require()
+        found = [(lease, self.find(None, name)) for name, lease in self.leases.items()]
+        return [
+            lease.feed
+            for lease, row in found
+            if lease.feed is not None and row is not None and row.ended_seconds is None and not row.is_live
+        ][:limit]
+
+    async def unfinished(self) -> Sequence[int]:
+        self._require()
+        return []
+
+    async def forget_old(self) -> None:
+        self._require()
+
+    def is_held(self, db: Any, name: str, token: str) -> bool:
+        lease = self.leases.get(name)
+        return lease is not None and lease.token == token and lease.ended_at is None
+
+    def find(self, db: Database | None, name: str) -> LeaseRow | None:
+        lease = self.leases.get(name)
+        if lease is None:
+            return None
+        beat_at = self.beats.get(lease.replica)
+        return LeaseRow(
+            name=name,
+            replica=lease.replica,
+            token=lease.token,
+            progress=lease.progress,
+            outcome=lease.outcome,
+            ended_seconds=None if lease.ended_at is None else self.clock() - lease.ended_at,
+            silent_seconds=None if beat_at is None else self.clock() - beat_at,
+        )
+
+    def _require(self) -> None:
+        if self.is_down:
+            raise StoreError("the database is down")

@@ -1,0 +1,148 @@
+"""wholefeed.service.checking, over replicas: no reader sees a feed go back; without a database memory serves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import an_item, atom, ids
+from tests.origin import Origin
+from tests.postgres import Cluster, a_cluster, what_lacks
+from tests.replicas import replicas
+from tests.running import Clock, Proxy, Reply
+
+COMMITS = 40
+
+
+def publish(origin: Origin, number: int) -> None:
+    """A feed of one entry, which says how often it was changed."""
+    origin.publish("/feed", atom(an_item("a", number, f"change {number}."), complete=True))
+
+
+def change_of(reply: Reply) -> int:
+    """The change that an answer holds."""
+    assert reply.status == 200, (reply.status, reply.body)
+    found = re.search(rb"change (\d+)\.", reply.body)
+    assert found is not None
+    return int(found[1])
+
+
+def modified_at(reply: Reply) -> float:
+    return parsedate_to_datetime(reply.headers["Last-Modified"]).timestamp()
+
+
+async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Under many commits on both, by many readers: neither bodies nor Last-Modified go back, and equal ETags
+    have equal bodies. Nearly all of it comes from memory."""
+    publish(origin, 0)
+    url = origin.url("/feed")
+    bodies: dict[str, bytes] = {}
+
+    async with replicas(postgres_url, tmp_path) as both:
+        await both[0].whole(url)
+
+        async def change() -> None:
+            for number in range(1, COMMITS):
+                publish(origin, number)
+                changed = await both[number % 2].refreshed(url)
+                assert change_of(changed) >= number - 1
+
+        async def read(turn: int) -> None:
+            last, last_at, count = 0, 0.0, turn
+            while not changing.done():
+                reply = await both[count % 2].get(url)
+                assert (change_of(reply), modified_at(reply)) >= (last, last_at)
+                assert modified_at(reply) >= last_at
+                assert bodies.setdefault(reply.headers["ETag"], reply.body) == reply.body
+                last, last_at, count = change_of(reply), modified_at(reply), count + 1
+
+        changing = asyncio.create_task(change())
+        await asyncio.gather(changing, *(read(turn) for turn in range(4)))
+        assert [change_of(await each.get(url)) for each in both] == [COMMITS - 1] * 2
+        assert all(each.service.load.memory.hits for each in both)
+
+
+async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """The other replica's 304 moves nothing but the time until which the feed is fresh, here too."""
+    clock = Clock()
+    origin.publish("/feed", atom(an_item("a"), complete=True), etag='"1"')
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path, clock=clock) as (one, other):
+        await one.whole(url)
+        await one.get(url)
+        await other.get(url)
+        clock.advance(2000)
+        renewed = await other.get(url)
+        before = one.service.load.memory
+        reply = await one.get(url)
+        assert one.service.load.memory.misses == before.misses
+        assert reply.body == renewed.body
+        seconds = [int(each.headers["Cache-Control"].partition("max-age=")[2]) for each in (reply, renewed)]
+        assert 0 <= seconds[1] - seconds[0] <= 2
+        assert seconds[1] > 600
+    assert origin.counts() == {"/feed": 2}
+
+
+async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Not from memory either: it is fetched again."""
+    publish(origin, 0)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        await one.whole(url)
+        await other.get(url)
+        await other.get(url)
+        assert (await one.ask("DELETE", "/feed", params={"url": url})).status == 204
+        publish(origin, 1)
+        assert change_of(await other.get(url)) == 1
+    assert origin.counts() == {"/feed": 2}
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Cluster]:
+    """A server of the test's own, which it may stop."""
+    if lack := what_lacks():
+        pytest.skip(lack)
+    with a_cluster() as cluster:
+        yield cluster
+
+
+async def until_served(proxy: Proxy, url: str) -> Reply:
+    async with asyncio.timeout(30):
+        while (reply := await proxy.get(url)).status != 200:
+            await asyncio.sleep(0.1)
+        return reply
+
+
+async def test_memory_serves_while_the_database_is_down(
+    own_postgres: Cluster, tmp_path: Path, origin: Origin
+) -> None:
+    """What is held is answered with, soon; for the rest it is 503 with Retry-After. It goes on by itself."""
+    publish(origin, 0)
+    origin.publish("/other", atom(an_item("b"), complete=True))
+    url, other_url = origin.url("/feed"), origin.url("/other")
+    async with replicas(own_postgres.url(), tmp_path, number=1) as (proxy,):
+        await proxy.whole(other_url)
+        await proxy.whole(url)
+        served = await proxy.get(url)
+        own_postgres.run("SELECT 1")
+        await asyncio.to_thread(own_postgres.stop, "immediate")
+        async with asyncio.timeout(20):
+            for _ in range(3):
+                assert (await proxy.get(url)).body == served.body
+            unknown = await proxy.get(origin.url("/unknown"))
+        assert (unknown.status, int(unknown.headers["Retry-After"]) > 0) == (503, True)
+        await asyncio.to_thread(own_postgres.start)
+        assert ids((await until_served(proxy, other_url)).body) == ["b"]
+        publish(origin, 1)
+        assert change_of(await proxy.refreshed(url)) == 1

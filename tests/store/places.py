@@ -1,0 +1,74 @@
+"""Where a test's store is: a SQLite file, or a PostgreSQL database."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.named_store import NamedStore
+from tests.sqlite_faults import rows
+from wholefeed.store.database import Database
+from wholefeed.store.opening import open_file, open_shared
+from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database with wholefeed's tables, which no store has open yet."""
+
+    path: Path
+    """Of the file, where it is SQLite's."""
+    url: str = ""
+    """Of the database, where it is PostgreSQL's."""
+    ask: Callable[[str, str], list[tuple[Any, ...]]] | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[NamedStore]:
+        """Open the store there."""
+        if self.url:
+            async with open_shared(self.url, connections=4) as store:
+                yield NamedStore(store)
+            return
+        if not self.path.exists():
+            await migrate_file(self.path)
+        async with open_file(self.path) as store:
+            yield NamedStore(store)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement, beside the store, and return what it gives."""
+        if self.url:
+            assert self.ask is not None
+            return self.ask(sql, self.url)
+        return rows(self.path, sql)
+
+    @contextmanager
+    def connected(self) -> Iterator[Database]:
+        """A connection of the tables' functions, within one transaction that is undone at the end."""
+        if self.url:
+            from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - needs an extra
+
+            db = connect(self.url, script=TEMPORARY_TABLES)
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.rollback()
+                db.close()
+            return
+        if not self.path.exists():
+            asyncio.run(migrate_file(self.path))
+        file = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            file.row_factory = sqlite3.Row
+            file.executescript(TEMPORARY_TABLES)
+            file.execute("BEGIN")
+            yield file
+        finally:
+            file.rollback()
+            file.close()

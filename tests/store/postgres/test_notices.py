@@ -1,0 +1,216 @@
+"""wholefeed.store.postgres.notices: who is told what, and what becomes of a connection that is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from structlog.testing import capture_logs
+
+pytest.importorskip("psycopg")
+
+import psycopg
+
+from tests.postgres import Cluster
+from wholefeed.errors import OverloadedError
+from wholefeed.store.postgres.notices import SILENT_SECONDS, Notices
+
+SEND = "SELECT pg_notify('wholefeed', %s)"
+ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'wholefeed notices'"
+
+
+class Told(list[str]):
+    """What a listener was told; it can be waited for."""
+
+    def __init__(self) -> None:
+        self._more = asyncio.Event()
+
+    def __call__(self, words: str = "lost") -> None:
+        self.append(words)
+        self._more.set()
+
+    async def are(self, count: int) -> list[str]:
+        """Return what was told once it is so much."""
+        async with asyncio.timeout(20):
+            while len(self) < count:
+                self._more.clear()
+                await self._more.wait()
+        return list(self)
+
+
+async def sent(url: str, *payloads: str) -> None:
+    """Send notices in one transaction."""
+    async with await psycopg.AsyncConnection.connect(url) as db:
+        for each in payloads:
+            await db.execute(SEND, (each,))
+
+
+async def asked_again_and_again(notices: Notices) -> None:
+    """Ask until that fails."""
+    while True:
+        await notices.barrier()
+
+
+async def test_all_are_told_what_one_sends(empty_postgres_url: str) -> None:
+    """Each kind has its listeners, all of them are told, and the words may have spaces."""
+    async with Notices.open(empty_postgres_url) as one, Notices.open(empty_postgres_url) as other:
+        here, there, again, leases = Told(), Told(), Told(), Told()
+        one.listen("drop", here)
+        other.listen("drop", there)
+        other.listen("drop", again)
+        other.listen("lease", leases)
+        await sent(empty_postgres_url, "drop 12 a", "unheard 1", "lease open a b")
+
+        assert await leases.are(1) == ["open a b"]
+        assert there == again == await here.are(1) == ["12 a"]
+
+
+async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str) -> None:
+    """A notice is part of its transaction."""
+    async with Notices.open(empty_postgres_url) as notices:
+        told = Told()
+        notices.listen("drop", told)
+        async with await psycopg.AsyncConnection.connect(empty_postgres_url) as db:
+            await db.execute(SEND, ("drop 1",))
+            await db.rollback()
+            await db.execute(SEND, ("drop 2",))
+
+        assert await told.are(1) == ["2"]
+
+
+async def test_what_its_sender_knows_to_be_committed_is_told_at_a_barrier(empty_postgres_url: str) -> None:
+    """Under many commits of many connections, whoever waits at a barrier has been told of all before it."""
+    told: dict[int, int] = {}
+    known: dict[int, int] = {}
+
+    def take(words: str) -> None:
+        sender, number = map(int, words.split())
+        told[sender] = number
+
+    async def send(sender: int) -> None:
+        async with await psycopg.AsyncConnection.connect(empty_postgres_url, autocommit=True) as db:
+            for number in range(1, 150):
+                await db.execute(SEND, (f"drop {sender} {number}",))
+                known[sender] = number
+
+    async def look() -> None:
+        while not senders.done():
+            before = dict(known)
+            await notices.barrier()
+            assert {each: told.get(each, 0) >= number for each, number in before.items()} == dict.fromkeys(
+                before, True
+            )
+
+    async with Notices.open(empty_postgres_url) as notices:
+        notices.listen("drop", take)
+        senders = asyncio.gather(*(send(each) for each in range(4)))
+        await asyncio.gather(senders, look(), look(), look())
+    assert told == dict.fromkeys(range(4), 149)
+
+
+async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url: str) -> None:
+    """Who asks while another query is under way waits for its turn, and who leaves disturbs nobody."""
+    async with Notices.open(empty_postgres_url) as notices:
+        asked = [asyncio.create_task(notices.query("SELECT $1::text", b"%d" % each)) for each in range(20)]
+        await asyncio.sleep(0)
+        asked[0].cancel()
+        asked[7].cancel()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+
+        got = [answer for answer in answers if not isinstance(answer, BaseException)]
+        assert got == [[(b"%d" % each,)] for each in range(20) if each not in {0, 7}]
+
+
+async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str) -> None:
+    """The connection goes on, and so do those who asked after it."""
+    async with Notices.open(empty_postgres_url) as notices:
+        failing = asyncio.create_task(notices.query("SELECT 1 / 0"))
+        fine = asyncio.create_task(notices.query("SELECT NULL, 7"))
+
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await failing
+        assert await fine == [(None, b"7")]
+        assert notices.is_listening
+
+
+async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_postgres: Cluster) -> None:
+    """Who listens is told of the gap before anything that comes after it, and queries fail meanwhile."""
+    with capture_logs() as logs:
+        async with Notices.open(empty_postgres_url) as notices:
+            told = Told()
+            notices.listen("drop", told)
+            notices.on_lost(told)
+            ended = f"{ENDED} AND datname = '{urlsplit(empty_postgres_url).path[1:]}'"
+            ending = asyncio.create_task(asyncio.to_thread(shared_postgres.run, ended))
+            with pytest.raises((psycopg.Error, OverloadedError)):
+                await asked_again_and_again(notices)
+            _ = await ending
+            assert await told.are(1) == ["lost"]
+            assert notices.is_listening
+            await sent(empty_postgres_url, "drop 1")
+            assert await told.are(2) == ["lost", "1"]
+    assert [each["event"] for each in logs] == ["notices.lost", "notices.resumed"]
+
+
+@asynccontextmanager
+async def a_wire(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """Give a URL that leads to the database as long as the event is set; then nothing comes through."""
+    is_open = asyncio.Event()
+    is_open.set()
+    parts = urlsplit(url)
+    assert parts.port is not None
+    tasks = set[asyncio.Task[None]]()
+    writers = list[asyncio.StreamWriter]()
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            await is_open.wait()
+            writer.write(data)
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await is_open.wait()
+        there, back = await asyncio.open_connection(parts.hostname, parts.port)
+        writers.extend((writer, back))
+        tasks.update({asyncio.create_task(pipe(reader, back)), asyncio.create_task(pipe(there, writer))})
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"postgresql://postgres@127.0.0.1:{port}{parts.path}", is_open
+    finally:
+        server.close()
+        for each in tasks:
+            each.cancel()
+        for writer in writers:
+            writer.close()
+
+
+async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -> None:
+    """Nothing comes, no error either: within seconds it counts as lost, and is looked for again."""
+    async with a_wire(empty_postgres_url) as (url, is_open), Notices.open(url) as notices:
+        told = Told()
+        notices.on_lost(told)
+        is_open.clear()
+        began = time.monotonic()
+        with pytest.raises((psycopg.Error, OverloadedError)):
+            await asked_again_and_again(notices)
+        assert time.monotonic() - began < 3 * SILENT_SECONDS
+        assert not notices.is_listening
+        is_open.set()
+        assert await told.are(1) == ["lost"]
+        await notices.barrier()
+
+
+async def test_a_database_that_is_not_there_is_said_at_once() -> None:
+    """Who opens learns that there is none; nothing goes on behind that."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"postgresql://nobody@127.0.0.1:{free.getsockname()[1]}/none"
+        with pytest.raises(psycopg.OperationalError):
+            async with Notices.open(url):
+                pass

@@ -1,0 +1,148 @@
+"""Each statement of the tables, on PostgreSQL."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.store.tables.test_plans import LISTS_ALL, statements
+from wholefeed.store import tables
+from wholefeed.store.postgres.connection import PostgresDatabase, connect
+from wholefeed.store.statements import Sql, either
+from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+
+_BYTES = """
+before coded content context deflated digest enclosure enclosures head identity key link packed
+"""
+BYTES = frozenset(re.findall(r"\w+", _BYTES))
+_TEXTS = """
+documents ending etag family fetch_url final_url found_by kept kind last_modified links marks media_type
+memento notes pinned position reading reason role served site_id state subscription url version via_url
+warning words
+"""
+TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
+OTHERS: dict[str, dict[str, object]] = {
+    "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
+    "wholefeed.store.tables.outlook._DUE": {"before": 1.0, "now": 1e6},
+    "wholefeed.store.tables.outlook._NEXT_AT": {"before": 1.0},
+    "wholefeed.store.tables.segments._INSERT": {"position": 1},
+    "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
+}
+"""Where a name means something else than in other statements."""
+
+SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe"}
+"""As long as the change, or of one row."""
+WALKED = LISTS_ALL | {
+    "wholefeed.store.tables.searches._OPEN",  # of all that is missing in any feed
+    "wholefeed.store.tables.searches._NEXT_AT",
+    "wholefeed.store.tables.segments._SWEEP",
+}
+
+
+FILLED = """
+    SET LOCAL session_replication_role = replica;  -- nothing is looked up, row by row
+    INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at, checked_at, fresh_until)
+        SELECT 'u' || n, 'u', 'atom', 'plain', 'complete', n, n, n, n FROM generate_series(1, 4000) AS n;
+    INSERT INTO alias SELECT 'a' || n, n FROM generate_series(1, 4000) AS n;
+    INSERT INTO segment (
+        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, entries, parser_version
+    ) SELECT n, 1, 1, 1, 1, 1, 'd', 1, 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO block SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO block_rest SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO outline SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO document (
+        feed, url, final_url, role, rank, family, site_id, links, is_marked, is_settled, is_uncacheable,
+        brought_news, digest, media_type, fetched_at, checked_at, parser_version, body_bytes, entries,
+        segment, is_dirty, live_bytes
+    ) SELECT n, 'u' || n, 'u', 'archive', 1, 'atom', '', '{}', 0, 0, 0, 0, 'd', '', 1, 1, 1, 1, 1, n, 0, 0
+        FROM generate_series(1, 4000) AS n;
+    INSERT INTO body SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO entry (document, ordinal, feed, identity, size, is_live)
+        SELECT n / 10 + 1, n % 10, n / 10 + 1, decode(md5('' || n), 'hex'), 1, least(n % 9, 1)
+        FROM generate_series(1, 39900) AS n;
+    INSERT INTO entry_key SELECT n, 1, n, md.d, md.d, md.d, md.d
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT decode(md5('' || n), 'hex') AS d) AS md;
+    INSERT INTO ambiguous_key SELECT n, decode(md5('' || n), 'hex') FROM generate_series(1, 4000) AS n;
+    INSERT INTO settled SELECT n, md.d, md.d, md.d, md.d, md.d
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT decode(md5('' || n), 'hex') AS d) AS md;
+    INSERT INTO tombstone (feed, identity, document, when_at, ref)
+        SELECT n, decode(md5('' || n), 'hex'), n, 1, '' FROM generate_series(1, 4000) AS n;
+    INSERT INTO attempt SELECT n, 'u', 'r', 1, 1, 1, 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO memento_search SELECT n, 'u', '', 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO concerned SELECT decode(md5('' || n), 'hex'), 0 FROM generate_series(1, 50) AS n;
+    INSERT INTO contested SELECT decode(md5('' || n), 'hex'), 0, 0 FROM generate_series(1, 50) AS n;
+    INSERT INTO changed SELECT n FROM generate_series(1, 5) AS n;
+    INSERT INTO decided SELECT n, 1, 1 FROM generate_series(1, 50) AS n;
+    ANALYZE feed, alias, segment, block, block_rest, outline, document, body, entry, entry_key, ambiguous_key,
+        settled, tombstone, attempt, memento_search
+"""
+"""Enough of everything, so that an index is the shorter way; and what one change brings."""
+
+
+def every_statement() -> dict[str, str]:
+    modules = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
+    found = dict(each for name in modules for each in statements(import_module(name)))
+    del found["wholefeed.store.tables.identities._BEARERS"]  # from which two are made
+    return found
+
+
+def values(name: str, sql: str) -> Any:
+    """Arguments of the types that the program gives."""
+    named = set(re.findall(r"(?<!:):(\w+)", sql))
+    if not named:
+        return [None] * sql.count("?")
+    made = {each: b"b" * 16 if each in BYTES else "[1]" if each in TEXTS else 1 for each in named}
+    return made | {each: value for each, value in OTHERS.get(name, {}).items() if each in named}
+
+
+@pytest.fixture
+def db(postgres_url: str) -> Iterator[PostgresDatabase]:
+    db = connect(postgres_url, script=TEMPORARY_TABLES)
+    yield db
+    db.close()
+
+
+def planned(db: PostgresDatabase, name: str, sql: str) -> dict[str, Any]:
+    explain = "EXPLAIN (FORMAT JSON) "
+    text = either(sqlite="", postgres=explain + sql.postgres) if isinstance(sql, Sql) else explain + sql
+    ((found,),) = db.execute(text, values(name, sql)).fetchall()
+    plan: dict[str, Any] = found[0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for each in plan.get("Plans", []):
+        yield from nodes(each)
+
+
+def test_each_statement_is_taken(db: PostgresDatabase) -> None:
+    """PostgreSQL finds every table, column and function of it, and a type for each parameter."""
+    refused = {}
+    assert len(every_statement()) > 90
+    for name, sql in every_statement().items():
+        try:
+            planned(db, name, sql)
+        except Exception as error:  # noqa: BLE001 - all are wanted
+            refused[name] = str(error)
+    assert refused == {}
+
+
+def test_no_statement_walks_through_a_table(db: PostgresDatabase) -> None:
+    """docs/design.md#the-store: work is proportional to the change, not to the store."""
+    # Of tables so small the whole may be read sooner than some of it.
+    db.executescript(f"BEGIN; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; {FILLED}")
+    walked = {
+        (name, node["Relation Name"])
+        for name, sql in every_statement().items()
+        if name not in WALKED
+        for node in nodes(planned(db, name, sql))
+        if node["Node Type"] in ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan")
+        if "Index Cond" not in node and node.get("Relation Name", "concerned") not in SMALL
+    }
+    assert walked == set()

@@ -1,0 +1,175 @@
+"""Which replica does what, as it is stored: on PostgreSQL alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from wholefeed.core.terms import Family, Kind
+from wholefeed.service.sharing.verdicts import Wants, judge
+from wholefeed.store.database import Database
+from wholefeed.store.opening import open_shared
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.statements import run
+from wholefeed.store.store import Store
+from wholefeed.store.tables import feeds, leases, replicas
+from wholefeed.store.tables.leases import End, LeaseRow, Looked, Verdict, feed_lease
+from wholefeed.store.tables.replicas import DEAD_SECONDS
+
+NAME = "open:1"
+_AGE = "UPDATE replica SET beat_at = beat_at - :seconds WHERE name = :name"
+_AGE_LEASES = "UPDATE lease SET began_at = began_at - 1000, ended_at = ended_at - 1000"
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[Store]:
+    async with open_shared(postgres_url, connections=4) as store:
+        yield store
+
+
+async def beat(store: Store, *names: str) -> None:
+    for name in names:
+        await store.write(partial(leases.beat, replica=name, progress=[]))
+
+
+async def die(store: Store, name: str) -> None:
+    """Let a replica have been silent for too long."""
+    await store.write(lambda db: run(db, _AGE, {"name": name, "seconds": DEAD_SECONDS}))
+
+
+async def take(
+    store: Store, replica: str, token: str, *, name: str = NAME, feed: int | None = None, skips: bool = False
+) -> Looked:
+    def decide(lease: LeaseRow | None, _: FeedRow | None) -> Verdict:
+        return judge(lease, replica, Wants())
+
+    def work(db: Database) -> Looked:
+        return leases.take(
+            db, name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips
+        )
+
+    return await store.write(work)
+
+
+async def a_feed(store: Store) -> int:
+    made = await store.write(
+        partial(
+            feeds.create,
+            url="https://o.test/feed",
+            fetch_url="https://o.test/feed",
+            family=Family.ATOM,
+            kind=Kind.PLAIN,
+            now=1.0,
+        )
+    )
+    return made.id
+
+
+async def test_one_of_many_that_want_a_lease_at_once_has_it(store: Store) -> None:
+    """And the others see who: a row that is not there yet is locked by its name."""
+    names = [f"replica{number}" for number in range(8)]
+    await beat(store, *names)
+    found = await asyncio.gather(*(take(store, name, f"{name}.1") for name in names))
+    assert sorted(each.verdict.name for each in found) == ["TAKE"] + ["WAIT"] * 7
+    assert len({each.lease.replica for each in found if each.lease is not None}) == 1
+
+
+async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store) -> None:
+    """A sign of life brings nothing back that another has taken."""
+    await beat(store, "one", "other")
+    await take(store, "one", "one.1")
+    assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
+    await die(store, "one")
+    assert (await take(store, "other", "other.2")).verdict is Verdict.TAKE
+    await beat(store, "one")
+    held = await store.write(partial(leases.beat, replica="one", progress=[]))
+    assert (held.was_known, held.held, held.replicas) == (True, {}, 2)
+    assert not await store.read(partial(leases.is_held, name=NAME, token="one.1"))
+    assert await store.read(partial(leases.is_held, name=NAME, token="other.2"))
+    await store.write(partial(leases.end, ends=[End(NAME, "one.1", "")]))
+    assert await store.read(partial(leases.look, name=NAME)) is not None
+    await store.write(partial(leases.end, ends=[End(NAME, "other.2", "")]))
+    assert await store.read(partial(leases.look, name=NAME)) is None
+
+
+async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
+    """Each with the time that has passed by the database's clock."""
+    await beat(store, "one")
+    await take(store, "one", "one.1")
+    telling = partial(leases.beat, replica="one", progress=[("half", NAME, "one.1"), ("no", NAME, "one.0")])
+    assert (await store.write(telling)).held == {NAME: "one.1"}
+    lease = await store.read(partial(leases.look, name=NAME))
+    assert lease is not None
+    assert (lease.progress, lease.is_live, lease.ended_seconds) == ("half", True, None)
+    assert 0 <= (lease.silent_seconds or 0.0) < DEAD_SECONDS
+    await store.write(partial(leases.end, ends=[End(NAME, "one.1", "failed")]))
+    lease = await store.read(partial(leases.look, name=NAME))
+    assert lease is not None
+    assert (lease.outcome, lease.is_live) == ("failed", False)
+    assert 0 <= (lease.ended_seconds or 0.0) < DEAD_SECONDS
+
+
+async def test_the_lease_on_a_feed_waits_for_who_is_changing_it(store: Store) -> None:
+    """So what was begun while it was one's own is committed before it is another's; a claim does not wait."""
+    feed = await a_feed(store)
+    await beat(store, "one", "other")
+    name = feed_lease(feed)
+    began, may_end = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def change(db: Database) -> None:
+        feeds.update(db, feed, {"is_stale": True})
+        loop.call_soon_threadsafe(began.set)
+        asyncio.run_coroutine_threadsafe(may_end.wait(), loop).result(10)
+
+    changing = asyncio.create_task(store.write(change, feed=feed))
+    await began.wait()
+    skipped = await take(store, "other", "other.1", name=name, feed=feed, skips=True)
+    assert skipped.verdict is Verdict.WAIT
+    taking = asyncio.create_task(take(store, "one", "one.1", name=name, feed=feed))
+    await asyncio.wait({taking}, timeout=0.2)
+    assert not taking.done()
+    may_end.set()
+    await changing
+    looked = await taking
+    assert looked.verdict is Verdict.TAKE
+    assert looked.feed is not None
+    assert looked.feed.is_stale
+    gone = await take(store, "one", "one.2", name=feed_lease(feed + 1), feed=feed + 1)
+    assert gone.verdict is Verdict.GONE
+
+
+async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
+    """Of feeds: what waits for a URL sees to it itself. And of walks what nobody is at."""
+    feed = await a_feed(store)
+    await beat(store, "one", "other")
+    await take(store, "one", "one.1", name=feed_lease(feed), feed=feed)
+    await take(store, "one", "one.2")
+    await store.write(partial(feeds.begin_walk, feed=feed, now=2.0), feed=feed)
+    assert await store.read(partial(leases.orphans, limit=8)) == []
+    assert await store.read(leases.unfinished) == []
+    await store.write(partial(replicas.leave, name="one"))
+    assert await store.read(partial(leases.orphans, limit=8)) == [feed]
+    assert await store.read(leases.unfinished) == [feed]
+    await take(store, "other", "other.1", name=feed_lease(feed), feed=feed)
+    assert await store.read(partial(leases.orphans, limit=8)) == []
+    assert await store.read(leases.unfinished) == []
+
+
+async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
+    """How something failed long ago, and replicas that are dead for long with what they were at."""
+    await beat(store, "one", "other")
+    for number, name in enumerate(("failed", "held", "left")):
+        await take(store, "other" if name == "held" else "one", f"{number}", name=name)
+    await store.write(partial(leases.end, ends=[End("failed", "0", "so")]))
+    await store.write(leases.forget_old)
+    assert len(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == 3
+    await store.write(lambda db: run(db, _AGE, {"name": "one", "seconds": 1000.0}))
+    await store.write(lambda db: run(db, _AGE_LEASES))
+    for _ in range(2):  # first the replicas, then what they held
+        await store.write(leases.forget_old)
+    assert set(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == {"held"}
+    assert await store.read(replicas.count_live) == 1
