@@ -46,6 +46,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "freshness_minimum_seconds": FRESH_SECONDS,
     "freshness_default_seconds": 36_000,
     "history_poll_seconds": 60,
+    "server_public_url": "http://feeds.test",  # one name for all, as a load balancer has it
 }
 _CONNECTIONS: Final = 24
 _WORKING_SET: Final = 2_000

@@ -101,7 +101,8 @@ async def test_each_role_can_do_its_work_and_no_more(
         assert b"wholefeed_store_readable 1" in (await served.ask("/metrics")).body
         assert (await served.ask("/readyz")).status == 200
         assert (await served.ask("/feed", method="DELETE", url=url)).status == 204
-        assert not [line for line in served.lines if line["level"] in ("warning", "error")]
+        problems = [line for line in served.lines if line["level"] in ("warning", "error")]
+        assert not problems, "\n".join(map(str, problems))
 
     for statement in (
         "CREATE TABLE mine (a int)", "DROP TABLE feed", "ALTER TABLE feed ADD COLUMN a int", "TRUNCATE feed",
