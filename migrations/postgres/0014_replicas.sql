@@ -31,20 +31,10 @@ CREATE INDEX lease_replica ON lease (replica);
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE host (
-    name          text             COLLATE "C" PRIMARY KEY,
-    state         text             NOT NULL DEFAULT '',
-    next_start_at double precision NOT NULL DEFAULT 0,
-    blocked_until double precision NOT NULL DEFAULT 0,
-    closed_until  double precision NOT NULL DEFAULT 0
-);
-
-CREATE TABLE host_slot (
-    host    text             COLLATE "C" NOT NULL,
-    replica text             COLLATE "C" NOT NULL,
-    token   text             COLLATE "C" NOT NULL,
-    took_at double precision NOT NULL,
-    PRIMARY KEY (host, replica, token)
-);
-
--- serves the removal of what dead replicas held
-CREATE INDEX host_slot_replica ON host_slot (replica);
+    name       text             COLLATE "C" PRIMARY KEY,
+    stamp      text             COLLATE "C" NOT NULL,  -- of this state alone: who changes it names the one it read
+    before     text             COLLATE "C" NOT NULL,  -- the stamp that a change names; not what stands here
+    state      text             NOT NULL,              -- JSON: places, who waits for one, pace, Retry-After, ports
+    kept_until double precision NOT NULL               -- there is nothing to remember after that
+) WITH (fillfactor = 50);
+-- A request changes its host's row twice: room in the page, and no index on what changes, make that cheap.

@@ -72,6 +72,8 @@ class Counts:
     failures: Counter[str] = field(default_factory=Counter)
     """Documents that were needed and could not be had, by slug."""
     failed_guesses: int = 0
+    unshared: int = 0
+    """Requests to publishers that this replica alone knew of, while the shared database did not answer."""
     fetch_seconds: Durations = field(default_factory=lambda: Durations(FETCH_SECONDS))
     wire_bytes: int = 0
     body_bytes: int = 0
@@ -120,6 +122,10 @@ class Counts:
             self.failed_guesses += 1
         else:
             self.failures[_known(slug)] += 1
+
+    def went_unshared(self) -> None:
+        """Count a request that other replicas do not know of."""
+        self.unshared += 1
 
     def transferred(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
         """Count what a fetch took, whatever came of it."""

@@ -26,7 +26,8 @@ from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.errors import PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
-from wholefeed.fetch.hosts.gate import HostGate, Slot
+from wholefeed.fetch.hosts.gate import HostGate
+from wholefeed.fetch.hosts.slot import Slot
 from wholefeed.service import opening
 from wholefeed.service.unopened import MAX_UNOPENED, Unopened
 from wholefeed.service.walk.turns import WalkTurns

@@ -38,8 +38,9 @@ from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open
 from wholefeed.fetch.failures import failure_of, is_transient, status_failure
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
-from wholefeed.fetch.hosts.gate import HostGate, Slot
+from wholefeed.fetch.hosts.gate import HostGate
 from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
+from wholefeed.fetch.hosts.slot import Slot
 from wholefeed.fetch.targets import Target, parse_target, redirect_target
 from wholefeed.fetch.transfer import USUAL, Manner, Traffic, Transfer
 from wholefeed.loggers import get_logger
@@ -100,12 +101,7 @@ class Fetcher:
         a gate and a budget may be shared; `sleep` and `jitter` (0 to 1) make the pauses between two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
-        if gate is None:
-            gate = HostGate(
-                concurrency=fetch.concurrency,
-                per_host=fetch.concurrency_per_host,
-                min_interval_seconds=fetch.min_interval_per_host_seconds,
-            )
+        gate = HostGate.from_config(fetch) if gate is None else gate
         async with open_session(
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from wholefeed.core.memento.captures import (
     BadIndexError,
@@ -48,6 +48,13 @@ PAGE_ROWS: Final = 50
 _MINUTE_SECONDS: Final = 60.0
 
 
+class SharedTurns(Protocol):
+    """The turns that all processes have together."""
+
+    async def reserve(self) -> float:
+        """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""
+
+
 class Turns:
     """So many requests in any minute, first come first served.
 
@@ -55,17 +62,20 @@ class Turns:
         per_minute: How many.
         clock: Monotonic, in seconds.
         sleep: Waits for seconds.
+        shared: Where other processes ask the same archive: what all of them share.
     """
 
     def __init__(
         self,
         per_minute: int = REQUESTS_PER_MINUTE,
         *,
+        shared: SharedTurns | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._clock = clock
         self._sleep = sleep
+        self._shared = shared
         self._lock = asyncio.Lock()
         self._taken: deque[float] = deque(maxlen=per_minute)
         self.waiting = 0
@@ -81,6 +91,8 @@ class Turns:
                     if left_seconds <= 0:
                         break
                     await self._sleep(left_seconds)
+                if self._shared is not None and (wait_seconds := await self._shared.reserve()) > 0:
+                    await self._sleep(wait_seconds)
                 self._taken.append(self._clock())
         finally:
             self.waiting -= 1

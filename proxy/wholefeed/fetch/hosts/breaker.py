@@ -18,7 +18,7 @@ An answer is an answer, whatever its status: how a host that answers is treated 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Self
 
 LIMIT: Final = 5
 """Failures in a row."""
@@ -34,7 +34,7 @@ _PROBE_SECONDS: Final = 1.0
 
 
 class Breaker:
-    """The breaker of one host and port; begins closed. Instants are seconds of a monotonic clock."""
+    """The breaker of one host and port; begins closed. Instants are seconds of one clock."""
 
     __slots__ = ("_failures", "_is_probing", "_rests_until", "reason")
 
@@ -74,3 +74,27 @@ class Breaker:
     def given_up(self) -> None:
         """The probe ended and says nothing about the host; the next request is one."""
         self._is_probing = False
+
+    def rest(self, reason: str, until: float) -> None:
+        """Others know that no request goes through until then."""
+        self.reason = reason
+        self._rests_until = max(until, self._rests_until or until)
+
+    def state(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "reason": self.reason,
+            "failures": self._failures,
+            "rests_until": self._rests_until,
+            "is_probing": self._is_probing,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return a breaker of which `state` gave this."""
+        breaker = cls()
+        breaker.reason = state["reason"]
+        breaker._failures = state["failures"]
+        breaker._rests_until = state["rests_until"]
+        breaker._is_probing = state["is_probing"]
+        return breaker

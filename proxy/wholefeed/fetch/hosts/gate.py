@@ -22,15 +22,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from dataclasses import replace
+from functools import partial
+from typing import Final, Protocol, Self
 
+from wholefeed.config.tables import FetchConfig
 from wholefeed.errors import QueueFullError
-from wholefeed.fetch.hosts.breaker import UNHEARD
-from wholefeed.fetch.hosts.host import TIMEOUTS, Host, Waiter
+from wholefeed.fetch.hosts.host import Host, Rest
 from wholefeed.fetch.hosts.pace import Pace
-from wholefeed.loggers import get_logger
-
-log = get_logger()
+from wholefeed.fetch.hosts.queue import Queue, Waiter, refusal_of
+from wholefeed.fetch.hosts.shared import Entry, SharedHosts
+from wholefeed.fetch.hosts.slot import Slot, log_change
 
 MAX_HOSTS: Final = 4096
 MAX_WAITING: Final = 1024
@@ -46,59 +48,6 @@ class Timer(Protocol):
         """Do not call any more."""
 
 
-class Slot:
-    """A request that has its place. Not told anything, it says nothing about the host."""
-
-    def __init__(self, gate: HostGate, host: Host, port: int) -> None:
-        self._gate = gate
-        self.host = host
-        self._port = port
-        self._started_at = gate.now()
-        self._is_exception = self._started_at < host.blocked_until
-        breaker = host.breakers.get(port)
-        self._is_probe = breaker is not None and breaker.begun()
-
-    def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
-        """A whole answer came.
-
-        Args:
-            is_strained: Whether its status is one of `BACKOFF_STATUSES`.
-            rest_seconds: For how long it asks that the host be left alone (Retry-After).
-        """
-        self._heard()
-        if is_strained:
-            self._strained()
-        else:
-            self.host.pace.answered()
-        if rest_seconds is not None:
-            self._gate.penalize(self.host.name, self._gate.now() + rest_seconds)
-        if is_strained and self._is_exception:
-            self.host.closed_until = self.host.blocked_until
-
-    def failed(self, slug: str, *, is_heard: bool) -> None:
-        """No whole answer came; whether its head did."""
-        if is_heard or slug not in UNHEARD:
-            self._heard()
-        else:
-            self._is_probe = False
-            self._gate.note_unheard(self.host, self._port, slug)
-        if slug in TIMEOUTS:
-            self._strained()
-
-    def end(self) -> None:
-        """The request is over."""
-        breaker = self.host.breakers.get(self._port)
-        if self._is_probe and breaker is not None:
-            breaker.given_up()
-
-    def _heard(self) -> None:
-        self._is_probe = False
-        self._gate.note_heard(self.host, self._port)
-
-    def _strained(self) -> None:
-        self.host.pace.strained(started_at=self._started_at, now=self._gate.now())
-
-
 class HostGate:
     """Hands out the places; belongs to one event loop.
 
@@ -108,6 +57,8 @@ class HostGate:
         min_interval_seconds: Between the starts of two requests at one host.
         max_waiting_per_host: Requests that wait for a place at one host.
         retry_after_seconds: What is said to whom the queue has no room for.
+        shared: Where other processes ask the same hosts: what all of them share. A place here comes first, so
+            that queues and their order are this process's own.
         clock: Monotonic, in seconds.
         call_later: Calls back after seconds; the default is the running loop's.
     """
@@ -120,6 +71,7 @@ class HostGate:
         min_interval_seconds: float = 0.0,
         max_waiting_per_host: int = MAX_WAITING_PER_HOST,
         retry_after_seconds: float = RETRY_AFTER_SECONDS,
+        shared: SharedHosts | None = None,
         clock: Callable[[], float] = time.monotonic,
         call_later: Callable[[float, Callable[[], None]], Timer] | None = None,
     ) -> None:
@@ -128,15 +80,26 @@ class HostGate:
         self._min_interval_seconds = min_interval_seconds
         self.max_waiting_per_host = max_waiting_per_host
         self._retry_after_seconds = retry_after_seconds
+        self._shared = shared
         self._clock = clock
         self._call_later = call_later
         self.running = 0
         """How many requests have a place."""
         self.waiting = 0
         """How many wait for one."""
-        self._hosts: dict[str, Host] = {}  # the one that was asked least recently first
-        self._queued: dict[Host, None] = {}  # those with a queue, the least recently served first
+        self._hosts: dict[str, Queue] = {}  # the one that was asked least recently first
+        self._queued: dict[Queue, None] = {}  # those with a queue, the least recently served first
         self._timer: Timer | None = None
+
+    @classmethod
+    def from_config(cls, fetch: FetchConfig, *, shared: SharedHosts | None = None) -> Self:
+        """Return a gate as the configuration has it."""
+        return cls(
+            concurrency=fetch.concurrency,
+            per_host=fetch.concurrency_per_host,
+            min_interval_seconds=fetch.min_interval_per_host_seconds,
+            shared=shared,
+        )
 
     def __len__(self) -> int:
         """Return how many hosts are remembered."""
@@ -157,68 +120,73 @@ class HostGate:
                 says why (`host-backoff`: it asked for that), and for how long.
             QueueFullError: Too many wait already.
         """
-        state = self._host(host)
-        state.pace.limit(at_most)
+        queue = self._queue(host)
+        queue.host.pace.limit(at_most)
         try:
             waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
-            slot = await self._turn(state, waiter)
+            slot = await self._turn(queue, waiter)
+            entry = None
             try:
+                if self._shared is not None:
+                    entry = await self._share(self._shared, queue, slot, waiter, at_most)
                 yield slot
             finally:
-                self._leave(slot)
+                self._leave(queue, slot)
+                if self._shared is not None and entry is not None:
+                    self._shared.leave(entry, slot.outcome)
         finally:
-            if state.is_unremarkable(self._clock()) and self._hosts.get(host) is state:
+            if queue.is_unremarkable(self._clock()) and self._hosts.get(host) is queue:
                 del self._hosts[host]
 
     def penalize(self, host: str, until: float) -> None:
         """Refuse requests to a host until an instant of the gate's clock. The latest instant counts."""
-        state = self._host(host)
-        state.blocked_until = max(state.blocked_until, until)
-        self._refuse_waiting(state)
+        queue = self._queue(host)
+        queue.host.block(until)
+        self._refuse_waiting(queue)
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
-        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        if (state := self._hosts.get(host)) is None:
-            return 0.0
-        now, breaker = self._clock(), state.breakers.get(port)
-        return max(state.blocked_until - now, 0.0 if breaker is None else breaker.refused_seconds(now))
+        """Return for how long a host, or a port of it, is left alone; 0 when it is not.
 
-    def note_heard(self, host: Host, port: int) -> None:
-        """Something was heard of a port: it is as good as any."""
-        breaker = host.breakers.pop(port, None)
-        if breaker is not None and not breaker.is_closed:
-            log.info("host.recovered", host=host.name, port=port)
+        What other processes have found out counts as of the last request to the host from here.
+        """
+        queue = self._hosts.get(host)
+        return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
 
-    def note_unheard(self, host: Host, port: int, slug: str) -> None:
-        """Nothing was heard of a port."""
+    async def _share(
+        self, shared: SharedHosts, queue: Queue, slot: Slot, waiter: Waiter, at_most: int | None
+    ) -> Entry:
+        """Take a place among all processes too, and learn what the others have found out."""
+        host, port, is_new = queue.host, waiter.port, waiter.is_new
+        given = await shared.enter(host.name, port, is_new=is_new, at_most=at_most)
         now = self._clock()
-        breaker = host.breaker(port)
-        was_closed = breaker.is_closed
-        breaker.failed(slug, now=now)
-        if was_closed and not breaker.is_closed:
-            seconds = round(breaker.refused_seconds(now), 3)
-            log.warning("host.rested", host=host.name, port=port, slug=slug, seconds=seconds)
-        self._refuse_waiting(host)
+        if isinstance(given, Rest):
+            log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
+            self._refuse_waiting(queue)
+            raise refusal_of(given, waiter.url)
+        slot.start = replace(slot.start, at=now)
+        if given.allowed is not None:
+            host.pace.follow(given.allowed)
+        return given
 
     # The queues
 
-    async def _turn(self, host: Host, waiter: Waiter) -> Slot:
+    async def _turn(self, queue: Queue, waiter: Waiter) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
-        if (refusal := host.refusal(waiter, self._clock())) is not None:
+        if (refusal := queue.refusal(waiter, self._clock())) is not None:
             raise refusal
-        if self.waiting >= MAX_WAITING or len(host.waiting) >= self.max_waiting_per_host:
+        if self.waiting >= MAX_WAITING or len(queue.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=waiter.url, retry_after_seconds=self._retry_after_seconds)
-        host.waiting.append(waiter)
+        queue.waiting.append(waiter)
         self.waiting += 1
-        self._queued.setdefault(host)
+        self._queued.setdefault(queue)
         self._dispatch()
         try:
             outcome = await waiter.turn
         except asyncio.CancelledError:
-            self._take_from_queue(host, waiter)
+            self._take_from_queue(queue, waiter)
             if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Slot):
-                self._leave(waiter.turn.result())
+                self._leave(queue, waiter.turn.result())
             raise
         if isinstance(outcome, Slot):
             return outcome
@@ -228,70 +196,70 @@ class HostGate:
         """Let requests begin, as many as may."""
         now = self._clock()
         while self.running < self._concurrency:
-            ready = (host for host in self._queued if host.may_start(now))
-            host = min(ready, key=lambda each: each.running, default=None)
-            if host is None:
+            ready = (queue for queue in self._queued if queue.may_start(now))
+            queue = min(ready, key=lambda each: each.running, default=None)
+            if queue is None:
                 break
-            self._begin(host, now)
+            self._begin(queue, now)
         self._wake_up_later(now)
 
-    def _begin(self, host: Host, now: float) -> None:
-        waiter = host.waiting[0]
-        self._take_from_queue(host, waiter)
-        if host in self._queued:  # the others are served first
-            self._queued[host] = self._queued.pop(host)
+    def _begin(self, queue: Queue, now: float) -> None:
+        waiter = queue.waiting[0]
+        self._take_from_queue(queue, waiter)
+        if queue in self._queued:  # the others are served first
+            self._queued[queue] = self._queued.pop(queue)
         if waiter.turn.done():  # cancelled just now
             return
-        refusal = host.refusal(waiter, now)
+        refusal = queue.refusal(waiter, now)
         if refusal is not None:
             waiter.turn.set_result(refusal)
             return
-        host.running += 1
+        queue.running += 1
         self.running += 1
-        host.next_start_at = now + self._min_interval_seconds
-        waiter.turn.set_result(Slot(self, host, waiter.port))
+        start = queue.host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
+        waiter.turn.set_result(Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue)))
 
     def _wake_up_later(self, now: float) -> None:
         """See to it that a host whose requests are spaced out is served when it may be."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        starts_at = [host.next_start_at for host in self._queued if host.next_start_at > now]
+        starts_at = [each.host.next_start_at for each in self._queued if each.host.next_start_at > now]
         if starts_at:
             call_later = self._call_later or asyncio.get_running_loop().call_later
             self._timer = call_later(min(starts_at) - now, self._dispatch)
 
-    def _refuse_waiting(self, host: Host) -> None:
+    def _refuse_waiting(self, queue: Queue) -> None:
         """Tell those that wait for a host which is left alone from now on."""
-        for waiter in list(host.waiting):
-            if (refusal := host.refusal(waiter, self._clock())) is not None:
-                self._take_from_queue(host, waiter)
+        for waiter in list(queue.waiting):
+            if (refusal := queue.refusal(waiter, self._clock())) is not None:
+                self._take_from_queue(queue, waiter)
                 if not waiter.turn.done():
                     waiter.turn.set_result(refusal)
 
-    def _take_from_queue(self, host: Host, waiter: Waiter) -> None:
-        if waiter in host.waiting:
-            host.waiting.remove(waiter)
+    def _take_from_queue(self, queue: Queue, waiter: Waiter) -> None:
+        if waiter in queue.waiting:
+            queue.waiting.remove(waiter)
             self.waiting -= 1
-        if not host.waiting:
-            self._queued.pop(host, None)
+        if not queue.waiting:
+            self._queued.pop(queue, None)
 
-    def _leave(self, slot: Slot) -> None:
+    def _leave(self, queue: Queue, slot: Slot) -> None:
         slot.end()
-        slot.host.running -= 1
+        queue.running -= 1
         self.running -= 1
         self._dispatch()
 
-    def _host(self, name: str) -> Host:
-        host = self._hosts.pop(name, None)
-        if host is None:
+    def _queue(self, name: str) -> Queue:
+        queue = self._hosts.pop(name, None)
+        if queue is None:
             if len(self._hosts) >= MAX_HOSTS:
                 self._forget_one()
-            host = Host(name, Pace(self._per_host))
-        self._hosts[name] = host
-        return host
+            queue = Queue(Host(name, Pace(self._per_host)))
+        self._hosts[name] = queue
+        return queue
 
     def _forget_one(self) -> None:
-        idle = next((name for name, host in self._hosts.items() if not host.is_busy), None)
+        idle = next((name for name, queue in self._hosts.items() if not queue.is_busy), None)
         if idle is not None:
             del self._hosts[idle]

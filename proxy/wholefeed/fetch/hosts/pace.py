@@ -12,6 +12,7 @@ were under way when they were halved say nothing new: what fails together counts
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 
 class Pace:
@@ -31,6 +32,11 @@ class Pace:
         """Whether it was told to allow no more than so many."""
         self._good = 0
         self._halved_at = -math.inf
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is as it began."""
+        return self.allowed == self.most and not self.is_limited
 
     def limit(self, most: int | None) -> None:
         """Allow no more than so many from now on; None: as many as before."""
@@ -52,3 +58,26 @@ class Pace:
         self._halved_at = now
         self._good = 0
         self.allowed = max(1, self.allowed // 2)
+
+    def follow(self, allowed: int) -> None:
+        """Others know how many requests it bears at once."""
+        self.allowed = max(1, min(allowed, self.most))
+
+    def state(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        state: dict[str, Any] = {"allowed": self.allowed, "good": self._good}
+        if self.is_limited:
+            state["limit"] = self.most
+        if self._halved_at > -math.inf:
+            state["halved_at"] = self._halved_at
+        return state
+
+    @classmethod
+    def from_state(cls, most: int, state: dict[str, Any]) -> Self:
+        """Return a pace of which `state` gave this, where so many at once are the most."""
+        pace = cls(most)
+        pace.limit(state.get("limit"))
+        pace.allowed = min(state.get("allowed", pace.most), pace.most)
+        pace._good = state.get("good", 0)
+        pace._halved_at = state.get("halved_at", -math.inf)
+        return pace

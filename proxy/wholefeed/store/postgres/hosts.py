@@ -1,0 +1,170 @@
+"""What replicas know together of publishers' hosts: the table `host`, changed by comparing and swapping.
+
+    answer = await rows.swap([HostChange("example.org", before=seen.stamp, stamp="a/7", state="{}", ...)])
+    answer.rows["example.org"].stamp == "a/7"       # else somebody else was faster: this is what stands there
+
+One statement, and so one round trip, whatever number of hosts it is about, and no lock that outlasts it: a
+replica that stops in the middle keeps nobody waiting. What a state says is `wholefeed.fetch.hosts.places`'.
+
+The connection is one of its own, so that politeness waits for no transaction of a feed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from wholefeed.store.database import Database
+from wholefeed.store.postgres.connection import PostgresDatabase, connect
+from wholefeed.store.postgres.faults import translated
+from wholefeed.store.statements import run
+
+_T = TypeVar("_T")
+
+DEAD_AFTER_SECONDS: Final = 6.0
+"""A replica that has given no sign of life for so long is dead."""
+SPARED_SECONDS: Final = 60.0
+"""A row stays for so long after there is nothing more to remember: others may still go by what they have read
+of it."""
+MAX_ROWS: Final = 100_000
+"""Those that are to be remembered longest stay."""
+
+# Nothing is lost that would not be learnt again: a commit does not wait for the disk.
+_SETTINGS: Final = """
+    SET synchronous_commit = off;
+    SET statement_timeout = '2s';
+    SET default_transaction_isolation = 'read committed'
+"""
+
+# ON CONFLICT waits for whoever changes the row, and sees then what has become of it; a SELECT beside it would
+# see the row as it was when the statement began. Rows are taken in the order of their names, so that two
+# statements never wait for each other. `before` is a column because nothing else of a given row is seen
+# there.
+_SWAP: Final = """
+WITH given AS (
+    SELECT * FROM json_to_recordset(CAST(:changes AS json)) AS each
+        (name text, before text, stamp text, state text, kept_until double precision, notices json)
+), put AS (
+    INSERT INTO host (name, before, stamp, state, kept_until)
+    SELECT name, before, stamp, state, kept_until FROM given ORDER BY name
+    ON CONFLICT (name) DO UPDATE SET
+        stamp = CASE WHEN host.stamp = excluded.before THEN excluded.stamp ELSE host.stamp END,
+        state = CASE WHEN host.stamp = excluded.before THEN excluded.state ELSE host.state END,
+        kept_until = CASE WHEN host.stamp = excluded.before THEN excluded.kept_until ELSE host.kept_until END
+    RETURNING name, stamp, state
+), told AS (
+    SELECT pg_notify('wholefeed', notice.value)
+    FROM put JOIN given USING (name, stamp), json_array_elements_text(given.notices) AS notice
+)
+SELECT
+    CAST(extract(epoch FROM clock_timestamp()) AS double precision) AS now,
+    (SELECT json_agg(name) FROM replica
+        WHERE beat_at > extract(epoch FROM clock_timestamp()) - :dead_after) AS living,
+    (SELECT json_agg(put) FROM put) AS rows,
+    (SELECT count(*) FROM told) AS told
+"""
+
+_SWEEP: Final = """
+DELETE FROM host WHERE kept_until < extract(epoch FROM clock_timestamp()) - :spared
+    OR name IN (SELECT name FROM host ORDER BY kept_until DESC OFFSET :most)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HostChange:
+    """What is to be known of a host, if what was known of it has still this stamp."""
+
+    name: str
+    before: str
+    """The stamp of what it was made from; empty: of nothing."""
+    stamp: str
+    """Never given to anything else."""
+    state: str
+    kept_until: float
+    """The row may be deleted after that."""
+    notices: tuple[str, ...] = ()
+    """Sent if it is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """What is known of a host."""
+
+    stamp: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """What stands in the database now."""
+
+    now: float
+    """Its clock, epoch seconds, not later than when this was answered."""
+    living: frozenset[str]
+    """Names of the replicas that are alive."""
+    rows: Mapping[str, HostRow]
+    """Those that were to be changed, changed or not, by name."""
+
+
+def swap(db: Database, changes: Sequence[HostChange]) -> HostAnswer:
+    """Change what can be changed, and send the notices that go with it."""
+    given = {"changes": json.dumps([asdict(each) for each in changes]), "dead_after": DEAD_AFTER_SECONDS}
+    (row,) = db.execute(_SWAP, given).fetchall()
+    return HostAnswer(
+        row["now"],
+        frozenset(row["living"] or ()),
+        {each["name"]: HostRow(each["stamp"], each["state"]) for each in row["rows"] or ()},
+    )
+
+
+class HostRows:
+    """Owns a connection and its thread; `close` it.
+
+    Args:
+        url: Of the database, as libpq takes it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._thread = ThreadPoolExecutor(1, "hosts")
+        self._db: PostgresDatabase | None = None
+
+    async def swap(self, changes: Sequence[HostChange]) -> HostAnswer:
+        """Change what can be changed, and send the notices that go with it.
+
+        Raises:
+            OverloadedError: The database cannot be asked now.
+            StorageFullError: It cannot be written.
+            StoreError: It failed otherwise.
+        """
+        return await self._in_thread(lambda db: swap(db, changes))
+
+    async def sweep(self) -> int:
+        """Delete what there is nothing to remember of; return how many rows. Raises as `swap`."""
+        return await self._in_thread(lambda db: run(db, _SWEEP, {"spared": SPARED_SECONDS, "most": MAX_ROWS}))
+
+    async def close(self) -> None:
+        """Close the connection, after what has begun."""
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        if self._db is not None:
+            self._db.close()
+
+    async def _in_thread(self, work: Callable[[Database], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+
+    def _run(self, work: Callable[[Database], Any]) -> Any:
+        try:
+            if self._db is None or self._db.is_lost:
+                self._db = connect(self._url, script=_SETTINGS)
+            return work(self._db)
+        except psycopg.Error as exc:
+            if self._db is not None:  # it may lead to a server that is a standby now
+                self._db.close()
+                self._db = None
+            raise translated(exc) from exc
