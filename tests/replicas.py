@@ -20,7 +20,7 @@ from tests.running import Clock, Proxy, a_config, running
 async def replicas(
     url: str, folder: Path, *, number: int = 2, clock: Clock | None = None, **sections: Any
 ) -> AsyncIterator[list[Proxy]]:
-    """Start some, on a database with wholefeed's tables or an empty one; sections are of the configuration."""
+    """Start some on a database; the sections are of the configuration."""
     config = a_config(folder, **sections)
     config = replace(config, store=replace(config.store, url=url, connections=4))
     async with AsyncExitStack() as stack:

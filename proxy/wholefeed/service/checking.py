@@ -86,10 +86,12 @@ class Checks:
         self._asked_at = time.monotonic()
         try:
             found = await self._store.versions(feeds)
-        except (StoreError, OverloadedError):
-            self._unasked_until = time.monotonic() + UNASKED_SECONDS
-        else:
             for feed_id in feeds:
                 self._published.confirm(feed_id, found.get(feed_id))
+        except (StoreError, OverloadedError):
+            self._unasked_until = time.monotonic() + UNASKED_SECONDS
+        except Exception:
+            self._published.drop_all()  # what cannot be compared is not trusted
+            raise
         finally:
             answered.set()

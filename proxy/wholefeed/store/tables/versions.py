@@ -26,7 +26,6 @@ _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "is_private": int,
     "documents": int,
     "entries": int,
-    "text_bytes": int,
     "parser_version": int,
     "warning": str,
     "warned_at": float,
@@ -40,7 +39,7 @@ _AGES: Final = 2
 """The last ones of them are no part of the version."""
 _values = attrgetter(*_READ_AS)
 _SELECTED: Final = ", ".join(
-    f"encode({name}, 'hex')" if read_as is bytes.fromhex else name for name, read_as in _READ_AS.items()
+    f"encode({name}, 'hex')" if read_as == bytes.fromhex else name for name, read_as in _READ_AS.items()
 )
 POSTGRES: Final = f"SELECT id, {_SELECTED} FROM feed WHERE id = ANY (CAST($1 AS bigint[]))"  # noqa: S608
 """Takes what `numbers` makes; `parsed` reads what it gives, each value as a text."""

@@ -1,0 +1,85 @@
+"""Segments that are being sent, over replicas: what one of them retires, another may be sending (row 66a)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.test_running import LARGE, publish_large, request_for, stalled
+from tests.origin import Origin
+from tests.postgres import Cluster
+from tests.replicas import replicas
+
+RETIRED = "SELECT count(*) FROM segment WHERE retired_at IS NOT NULL"
+
+
+@pytest.fixture
+def run(postgres_url: str, shared_postgres: Cluster) -> Callable[[str], list[tuple[int, ...]]]:
+    """What runs a statement on the test's database."""
+    return lambda sql: shared_postgres.run(sql, postgres_url)
+
+
+def later(minutes: int) -> str:
+    """A statement that lets time pass for what was retired."""
+    return f"UPDATE segment SET retired_at = retired_at - {60 * minutes} RETURNING 1"
+
+
+@pytest.mark.fault("66a")
+async def test_a_slow_reader_gets_every_byte_whatever_the_other_replicas_do(
+    postgres_url: str, tmp_path: Path, origin: Origin, run: Callable[[str], list[tuple[int, ...]]]
+) -> None:
+    """Row 66a over replicas: another one replaces all segments and sweeps, a third one starts, and hours go
+    by: the answer is what its ETag and Content-Length said. When it has been sent, its segments go."""
+    publish_large(origin, "a", LARGE)
+    url = origin.url("/large")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        await one.whole(url)
+        reader, writer = await stalled(one)
+        writer.write(request_for(url))
+        header = await reader.readuntil(b"\r\n\r\n")
+        before = await one.get(url, headers={"Host": "localhost"})
+
+        publish_large(origin, "b", LARGE)
+        after = await other.refreshed(url, full=True)
+        await other.store.upkeep.purge(now=other.clock())
+        async with replicas(postgres_url, tmp_path, number=1):
+            pass
+        assert run(RETIRED) != [(0,)]
+        for _ in range(3):
+            run(later(50))
+            await one.store.upkeep.keep(one.clock())
+            await other.store.upkeep.sweep()
+        body = await reader.read()
+        writer.close()
+
+        assert after.headers["ETag"] != before.headers["ETag"]
+        assert f"ETag: {before.headers['ETag']}\r\n".encode() in header
+        assert body == before.body
+        await one.settled()
+        run(later(61))
+        await other.store.upkeep.sweep()
+        assert run(RETIRED) == [(0,)]
+
+
+@pytest.mark.fault("66a")
+async def test_who_begins_to_read_just_before_another_replica_publishes_has_an_hour(
+    postgres_url: str, tmp_path: Path, origin: Origin, run: Callable[[str], list[tuple[int, ...]]]
+) -> None:
+    """What was retired stays for an hour by the database's clock, also when its feed has been forgotten."""
+    publish_large(origin, "a", 2)
+    url = origin.url("/large")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        await one.whole(url)
+        assert (await other.ask("DELETE", "/feed", params={"url": url})).status == 204
+        other.clock.advance(10_000)
+        await other.store.upkeep.sweep()
+        kept = run(RETIRED)
+        assert kept != [(0,)]
+        run(later(59))
+        await other.store.upkeep.sweep()
+        assert run(RETIRED) == kept
+        run(later(2))
+        await one.store.upkeep.sweep()
+        assert run(RETIRED) == [(0,)]
