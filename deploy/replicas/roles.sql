@@ -28,5 +28,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO wholefeed
 ALTER DEFAULT PRIVILEGES FOR ROLE wholefeed_owner IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO wholefeed;
 
--- A replica takes store.connections connections and one more that listens. What is beyond that is a mistake.
+-- A replica takes store.connections connections and two more. What is beyond that is a mistake.
 ALTER ROLE wholefeed CONNECTION LIMIT 64;

@@ -16,8 +16,8 @@ _OLDEST_SERVER: Final = 15
 _SLOW_SECONDS: Final = 0.005
 """An answer that is not in memory needs some round trips, a refresh some dozen."""
 _CLOCK_SECONDS: Final = 5.0
-_LISTENING: Final = 1
-"""Connections of a replica beside store.connections."""
+_BESIDE: Final = 2
+"""Connections of a replica beside store.connections: one listens, one gives signs of life."""
 _ROLES: Final = "deploy/replicas/roles.sql"
 
 
@@ -96,7 +96,7 @@ def _user(examined: ExaminedDatabase) -> Iterator[Finding]:
 
 
 def _connections(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
-    needed = connections + _LISTENING
+    needed = connections + _BESIDE
     if examined.connections_left < needed:
         text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
         yield warning(
