@@ -56,9 +56,19 @@ def a_document(number: int) -> NewDocument:
     body = os.urandom(BODY_BYTES)
     url = f"{URL}/{number}"
     return NewDocument(
-        url=url, final_url=url, role=Role.ARCHIVE, rank=number, family=Family.ATOM, body=body, digest=body[:32],
-        media_type="application/atom+xml", fetched_at=NOW, parser_version=1, entries=(), coded=body,
-    )  # fmt: skip
+        url=url,
+        final_url=url,
+        role=Role.ARCHIVE,
+        rank=number,
+        family=Family.ATOM,
+        body=body,
+        digest=body[:32],
+        media_type="application/atom+xml",
+        fetched_at=NOW,
+        parser_version=1,
+        entries=(),
+        coded=body,
+    )
 
 
 async def measure(store: Store, times: int) -> None:
@@ -68,7 +78,8 @@ async def measure(store: Store, times: int) -> None:
     numbers = count()
 
     async def put() -> None:
-        await store.write(partial(documents.put, feed=feed, documents=[a_document(next(numbers))], now=NOW), feed=feed)
+        one = [a_document(next(numbers))]
+        await store.write(partial(documents.put, feed=feed, documents=one, now=NOW), feed=feed)
 
     await rate("put a document of 12 kB, whole, one feed", put, max(10, times // 10), 1)
     first = await store.read(lambda db: fetch_value(db, "SELECT min(id) FROM document"))

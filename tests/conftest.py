@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlsplit
 
 import pytest
 import structlog
@@ -67,9 +65,18 @@ async def origin() -> AsyncIterator[Origin]:
 
 
 @pytest.fixture
-async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
+def store_url(request: pytest.FixtureRequest) -> str:
+    """Where the proxy's store is, where a test is played `on_both`; empty: in a SQLite file."""
+    if getattr(request, "param", "SQLite") == "SQLite":
+        return ""
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+async def proxy(tmp_path: Path, store_url: str) -> AsyncIterator[Proxy]:
     """The whole proxy, with a store of its own."""
-    async with running(a_config(tmp_path)) as proxy:
+    async with running(a_config(tmp_path, store={"url": store_url})) as proxy:
         yield proxy
 
 
@@ -104,15 +111,20 @@ def shared_postgres() -> Iterator[postgres.Cluster]:
         yield cluster
 
 
+@pytest.fixture
+def own_postgres() -> Iterator[postgres.Cluster]:
+    """A server of the test's own, which it may stop."""
+    if lack := postgres.what_lacks(is_own=True):
+        pytest.skip(lack)
+    with postgres.a_cluster() as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="session")
 def postgres_template(shared_postgres: postgres.Cluster) -> Iterator[str]:
     """The name of a database with wholefeed's tables, which others are made as."""
-    with shared_postgres.database() as url:
-        # Only where there is a driver.
-        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415
-
-        asyncio.run(migrate_database(url))
-        yield urlsplit(url).path[1:]
+    with shared_postgres.template() as name:
+        yield name
 
 
 @pytest.fixture
@@ -143,7 +155,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             report
             for outcome in ("passed", "failed", "xfailed")
             for report in terminalreporter.getreports(outcome)
-            if report.when == "call" and mark in map(tuple, report.user_properties)
+            if report.when == "call"
+            and (mark in map(tuple, report.user_properties) or f"[{mark[1]}" in report.nodeid)
         ]
         skipped = [
             report.longrepr[2].removeprefix("Skipped: ")

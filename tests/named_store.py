@@ -44,6 +44,7 @@ class NamedStore:
         self.check = store.check
         self.forget = store.forget
         self.snapshot = store.snapshot
+        self.versions = store.versions
         self.pins = store.pins
         self.upkeep = store.upkeep
 

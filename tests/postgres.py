@@ -13,6 +13,7 @@ used.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -27,6 +28,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import pytest
 
 NONE_HERE: Final = "needs PostgreSQL"
 START_SECONDS: Final = 30.0
@@ -60,14 +63,23 @@ exit $status
 """
 _numbers = count(1)
 
+on_both = pytest.mark.parametrize("store_url", ["SQLite", "PostgreSQL"], indirect=True)
+"""Let a test of the whole proxy run on each engine."""
 
-def what_lacks() -> str:
-    """Why there is no PostgreSQL to test with; empty where there is."""
+
+def what_lacks(*, is_own: bool = False) -> str:
+    """Why there is no PostgreSQL to test with; empty where there is.
+
+    Args:
+        is_own: Whether a server is wanted that the test may stop: one that is there already does not do.
+    """
     if find_spec("psycopg") is None:
         return f"{NONE_HERE}'s driver: make setup"
-    if not (_NAMED or programs()):
+    if _NAMED and not is_own:
+        return ""
+    if not programs():
         return f"{NONE_HERE}: apt-get install --no-install-recommends postgresql"
-    if not (_NAMED or server_user()):
+    if not server_user():
         return f"{NONE_HERE}, which does not run as root, and there is no other user to run it"
     return ""
 
@@ -96,6 +108,15 @@ class Cluster:
             yield self.url(name)
         finally:
             self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    @contextmanager
+    def template(self) -> Iterator[str]:
+        """Make a database with wholefeed's tables, for others to be made as; give its name."""
+        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415 - an extra
+
+        with self.database() as url:
+            asyncio.run(migrate_database(url))
+            yield urlsplit(url).path[1:]
 
     def run(self, sql: str, url: str = "") -> list[tuple[Any, ...]]:
         """Run one statement, outside of a transaction, and return its rows."""

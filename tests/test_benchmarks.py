@@ -31,6 +31,7 @@ SMALL = {
     "compose": [*CHAIN, "--runs", "2"],
     "costly": ["--megabytes", "0.02"],
     "deflate": [],
+    "engine": ["--times", "40"],
     "first": [*CHAIN, "--runs", "1", "--hops"],
     "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"],
     "large": ["--runs", "1", "--scale", "0.01"],

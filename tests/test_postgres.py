@@ -16,7 +16,7 @@ from tests.postgres import Cluster, a_cluster, what_lacks
 ROOT = Path(__file__).parent.parent
 GONE_SECONDS = 20.0
 
-needs_own_server = pytest.mark.skipif(bool(what_lacks()), reason=what_lacks())
+needs_own_server = pytest.mark.skipif(bool(what_lacks(is_own=True)), reason=what_lacks(is_own=True))
 
 KILLED = """
 import os, signal

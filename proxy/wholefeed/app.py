@@ -47,10 +47,12 @@ from wholefeed.web.keys import (
     SERVICE,
     STORE,
     TRUSTED,
+    WANTS,
 )
 from wholefeed.web.middlewares import attend, hide_version, protect
 from wholefeed.web.prefix import Prefix
 from wholefeed.web.routes import routes
+from wholefeed.web.wants import Wants
 from wholefeed.workers.cores import worker_count
 from wholefeed.workers.pool import Workers
 
@@ -96,6 +98,7 @@ def make_app(
     app[LISTENERS] = Listeners()
     app[LOGINS] = Buckets(LOGINS_PER_MINUTE)
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
+    app[WANTS] = Wants(config)
     app[METRICS_NETWORKS] = Networks(config.server.metrics_networks)
     if config.server.client_requests_per_minute:
         app[BUCKETS] = Buckets(config.server.client_requests_per_minute)

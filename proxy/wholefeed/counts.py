@@ -97,7 +97,8 @@ class Counts:
         durations = self.answer_seconds.get(route)
         if durations is None:
             durations = self.answer_seconds[route] = Durations(ANSWER_SECONDS)
-        durations.add(seconds)
+        durations.numbers[bisect_left(ANSWER_SECONDS, seconds)] += 1  # as `add` does, without the call
+        durations.total_seconds += seconds
         self.answer_bytes += body_bytes
 
     def was_aborted(self) -> None:

@@ -34,14 +34,16 @@ class _PackageLogger:
         if not structlog.is_configured():
             return getattr(_SILENT, name)
         now, before = structlog.get_config(), self._made_for
-        if not before or any(now[part] is not before[part] for part in _PARTS):
+        if not (
+            before
+            and now["processors"] is before["processors"]
+            and now["wrapper_class"] is before["wrapper_class"]
+            and now["logger_factory"] is before["logger_factory"]
+            and now["context_class"] is before["context_class"]
+        ):
             self._made = structlog.get_logger().bind()
             self._made_for = now
         return getattr(self._made, name)
-
-
-_PARTS: Final = ("processors", "wrapper_class", "logger_factory", "context_class")
-"""Of structlog's configuration: what a logger is made of."""
 
 
 def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:

@@ -44,7 +44,8 @@ Events
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that was at it has ended; this one goes on with it
     replica.unheard     replica, reason: the others could not be told that this one is alive
-    replica.cut_off     replica, stopped: they may take it for dead; it has stopped so many things and begins again
+    replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
+                        again under another name
     replica.forgotten   replica: the database has lost who was at what, and everybody begins again
     background.failed   name: house-keeping, polling, the archive or taking-over ended by an error, with its
                         traceback
@@ -60,14 +61,11 @@ Events
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 import structlog
@@ -76,12 +74,8 @@ from aiohttp.web import RequestPayloadError
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from wholefeed.config.tables import LogConfig
-
-_LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
-_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
+from wholefeed.json_lines import json_line
+from wholefeed.log_texts import escape_controls, hide_credentials
 
 
 def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
@@ -96,11 +90,11 @@ def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
     level = logging.getLevelNamesMapping()[config.level.upper()]
     is_terminal = stream is not None and stream.isatty()  # a closed standard output is None
     is_console = config.format == "console" or (config.format == "auto" and is_terminal)
-    rendering = [structlog.processors.add_log_level, *(_console(is_terminal) if is_console else _json())]
+    rendering = _console(is_terminal) if is_console else [render_json]
     lines = LineLogger(stream, lambda lost: _rendered(rendering, "warning", event="log.lost", lines=lost))
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *rendering],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=_json_logger(level) if not is_console else structlog.make_filtering_bound_logger(level),
         logger_factory=lambda *_names: lines,
         cache_logger_on_first_use=True,
     )
@@ -128,6 +122,7 @@ class LineLogger:
     def __init__(self, stream: TextIO | None, tell_lost: Callable[[int], str]) -> None:
         self._stream = stream
         self._tell_lost = tell_lost
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._lock = threading.Lock()
         self._lost = 0
         self._is_torn = False
@@ -151,8 +146,7 @@ class LineLogger:
             return False
         try:
             if self._descriptor >= 0:
-                text = line.encode(self._stream.encoding or "utf-8", "backslashreplace")
-                self._write_bytes(b"\n" * self._is_torn + text + b"\n")
+                self._write_bytes(f"{line}\n".encode(self._encoding, "backslashreplace"))
             else:
                 self._stream.write(line + "\n")
                 self._stream.flush()
@@ -162,27 +156,20 @@ class LineLogger:
 
     def _write_bytes(self, data: bytes) -> None:
         """Write all of it, or remember that part of a line stands there, for the next not to continue it."""
+        if self._is_torn:
+            data = b"\n" + data
         sent = 0
         try:
             while sent < len(data):
-                sent += os.write(self._descriptor, data[sent:])
+                sent += os.write(self._descriptor, data[sent:] if sent else data)
         finally:
             if sent:
-                self._is_torn = not data[:sent].endswith(b"\n")
-
-
-def _json() -> list[Processor]:
-    return [
-        stamp_first,
-        structlog.processors.ExceptionRenderer(
-            structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-        ),
-        _render_json,
-    ]
+                self._is_torn = data[sent - 1 : sent] != b"\n"
 
 
 def _console(is_terminal: bool) -> list[Processor]:
     return [
+        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
         structlog.processors.format_exc_info,
         hide_credentials,
@@ -194,64 +181,39 @@ def _console(is_terminal: bool) -> list[Processor]:
     ]
 
 
-def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take `user:password@` out of every URL in the event, however deep it stands."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            if "@" in value:  # most have none, and a search costs three times as much
-                event[key] = _without_userinfo(value)
-        elif isinstance(value, list | tuple | dict):
-            event[key] = _each_text(value, _without_userinfo)
-    return event
+_RENDER_EXCEPTION: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
 
 
-def _without_userinfo(text: str) -> str:
-    return _USERINFO.sub("", text)
+def render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    """Return the line: when, how grave, what, then the facts, so that it reads from its left."""
+    level = "warning" if method == "warn" else method
+    what = event.pop("event", "")
+    event.pop("level", None)
+    if "exc_info" in event:
+        event = _RENDER_EXCEPTION(logger, method, event)
+    return json_line(level, str(what), event)
 
 
-def stamp_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Say when, and order the fields so that a line reads from its left: when, how grave, what, the facts."""
-    now = datetime.now(UTC).isoformat(timespec="microseconds")
-    return {"timestamp": f"{now[:-6]}Z", "level": event["level"], "event": event["event"], **event}
+def _json_logger(level: int) -> Any:
+    """Return the class of the loggers whose lines `render_json` makes.
 
+    What every request writes goes the short way: each of structlog's steps is a call and a copy of the facts.
+    """
+    ordinary: Any = structlog.make_filtering_bound_logger(level)
 
-_ENCODER: Final = json.JSONEncoder(default=repr)
-"""Made once: `json.dumps` makes one for each line that has a `default`."""
+    class JsonLogger(ordinary):  # type: ignore[misc]
+        def info(self, event: str, *args: object, **facts: object) -> None:
+            is_plain = not (args or self._context or "exc_info" in facts)
+            if is_plain and self._processors[-1] is render_json:
+                self._logger.msg(
+                    json_line("info", event, structlog.contextvars.merge_contextvars(None, "info", facts))
+                )
+            else:
+                super().info(event, *args, **facts)
 
-
-def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
-    line = _ENCODER.encode(event)
-    return line if "@" not in line else _ENCODER.encode(hide_credentials(logger, method, event))
-
-
-def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
-    return {
-        key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
-        for key, value in event.items()
-    }
-
-
-def _escape(text: str) -> str:
-    return _LINE_BREAKING.sub(_escaped, text)
-
-
-def _escape_but_newline(text: str) -> str:
-    return _LINE_BREAKING_BUT_NEWLINE.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
-
-
-def _each_text(value: Any, change: Any) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return [_each_text(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: _each_text(item, change) for key, item in value.items()}
-    return value
+    return JsonLogger if level <= logging.INFO else ordinary
 
 
 class _Relay(logging.Handler):

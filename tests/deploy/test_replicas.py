@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "freshness_minimum_seconds": 900,
 }
 
-needs_own_server = pytest.mark.skipif(bool(what_lacks()), reason=what_lacks())
+needs_own_server = pytest.mark.skipif(bool(what_lacks(is_own=True)), reason=what_lacks(is_own=True))
 
 
 @pytest.fixture(scope="module")

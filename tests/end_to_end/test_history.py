@@ -10,7 +10,10 @@ import pytest
 
 from tests.feeds import an_item, atom, ids, links, publish_chain, rss, texts
 from tests.origin import Origin
+from tests.postgres import on_both
 from tests.running import Proxy
+
+pytestmark = on_both
 
 
 @pytest.mark.parametrize("make", [atom, rss])

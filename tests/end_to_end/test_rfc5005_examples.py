@@ -16,7 +16,10 @@ import pytest
 
 from tests.feeds import links
 from tests.origin import Origin
+from tests.postgres import on_both
 from tests.running import Proxy, Reply
+
+pytestmark = on_both
 
 DATA: Final = Path(__file__).parent.parent / "data" / "rfc5005"
 

@@ -8,26 +8,29 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import structlog
 
-from tests.model.stories import a_story, differs, shrunk, told
+from tests.model.stories import Databases, a_story, differs, shrunk, told
+from tests.postgres import shared_cluster
 
 
-async def _played(first: int, stories: int, *, is_short: bool, is_patient: bool) -> int:
+async def _played(first: int, stories: int, databases: Databases, *, is_short: bool, is_patient: bool) -> int:
     failed: list[int] = []
     kinds: Counter[str] = Counter()
     started = time.monotonic()
     for seed in range(first, first + stories):
         story = a_story(seed)
         kinds[f"{story.version} {story.mode}"] += 1
-        found = await differs(story)
+        found = await differs(story, databases)
         if not found:
             continue
         failed.append(seed)
         if is_short:
-            story = await shrunk(story)
-            found = await differs(story) or [f"only sometimes: {each}" for each in found]
+            story = await shrunk(story, databases)
+            found = await differs(story, databases) or [f"only sometimes: {each}" for each in found]
         print("\n".join([told(story), *(f"  -> {each}" for each in found), ""]), flush=True)
         if not is_patient:
             break
@@ -42,12 +45,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first one (default: 1)")
     parser.add_argument("--as-they-are", action="store_true", help="do not drop steps that are not needed")
     parser.add_argument("--first", action="store_true", help="stop at the first that differs")
+    parser.add_argument(
+        "--engine", choices=["sqlite", "postgres"], default="sqlite", help="(default: sqlite)"
+    )
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    return asyncio.run(
-        _played(options.seed, options.stories, is_short=not options.as_they_are, is_patient=not options.first)
-    )
+    manner = {"is_short": not options.as_they_are, "is_patient": not options.first}
+    with _engine(options.engine) as databases:
+        return asyncio.run(_played(options.seed, options.stories, databases, **manner))
+
+
+@contextmanager
+def _engine(name: str) -> Iterator[Databases]:
+    if name == "sqlite":
+        yield nullcontext
+        return
+    with shared_cluster() as cluster, cluster.template() as template:
+        yield lambda: cluster.database(template)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import gzip
 import random
 import tempfile
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -31,6 +32,9 @@ from tests.origin import Origin
 from tests.running import Clock, Proxy, Reply, a_config, running
 
 Step = tuple[Any, ...]
+
+Databases = Callable[[], AbstractContextManager[str | None]]
+"""Gives the URL of an empty PostgreSQL database; None: the store is in a file."""
 
 WAITS: Final = (130, 1010, 1010, 4030, 90070, 90070)
 """Seconds between two visits of a reader: less than a feed is fresh, more, until a retry, more than a day."""
@@ -136,6 +140,8 @@ class _Play:
     origin: Origin
     clock: Clock
     folder: Path
+    url: str
+    """Of the PostgreSQL database that the store is in; "": it is in a file."""
     publisher: Publisher
     feed: Feed = field(default_factory=lambda: Feed(FEED))
     differences: list[str] = field(default_factory=list)
@@ -149,15 +155,20 @@ class _Play:
     last: Reply | None = None
 
 
-async def play(story: Story) -> list[str]:
-    """Play a story to its first difference; return what is not as the rules say."""
+async def play(story: Story, url: str = "") -> list[str]:
+    """Play a story to its first difference; return what is not as the rules say.
+
+    Args:
+        story: The story.
+        url: Of a PostgreSQL database that is empty; "": the store is in a file of its own.
+    """
     with tempfile.TemporaryDirectory(prefix="wholefeed-model-") as folder:
         async with Origin() as origin:
             clock = _Clock()
             began_at = float(int(clock())) - 10_000_000
             publisher = Publisher(story.habits, story.version, began_at, mode=story.mode)
             with patch.object(time, "time", clock):
-                return await _Player(_Play(story, origin, clock, Path(folder), publisher)).run()
+                return await _Player(_Play(story, origin, clock, Path(folder), url, publisher)).run()
 
 
 class _Player:
@@ -185,6 +196,7 @@ class _Player:
             self._play.folder,
             server={"public_url": PUBLIC_URL},
             history={"look_ahead": self._play.story.looks_ahead},
+            store={"url": self._play.url},
         )
         self._proxy = await self._stack.enter_async_context(running(config, self._play.clock))
 
@@ -326,22 +338,23 @@ def _facts_told(feed: Feed) -> tuple[str, int, int, int, bool]:
 # ---- Making it short
 
 
-async def shrunk(story: Story) -> Story:
+async def shrunk(story: Story, databases: Databases = nullcontext) -> Story:
     """Drop the steps that a difference does not need."""
     at = len(story.steps) - 1
     while at >= 0:
         shorter = replace(story, steps=(*story.steps[:at], *story.steps[at + 1 :]))
-        if await differs(shorter):
+        if await differs(shorter, databases):
             story = shorter
         at -= 1
     return story
 
 
-async def differs(story: Story) -> list[str]:
+async def differs(story: Story, databases: Databases = nullcontext) -> list[str]:
     """Play a story; an exception is a difference, too."""
     try:
-        async with asyncio.timeout(120):
-            return await play(story)
+        with databases() as url:
+            async with asyncio.timeout(120):
+                return await play(story, url or "")
     except Exception as exc:  # noqa: BLE001 - whatever it is, the story shows it
         return [f"{type(exc).__name__}: {exc}"]
 

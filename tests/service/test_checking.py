@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.origin import Origin
 from tests.postgres import Cluster, a_cluster, what_lacks
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
+from tests.store.postgres.relay import a_relay
 
 COMMITS = 40
 NOTHING_SENT = (
@@ -23,6 +25,11 @@ NOTHING_SENT = (
     'ALTER DATABASE "{name}" SET search_path = public, pg_catalog',
 )
 """A function before PostgreSQL's own."""
+
+LISTENING_ENDED = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'wholefeed notices' AND datname = '{name}'
+"""
 
 
 def publish(origin: Origin, number: int) -> None:
@@ -42,6 +49,7 @@ def modified_at(reply: Reply) -> float:
     return parsedate_to_datetime(reply.headers["Last-Modified"]).timestamp()
 
 
+@pytest.mark.fault("106")
 @pytest.mark.parametrize("notices", ["sent", "lost"])
 async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin, notices: str
@@ -101,6 +109,7 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
     assert origin.counts() == {"/feed": 2}
 
 
+@pytest.mark.fault("106")
 async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -115,6 +124,54 @@ async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
         publish(origin, 1)
         assert change_of(await other.get(url)) == 1
     assert origin.counts() == {"/feed": 2}
+
+
+@pytest.mark.fault("108")
+async def test_nothing_is_trusted_that_was_held_when_notices_were_lost(
+    postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
+) -> None:
+    """A server that another one has replaced may give the same numbers to other feeds and segments."""
+    publish(origin, 0)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path, number=1) as (proxy,):
+        await proxy.whole(url)
+        await proxy.get(url)
+        assert proxy.service.load.memory.feeds == 1
+        name = urlsplit(postgres_url).path[1:]
+        await asyncio.to_thread(shared_postgres.run, LISTENING_ENDED.format(name=name))
+        async with asyncio.timeout(20):
+            while proxy.service.load.memory.feeds:
+                await asyncio.sleep(0.02)
+        assert change_of(await proxy.get(url)) == 0
+
+
+@pytest.mark.fault("107")
+async def test_memory_serves_while_the_database_is_silent(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Nothing comes back, no error either: a reader waits for a moment at the most, also for a due feed,
+    which is then stale. When the database answers again, all is as before."""
+    clock = Clock()
+    publish(origin, 0)
+    url = origin.url("/feed")
+    async with (
+        a_relay(postgres_url) as relay,
+        replicas(relay.url, tmp_path, number=1, clock=clock) as (proxy,),
+    ):
+        await proxy.whole(url)
+        served = await proxy.get(url)
+        relay.is_silent = True
+        publish(origin, 1)
+        began = time.monotonic()
+        assert [(await proxy.get(url)).body for _ in range(3)] == [served.body] * 3
+        clock.advance(3000)
+        stale = await proxy.get(url)
+        assert (stale.body, stale.reconstruction.endswith(";stale")) == (served.body, True)
+        assert time.monotonic() - began < 6  # less than a reader waits for a publisher
+        relay.is_silent = False
+        async with asyncio.timeout(30):
+            while change_of(await proxy.get(url)) != 1:
+                await asyncio.sleep(0.1)
 
 
 @pytest.fixture
@@ -133,6 +190,7 @@ async def until_served(proxy: Proxy, url: str) -> Reply:
         return reply
 
 
+@pytest.mark.fault("107")
 async def test_memory_serves_while_the_database_is_down(
     own_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held, Published
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
+from wholefeed.store.tables.versions import Version, version_of
 
 MIB = 1 << 20
 
@@ -218,3 +219,64 @@ def test_a_memory_without_room_holds_nothing(max_bytes: int) -> None:
     assert hold(memory, a_snapshot(1)) is None
     assert memory.find(url_of(1)) is None
     assert memory.usage[:2] == (0, 0)
+
+
+def a_version(snapshot: Snapshot, **changes: Any) -> Version:
+    """What another process has made of a feed."""
+    return version_of(replace(snapshot.feed, **changes))
+
+
+def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
+    """Another process may have found that nothing is new: what was made of the feed is still good."""
+    memory = Published(MIB)
+    snapshot = a_snapshot(1)
+    held = hold(memory, snapshot)
+    assert held is not None
+    held.keep_made("key", "value", 10)
+    memory.confirm(1, a_version(snapshot, checked_at=70.0, fresh_until=90.0))
+
+    found = memory.look(url_of(1))
+    assert found is held
+    assert (found.snapshot.feed.checked_at, found.snapshot.feed.fresh_until) == (70.0, 90.0)
+    assert found.made("key") == "value"
+    assert memory.usage.hits == memory.usage.misses == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"modified_at": 9.0}, {"is_stale": 1}, {"is_walking": 1}, {"revision": 2}, {"published_revision": 2}],
+)
+def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
+    """By anything that a reader could see, or that makes the feed due; a read under way fills nothing."""
+    memory = Published(MIB)
+    hold(memory, a_snapshot(1))
+    hold(memory, a_snapshot(2))
+    with memory.filling() as fill:
+        memory.confirm(1, a_version(a_snapshot(1), **change))
+        memory.confirm(2, a_version(a_snapshot(2)))
+        assert memory.look(url_of(1)) is None
+        assert memory.look(url_of(2)) is not None
+        assert memory.put(fill, url_of(1), a_snapshot(1)) is None
+
+
+def test_what_is_not_there_any_more_is_let_go() -> None:
+    """It was forgotten; what nothing is held of is no matter."""
+    memory = Published(MIB)
+    hold(memory, a_snapshot(1))
+    memory.confirm(1, None)
+    memory.confirm(2, None)
+    assert memory.look(url_of(1)) is None
+    assert memory.usage.bytes == 0
+
+
+def test_everything_is_let_go_at_once() -> None:
+    """Nothing is found, nothing is counted, and no read that was under way fills anything; later ones do."""
+    memory = Published(MIB)
+    with memory.filling() as before:
+        hold(memory, a_snapshot(1))
+        hold(memory, a_snapshot(2))
+        memory.drop_all()
+        assert memory.look(url_of(1)) is memory.look(url_of(2)) is None
+        assert memory.usage.bytes == 0
+        assert memory.put(before, url_of(3), a_snapshot(3)) is None
+        assert hold(memory, a_snapshot(1)) is not None

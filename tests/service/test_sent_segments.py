@@ -64,10 +64,11 @@ async def test_a_slow_reader_gets_every_byte_whatever_the_other_replicas_do(
 
 
 @pytest.mark.fault("66a")
-async def test_who_begins_to_read_just_before_another_replica_publishes_has_an_hour(
+async def test_what_was_retired_stays_for_an_hour(
     postgres_url: str, tmp_path: Path, origin: Origin, run: Callable[[str], list[tuple[int, ...]]]
 ) -> None:
-    """What was retired stays for an hour by the database's clock, also when its feed has been forgotten."""
+    """Row 66a over replicas: by the database's clock, also when its feed has been forgotten: who was about to
+    read it at another one can."""
     publish_large(origin, "a", 2)
     url = origin.url("/large")
     async with replicas(postgres_url, tmp_path) as (one, other):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
-from wholefeed.store.database import Database
 from wholefeed.store.opening import open_file, open_shared
 from wholefeed.store.sqlite.migrate import migrate_file
-from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
 
 @dataclass(frozen=True)
@@ -46,29 +42,3 @@ class Place:
             assert self.ask is not None
             return self.ask(sql, self.url)
         return rows(self.path, sql)
-
-    @contextmanager
-    def connected(self) -> Iterator[Database]:
-        """A connection of the tables' functions, within one transaction that is undone at the end."""
-        if self.url:
-            from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - needs an extra
-
-            db = connect(self.url, script=TEMPORARY_TABLES)
-            db.execute("BEGIN")
-            try:
-                yield db
-            finally:
-                db.rollback()
-                db.close()
-            return
-        if not self.path.exists():
-            asyncio.run(migrate_file(self.path))
-        file = sqlite3.connect(self.path, isolation_level=None)
-        try:
-            file.row_factory = sqlite3.Row
-            file.executescript(TEMPORARY_TABLES)
-            file.execute("BEGIN")
-            yield file
-        finally:
-            file.rollback()
-            file.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,29 @@ def noise(seed: int, length: int) -> str:
 # Every interleaving
 
 
+async def test_what_a_request_wants_is_read_anew_where_anything_of_it_differs(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Requests alike are read once: not those by another host name, with another coding or option."""
+    origin.publish("/feed", atom(an_item("a"), an_item("b")))
+    await proxy.whole(origin.url("/feed"))
+    port = proxy.client.port
+    for host in (f"one.localhost:{port}", f"two.localhost:{port}"):
+        for coding in CODINGS:
+            for limit, shown in (("1", 1), ("2", 2)):
+                for _ in range(2):
+                    reply = await proxy.ask(
+                        "GET",
+                        "/feed",
+                        params={"url": origin.url("/feed"), "limit": limit},
+                        headers={"Host": host, "Accept-Encoding": coding},
+                    )
+                    body = gzip.decompress(reply.body) if coding == "gzip" else reply.body
+                    assert f"http://{host}/feed?url=" in body.decode()
+                    assert len(ids(body)) == shown
+                    assert reply.headers.get("Content-Encoding", "identity") == coding
+
+
 @dataclass
 class Story:
     """A proxy with memory, publishers that change, and what is done meanwhile."""
@@ -306,7 +330,7 @@ class Story:
         assert again.status == 304
         self.require(again, ready, ready.fields)
 
-    def require(self, reply: Reply, ready: Prepared, fields: dict[str, str]) -> None:
+    def require(self, reply: Reply, ready: Prepared, fields: Mapping[str, str]) -> None:
         """Its fields are these; a Last-Modified that would lie in the future is that of the moment."""
         expected = dict(fields)
         if ready.modified_at + 2 > self.proxy.clock():

@@ -17,7 +17,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
 _CLIENT_IPV6_BITS: Final = 64
@@ -46,6 +46,15 @@ class Networks:
         return address is not None and any(address in network for network in self._networks)
 
 
+class Alone(NamedTuple):
+    """A peer, of whom nobody says whom it asks for."""
+
+    name: str
+    """To count requests by: an IPv4 address, an IPv6 network, "unix"."""
+    is_believed: bool
+    """Whether it is a reverse proxy that may say more."""
+
+
 class TrustedProxies:
     """The networks of the reverse proxies that are believed.
 
@@ -57,6 +66,11 @@ class TrustedProxies:
         given = tuple(networks)
         self._has_unix = UNIX in given
         self._networks = Networks(network for network in given if network != UNIX)
+        self.alone: Final = lru_cache(maxsize=2048)(self._alone)
+        """What a peer is by itself; it asks again and again."""
+
+    def _alone(self, peer: str | None) -> Alone:
+        return Alone(_alone(peer or ""), self.include(peer))
 
     def include(self, peer: str | None) -> bool:
         """Return whether the connection comes from one of them."""
@@ -75,10 +89,8 @@ class TrustedProxies:
             peer: The address that the connection comes from, or `UNIX`.
             forwarded_for: The X-Forwarded-For fields, in their order.
         """
-        if not forwarded_for:
-            return _alone(peer or "")
-        client = self.address(peer, forwarded_for)
-        return _alone(peer or "") if client is None else _name(client)
+        client = self.address(peer, forwarded_for) if forwarded_for else None
+        return self.alone(peer).name if client is None else _name(client)
 
     def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
         """Return who asks, by the rule of `client`, as an address; None: it is not known, or has none."""
@@ -108,7 +120,6 @@ def _parsed(text: str) -> Address | None:
     return mapped or address
 
 
-@lru_cache(maxsize=2048)
 def _alone(peer: str) -> str:
     """Return the name of a peer of which nobody says anything."""
     if peer == UNIX:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, Protocol
@@ -19,6 +18,7 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from wholefeed.loggers import get_logger
+from wholefeed.server.clients import UNIX
 
 log = get_logger()
 
@@ -37,41 +37,64 @@ class Connection(Protocol):
         """None once it is closed."""
 
 
+class Use:
+    """What is known of one connection."""
+
+    __slots__ = ("idle_since", "peer", "requests")
+
+    def __init__(self, peer: str | None) -> None:
+        self.peer: Final = peer
+        """The address that it comes from, or `UNIX`; None where that is unknown."""
+        self.requests = 0
+        """Of it, being answered; where there are none, it is idle."""
+        self.idle_since = time.monotonic()
+
+
 class Connections:
     """Which connections are busy, and since when the others are not."""
 
     def __init__(self) -> None:
-        self._busy: Counter[Connection] = Counter()
-        self._idle_since: dict[Connection, float] = {}
+        self._uses: dict[Connection, Use] = {}
+        self._busy_count = 0
 
     @contextmanager
     def busy(self, connection: Connection) -> Iterator[None]:
         """Count the connection as busy inside."""
-        self.begin(connection)
+        use = self.use_of(connection)
+        self.begin(use)
         try:
             yield
         finally:
-            self.end(connection)
+            self.end(use)
 
-    def begin(self, connection: Connection) -> None:
+    def use_of(self, connection: Connection) -> Use:
+        """Return what is known of a connection."""
+        use = self._uses.get(connection)
+        if use is None:
+            use = self._uses[connection] = Use(peer_of(connection.transport))
+        return use
+
+    def begin(self, use: Use) -> None:
         """Count the connection as busy until `end`, which must follow."""
-        self._busy[connection] += 1
+        if not use.requests:
+            self._busy_count += 1
+        use.requests += 1
 
-    def end(self, connection: Connection) -> None:
+    def end(self, use: Use) -> None:
         """Count it as idle from now on, unless another request of it is being answered."""
-        self._busy[connection] -= 1
-        if not self._busy[connection]:
-            del self._busy[connection]
-        self._idle_since[connection] = time.monotonic()
+        use.requests -= 1
+        if not use.requests:
+            self._busy_count -= 1
+        use.idle_since = time.monotonic()
 
     @property
     def busy_count(self) -> int:
         """How many are busy."""
-        return len(self._busy)
+        return self._busy_count
 
     def is_crowded(self, *, at_most: int = MAX_CONNECTIONS) -> bool:
         """Return whether more connections are busy than may be; the idle ones are reaped."""
-        return len(self._busy) > at_most
+        return self._busy_count > at_most
 
     def overdue(
         self,
@@ -88,14 +111,25 @@ class Connections:
             at_most: Of more than so many, those idle longest are, too.
         """
         now = time.monotonic()
-        opened = list(connections)
-        self._idle_since = {each: self._idle_since.get(each, now) for each in opened}
-        idle = [each for each in opened if each not in self._busy]
-        idle.sort(key=lambda each: self._idle_since[each])
-        surplus = max(0, len(opened) - at_most)
+        uses = self._uses = {each: self.use_of(each) for each in connections}
+        idle = [each for each, use in uses.items() if not use.requests]
+        idle.sort(key=lambda each: uses[each].idle_since)
+        surplus = max(0, len(uses) - at_most)
         return [
-            each for n, each in enumerate(idle) if n < surplus or now - self._idle_since[each] > idle_seconds
+            each for n, each in enumerate(idle) if n < surplus or now - uses[each].idle_since > idle_seconds
         ]
+
+
+def peer_of(transport: asyncio.Transport | None) -> str | None:
+    """Return the address that a connection comes from; `UNIX` where it came in by the Unix socket.
+
+    Only our own end tells which: a client may give its end of a Unix socket any name, an IP address too.
+    """
+    own = None if transport is None else transport.get_extra_info("sockname")
+    if transport is not None and isinstance(own, tuple):
+        peer = transport.get_extra_info("peername")
+        return str(peer[0]) if isinstance(peer, tuple) else None
+    return UNIX if isinstance(own, str) else None
 
 
 def allow_open_files() -> None:

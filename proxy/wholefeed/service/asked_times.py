@@ -23,6 +23,8 @@ from wholefeed.store.tables import feeds
 
 PRECISION_SECONDS: Final = 3600.0
 """How exactly the store knows when a feed was last asked for."""
+WARNED_SECONDS: Final = 0.5
+"""For so long an answer waits until it is written that a reader has been warned."""
 WRITE_SECONDS: Final = 60.0
 """Between two writes. What is evicted is chosen after one."""
 
@@ -55,8 +57,9 @@ class AskedTimes:
     async def note_warned(self, feed: FeedRow) -> None:
         """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
         if feed.warning is Warned.UNSENT:
-            with suppress(StoreError, OverloadedError):
-                await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(WARNED_SECONDS):
+                    await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
 
     async def run(self) -> None:
         """Write from time to time what has been noted."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
-from wholefeed.service.published import Published
+from wholefeed.service.published import Held, Published
 from wholefeed.store.store import Store
 
 PATIENCE_SECONDS: Final = 0.5
@@ -50,21 +50,32 @@ class Checks:
         self._unasked_until = 0.0
         store.on_lost(published.drop_all)
 
+    @property
+    def are_blind(self) -> bool:
+        """Whether the database did not answer a moment ago."""
+        now = time.monotonic()
+        return now < self._unasked_until or (
+            self._task is not None and now - self._asked_at > PATIENCE_SECONDS
+        )
+
     async def check(self, url: str) -> None:
         """Let go of what is held of a URL if that is no longer so; without a database, leave it."""
         held = self._published.look(url) if self.are_needed else None
-        now = time.monotonic()
-        is_silent = self._task is not None and now - self._asked_at > PATIENCE_SECONDS
-        if held is None or is_silent or now < self._unasked_until:
+        if held is None or self.are_blind:
             return
         self._feeds.add(held.snapshot.feed.id)
         if self._task is None:
-            self._asked_at = now
+            self._asked_at = time.monotonic()
             self._task = asyncio.create_task(self._ask())
         answered = self._has_answered
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await answered.wait()
+
+    async def find(self, url: str) -> Held | None:
+        """Return what is held of the feed that a URL leads to, once it has been checked."""
+        await self.check(url)
+        return self._published.find(url)
 
     async def close(self) -> None:
         """Stop asking."""

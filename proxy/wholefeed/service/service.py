@@ -146,8 +146,7 @@ class FeedService:
             while True:
                 try:
                     feed, is_late, leads_there = await self._led_to(url, deadline, is_head=is_head)
-                    await self.checks.check(url)
-                    held = self._published.find(url) if from_memory else None
+                    held = await self.checks.find(url) if from_memory else None
                     if held is not None and held.is_whole:
                         found = Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
                     else:
@@ -184,7 +183,7 @@ class FeedService:
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
-        return await self._status((await self._known(url)).id)
+        return await self.watching.status((await self._known(url)).id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
         """Tell what is known of a feed, document by document.
@@ -194,9 +193,6 @@ class FeedService:
         """
         return await self.watching.account((await self._known(url)).id)
 
-    async def _status(self, feed_id: int) -> Status:
-        return await self.watching.status(feed_id)
-
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
 
@@ -205,7 +201,7 @@ class FeedService:
         """
         feed = await self._known(url)
         _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
-        return await self._status(feed.id)
+        return await self.watching.status(feed.id)
 
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.
@@ -276,6 +272,8 @@ class FeedService:
     async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
         """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
         is_due = self._running.is_due(feed)
+        if self.checks.are_blind:  # nothing could be kept of what a publisher says
+            return is_due
         if not is_due and self._running.running(feed.id) is None:
             self._context.counts.given("store")
             return False

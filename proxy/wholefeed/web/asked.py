@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import WholefeedError
-from wholefeed.server.clients import UNIX, TrustedProxies
-from wholefeed.web.prefix import Prefix
+from wholefeed.server.clients import TrustedProxies
+from wholefeed.web.prefix import UNMATCHED, Prefix
 from wholefeed.web.request_target import OPTIONS, PAGE_OPTIONS, Query, is_prefix_form, read_prefix, read_query
 
 STATIC: Final = "/static/{name}"
@@ -22,9 +23,12 @@ LOGIN: Final = "/login"
 VIEW: Final = "/view"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
-UNMATCHED: Final = "unmatched"
 _LONGEST_KEPT: Final = 500
 """Characters of a URL whose shown form is kept."""
+_WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
+"""What stands for any path: the target tells which it is. That of another route is no URL."""
+_ID_BYTES: Final = 8
+_IDS_AT_ONCE: Final = 256
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 
 
@@ -36,15 +40,21 @@ class Asked:
         "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
-    def __init__(self, request: web.Request, prefix: Prefix, trusted: TrustedProxies) -> None:
+    def __init__(
+        self, request: web.Request, prefix: Prefix, trusted: TrustedProxies, peer: str | None
+    ) -> None:
         self._request = request
         self._query: Query | None = None
-        self.request_id: Final = secrets.token_hex(8)
-        self.target: Final = prefix.stripped(request.raw_path)
+        raw = request.raw_path
+        self.request_id: Final = next(_IDS)
+        self.target: Final = prefix.stripped(raw) if prefix.path else raw
         """The request target, without the prefix that a reverse proxy may have kept."""
-        self.is_prefixed: Final = is_prefix_form(self.target)
+        route = prefix.route_of(request.match_info.route.resource)
+        self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
         """Whether the feed's URL is written behind the slash, and its whole query is its own."""
-        self.route: Final = PREFIXED if self.is_prefixed else _route_of(request, prefix)
+        if route in _WITHOUT_PATH:
+            route = PREFIXED if self.is_prefixed else UNMATCHED
+        self.route: Final = route
         """The path of the route, never what a client wrote: a query may hide in it."""
         self.facts: Final[dict[str, object]] = {}
         """What the log line of the request tells beside what it tells of each."""
@@ -56,11 +66,17 @@ class Asked:
         """Of the person who asks, where one has logged in."""
         self.host: tuple[str, str] | None = None
         """Host and scheme, once they are found to be our own."""
-        self.peer: Final = _peer_of(request)
+        self.peer: Final = peer
         """The address that the connection comes from, or `UNIX`."""
-        self.client: Final = trusted.client(self.peer, request.headers.getall("X-Forwarded-For", ()))
+        headers = request.headers
+        alone = trusted.alone(peer)
+        self.client: Final = (
+            trusted.client(peer, headers.getall(hdrs.X_FORWARDED_FOR))
+            if hdrs.X_FORWARDED_FOR in headers
+            else alone.name
+        )
         """Who asks, as a name to count and to log requests by."""
-        self.is_vouched_for: Final = trusted.include(self.peer)
+        self.is_vouched_for: Final = alone.is_believed
         """Whether it comes from a reverse proxy that is believed."""
 
     @property
@@ -81,6 +97,8 @@ class Asked:
     @property
     def shown_url(self) -> str | None:
         """The URL that it names, as it may be logged."""
+        if "?" not in self.target and not self.is_prefixed:
+            return None
         try:
             given = self.query.url
         except WholefeedError:
@@ -93,18 +111,12 @@ class Asked:
 _shown: Final = lru_cache(maxsize=2048)(safe_url)
 
 
-def _route_of(request: web.Request, prefix: Prefix) -> str:
-    resource = request.match_info.route.resource
-    route = UNMATCHED if resource is None else prefix.route(resource.canonical)
-    return UNMATCHED if route == PREFIXED else route
+def _ids() -> Iterator[str]:
+    """Give request ids, 64 random bits each; the system is asked for many at once."""
+    while True:
+        many = secrets.token_hex(_ID_BYTES * _IDS_AT_ONCE)
+        for start in range(0, len(many), 2 * _ID_BYTES):
+            yield many[start : start + 2 * _ID_BYTES]
 
 
-def _peer_of(request: web.Request) -> str | None:
-    """Return the address that the connection comes from; `UNIX` where it came in by the Unix socket.
-
-    Only our own end tells which: a client may give its end of a Unix socket any name, an IP address too.
-    """
-    own = request.get_extra_info("sockname")
-    if isinstance(own, tuple):
-        return request.remote
-    return UNIX if isinstance(own, str) else None
+_IDS: Final = _ids()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
+from wholefeed.core.compose.turns import Warned
 from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError
 from wholefeed.loggers import get_logger
@@ -19,15 +20,15 @@ from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer.answer import Representation, joined, slices, viewed
 from wholefeed.web.answer.blocks import SLICE_BYTES, HeldBlocks
-from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
+from wholefeed.web.answer.conditions import is_not_modified
 from wholefeed.web.answer.joining import sliced
-from wholefeed.web.answer.prepared import Prepared, prepared, prepared_of
+from wholefeed.web.answer.prepared import Prepared, facts_of, prepared, prepared_of
 from wholefeed.web.asked import Asked
 from wholefeed.web.browsers import is_opened, to_view
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE
+from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE, WANTS
 from wholefeed.web.named import named_url, with_instead
-from wholefeed.web.request_target import own_url, page_url, read_view, read_wait, view_query
+from wholefeed.web.request_target import feed_url, instead_url
 
 log = get_logger()
 
@@ -64,29 +65,22 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
     """Answer with the feed that is named; who opens it in a browser is led to what can be read there."""
     if is_opened(request):
         return to_view(request, asked)
+    url = feed_url(asked.query.url)
+    if asked.mark or not instead_url(asked.query.url):
+        return await _answer_with(request, asked, url)
 
     async def answer(url: str) -> web.StreamResponse:
-        _refuse_loop(request, url)
         return await _answer_with(request, asked, url)
 
     return await with_instead(request, answer)
 
 
 async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
-    query = asked.query
+    _refuse_loop(request, url)
     app = request.app
-    config, service = app[CONFIG], app[SERVICE]
-    base = base_url(request, asked, config.server)
-    whole_url = own_url(base, url, asked.mark)
-    wanted = Representation(
-        self_url=whole_url + view_query(query.options),
-        whole_url=whole_url,
-        is_gzip=accepts_gzip(request.headers.get("Accept-Encoding")),
-        warns=config.history.warn_entry,
-        page_url=page_url(base, url),
-        view=read_view(query.options, config.limits.answer_bytes),
-    )
-    wait_seconds = read_wait(query.options, config.limits.respond_within_seconds)
+    service = app[SERVICE]
+    base = base_url(request, asked, app[CONFIG].server)
+    wanted, wait_seconds = app[WANTS].of(asked, url, base, request.headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
     if service.checks.are_needed and wanted.view.may_be_whole:
         await service.checks.check(url)
@@ -97,7 +91,7 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
     async with service.answer(
         url, wait_seconds=wait_seconds, is_head=is_head, from_memory=wanted.view.is_whole
     ) as reconstruction:
-        asked.facts.update(_facts(reconstruction.feed))
+        asked.facts.update(facts_of(reconstruction.feed))
         store = app[STORE]
         held = reconstruction.held
         blocks = store if held is None else HeldBlocks(held, store)
@@ -139,7 +133,7 @@ async def _answered_from(
         if body is None:
             return None
     request.app[COUNTS].given("memory")
-    request[ASKED].facts.update(_facts(feed))
+    request[ASKED].facts.update(ready.facts)
     if response is not None:
         return await _send(request, response)
     assert body is not None, "it is a whole answer"
@@ -152,7 +146,8 @@ async def _answered_from(
 
 def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
     """Return what is wanted of a feed now: for some days it says that it has healed."""
-    return replace(wanted, is_healed=True) if feed.turn.is_healed_at(now) else wanted
+    is_healed = feed.warning is Warned.HEALED and feed.turn.is_healed_at(now)
+    return wanted._replace(is_healed=True) if is_healed else wanted
 
 
 async def _note_warned(request: web.Request, wanted: Representation, feed: FeedRow) -> None:
@@ -161,17 +156,14 @@ async def _note_warned(request: web.Request, wanted: Representation, feed: FeedR
         await request.app[SERVICE].note_warned(feed)
 
 
-def _facts(feed: FeedRow) -> dict[str, object]:
-    """What the log line tells of a feed."""
-    state = str(feed.visible_state)
-    return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
-
-
 def _without_body(request: web.Request, feed: FeedRow, ready: Prepared) -> web.Response | None:
     """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
     headers = request.headers
     if is_not_modified(
-        ready.answer.etag, ready.modified_at, headers.get("If-None-Match"), headers.get("If-Modified-Since")
+        ready.answer.etag,
+        ready.modified_at,
+        headers.get(hdrs.IF_NONE_MATCH),
+        headers.get(hdrs.IF_MODIFIED_SINCE),
     ):
         fields = _fields(request, feed, ready, has_body=False)
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=fields)
@@ -229,11 +221,11 @@ def _abort(request: web.Request) -> None:
         request.transport.abort()
 
 
-def _fields(request: web.Request, feed: FeedRow, ready: Prepared, *, has_body: bool) -> dict[str, str]:
+def _fields(request: web.Request, feed: FeedRow, ready: Prepared, *, has_body: bool) -> CIMultiDict[str]:
     app = request.app
     now = app[SERVICE].now()
     fields = ready.fields_at(now, has_body=has_body)
-    fields["Cache-Control"] = _cache_control(feed, app[CONFIG], now)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, app[CONFIG], now)
     return fields
 
 
@@ -248,5 +240,6 @@ def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
 
 def _refuse_loop(request: web.Request, url: str) -> None:
     """What came through this proxy already leads in a circle (docs/faults.md row 19; RFC 9110, 7.6.3)."""
-    if any(_VIA.search(value) for value in request.headers.getall("Via", [])):
+    vias = request.headers.getall(hdrs.VIA, None)
+    if vias and any(_VIA.search(value) for value in vias):
         raise LoopDetectedError("the request came through wholefeed already", url=url)

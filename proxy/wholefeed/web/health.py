@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from wholefeed.web.keys import STORE
 
+_ALIVE: Final = b'{"status": "ok"}'
 _HEADERS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
+_ALIVE_HEADERS: Final = CIMultiDict({**_HEADERS, "Content-Length": str(len(_ALIVE))})
 
 
 async def get_healthz(request: web.Request) -> web.StreamResponse:
     """GET /healthz: 200 as soon as the server can answer at all."""
-    return web.Response(body=b'{"status": "ok"}', headers=_HEADERS)
+    return web.Response(body=_ALIVE, headers=_ALIVE_HEADERS)
 
 
 async def get_readyz(request: web.Request) -> web.StreamResponse:

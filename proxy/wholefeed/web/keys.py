@@ -16,6 +16,7 @@ from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
 from wholefeed.web.asked import Asked
 from wholefeed.web.prefix import Prefix
+from wholefeed.web.wants import Wants
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -24,6 +25,7 @@ METRICS_NETWORKS: Final = web.AppKey("metrics_networks", Networks)
 CONNECTIONS: Final = web.AppKey("connections", Connections)
 LISTENERS: Final = web.AppKey("listeners", Listeners)
 SERVICE: Final = web.AppKey("service", FeedService)
+WANTS: Final = web.AppKey("wants", Wants)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 PREFIX: Final = web.AppKey("prefix", Prefix)
 BUCKETS: Final = web.AppKey("buckets", Buckets)

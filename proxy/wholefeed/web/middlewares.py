@@ -10,8 +10,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from aiohttp import web, web_response
+from aiohttp import hdrs, web, web_response
 from aiohttp.typedefs import Handler
+from multidict import istr
 
 from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
@@ -24,20 +25,22 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.asked import HOME, UNMATCHED, Asked
+from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.page.failure import error_page, wants_page
 from wholefeed.web.page.login import refused
+from wholefeed.web.prefix import UNMATCHED
 
 log = get_logger()
 
 PROBLEM_TYPE: Final = "application/problem+json"
-_SECURITY_FIELDS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Referrer-Policy": "no-referrer",
-}
+_SECURITY_FIELDS: Final = (
+    (istr("X-Content-Type-Options"), "nosniff"),
+    (istr("Content-Security-Policy"), "default-src 'none'; sandbox"),
+    (istr("Referrer-Policy"), "no-referrer"),
+)
+_REQUEST_ID: Final = istr("X-Request-Id")
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _LONGEST_AGENT: Final = 200
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
@@ -47,7 +50,8 @@ Check = Callable[[web.Request, Asked], None]
 """Raises where the request is not to be answered."""
 
 CHECKS: Final[tuple[Check, ...]] = (limit_clients, refuse_other_sites, require_access, require_host)
-"""Before any handler, in this order."""
+"""Before any handler but those of `OPEN_ROUTES`, in this order."""
+_NOT_MODIFIED: Final = 304
 
 
 @web.middleware
@@ -57,40 +61,49 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     One middleware and not one for each check: each costs every request a coroutine and its frames.
     """
     started = time.monotonic()
-    asked = request[ASKED] = Asked(request, request.app[PREFIX], request.app[TRUSTED])
-    structlog.contextvars.clear_contextvars()
+    app = request.app
+    connections = app[CONNECTIONS]
+    use = connections.use_of(request.protocol)
+    asked = request[ASKED] = Asked(request, app[PREFIX], app[TRUSTED], use.peer)
     structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
-    connections, status, body_bytes = request.app[CONNECTIONS], 0, 0
-    connections.begin(request.protocol)
+    status = body_bytes = 0
+    connections.begin(use)
     try:
         response = await _answered(request, asked, handler)
         status = response.status
-        if request.method != "HEAD" and status != HTTPStatus.NOT_MODIFIED:
+        if status != _NOT_MODIFIED and request.method != "HEAD":
             body_bytes = response.content_length or 0
         return response
     finally:
-        connections.end(request.protocol)
+        connections.end(use)
         duration_seconds = time.monotonic() - started
-        _count(request.app[COUNTS], asked, status, duration_seconds, body_bytes)
+        facts = asked.facts
+        _count(app[COUNTS], asked.route, facts, status, duration_seconds, body_bytes)
         log.info(
             "request.answered",
             method=request.method,
             path=asked.route,
             url=asked.shown_url,
             client=asked.client,
-            user_agent=_shown_agent(request.headers.get("User-Agent", "")),
+            user_agent=_shown_agent(request.headers.get(hdrs.USER_AGENT, "")),
             status=status or None,
             duration_s=round(duration_seconds, 6),
-            **asked.facts,
+            **facts,
         )
 
 
-def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
+def _count(
+    counts: Counts,
+    route: str,
+    facts: dict[str, object],
+    status: int,
+    duration_seconds: float,
+    body_bytes: int,
+) -> None:
     """Count what the log line tells; of an answer that was cut off, no bytes."""
-    facts = asked.facts
     is_aborted = "aborted" in facts
     state = str(facts.get("state", NONE))
-    counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
+    counts.answered(route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
     if is_aborted:
         counts.was_aborted()
     if "slug" in facts:
@@ -109,8 +122,9 @@ async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web
     """Turn what stops an answer into a problem document (RFC 9457)."""
     try:
         _refuse_forwarding(request, asked)
-        for check in CHECKS:
-            check(request, asked)
+        if asked.route not in OPEN_ROUTES:
+            for check in CHECKS:
+                check(request, asked)
         return await handler(request)
     except WholefeedError as exc:
         asked.facts["slug"] = exc.slug
@@ -135,7 +149,7 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if request.raw_path.startswith("/"):
+    if asked.target.startswith("/"):
         return
     is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
     if not is_home and asked.route in (HOME, UNMATCHED):
@@ -199,8 +213,8 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
 
     A handler that answers with a page for people sets a Content-Security-Policy of its own.
     """
-    for name, value in _SECURITY_FIELDS.items():
-        response.headers.setdefault(name, value)
-    asked = request.get(ASKED)
-    if asked is not None:
-        response.headers["X-Request-Id"] = asked.request_id
+    headers = response.headers
+    for name, value in _SECURITY_FIELDS:
+        headers.setdefault(name, value)
+    if ASKED in request:
+        headers[_REQUEST_ID] = request[ASKED].request_id

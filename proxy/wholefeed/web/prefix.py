@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+UNMATCHED: Final = "unmatched"
+"""What stands for a route where there is none."""
 _LONGEST: Final = 200
 _FORWARDED: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+", re.ASCII)
 
@@ -33,6 +35,7 @@ class Prefix:
         self.path: Final = urlsplit(public_url).path.rstrip("/")
         """Without a final slash; empty: there is none."""
         self._own = frozenset(own)
+        self._routes: dict[web.AbstractResource | None, str] = {}
 
     def stripped(self, raw_path: str) -> str:
         """Return a request target without the prefix; as it is, where it does not bear it."""
@@ -48,6 +51,14 @@ class Prefix:
         if not self.path or canonical in self._own:
             return canonical
         return self.stripped(canonical)
+
+    def route_of(self, resource: web.AbstractResource | None) -> str:
+        """Return the route of a request whose path led to a resource, or to none."""
+        route = self._routes.get(resource)
+        if route is None:
+            route = UNMATCHED if resource is None else self.route(resource.canonical)
+            self._routes[resource] = route
+        return route
 
     def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
         """Give the routes below the prefix; its root is found with a final slash and without."""

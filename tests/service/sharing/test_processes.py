@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.answers import Gate
 from tests.feeds import ids, publish_chain
 from tests.origin import Origin
@@ -56,6 +58,7 @@ async def until(is_so: Callable[[], bool], seconds: float = 20.0) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.fault("102")
 async def test_a_walk_whose_replica_is_killed_is_gone_on_with_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -80,6 +83,7 @@ async def test_a_walk_whose_replica_is_killed_is_gone_on_with_by_another(
     assert set(counts.values()) == {1}, counts
 
 
+@pytest.mark.fault("103")
 async def test_a_replica_that_was_stopped_in_a_walk_writes_nothing_after_it_goes_on(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -95,7 +99,7 @@ async def test_a_replica_that_was_stopped_in_a_walk_writes_nothing_after_it_goes
         assert (await other.whole(url)).state == "complete"
         origin_counts = origin.counts()
         one.process.send_signal(signal.SIGCONT)
-        await until(lambda: "replica.cut_off" in one.events())
+        await until(lambda: "replica.isolated" in one.events())
         assert (await one.whole(url)).state == "complete"
         assert not {"refresh.failed", "feed.unkept", "internal"} & set(one.events())
         assert origin.counts() == origin_counts

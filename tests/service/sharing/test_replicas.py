@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tests import postgres
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
+from wholefeed.store.statements import run
+from wholefeed.store.tables import replicas as replicas_table
 
 
 @asynccontextmanager
@@ -35,6 +39,7 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.fault("101")
 async def test_a_feed_that_two_replicas_are_asked_for_at_once_is_fetched_once(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -69,6 +74,7 @@ async def test_who_asks_another_replica_during_a_walk_gets_what_is_there_and_see
     assert set(origin.counts().values()) == {1}
 
 
+@pytest.mark.fault("101")
 async def test_a_feed_that_one_replica_could_not_open_fails_in_the_same_way_at_the_other(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -134,6 +140,7 @@ async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
     assert origin.counts() == {"/feed": 2, "/archive/1": 1, "/archive/2": 1, "/archive/3": 1}
 
 
+@pytest.mark.fault("105")
 async def test_the_refresh_of_a_feed_that_is_forgotten_at_another_replica_ends(
     postgres_url: str, tmp_path: Path, origin: Origin
 ) -> None:
@@ -195,3 +202,87 @@ async def test_a_feed_that_is_due_is_polled_by_one_replica(
         await until(are_all_polled)
         await asyncio.sleep(0.2)
         assert [origin_.counts() for origin_ in origins] == [dict.fromkeys(paths, 1)] * len(origins)
+
+
+async def test_events_tell_how_far_another_replica_is_and_how_it_ends(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Also to who follows a feed that this replica has nothing to do with."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        with origin.held("/archive/2") as gate:
+            await one.begun(url)
+            await gate.reached()
+            following = asyncio.create_task(other.ask("GET", "/events", params={"url": url}))
+            await asyncio.sleep(3)
+            gate.release()
+        async with asyncio.timeout(20):
+            events = (await following).body.decode().split("\n\n")
+    told = [json.loads(each.split("data: ")[1]) for each in events if "data: " in each]
+    assert [each["refreshing"] for each in told] == [True] * (len(told) - 1) + [False]
+    assert told[-2]["progress"]["documents"] >= 3
+    assert told[-1]["state"] == "complete"
+    assert set(origin.counts().values()) == {1}
+
+
+async def test_after_the_database_was_restarted_replicas_go_on_by_themselves(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Who was at what is lost with a crash: walks are taken up, and each feed is at one replica's again."""
+    if lack := postgres.what_lacks():
+        pytest.skip(lack)
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    with postgres.a_cluster() as cluster, cluster.database() as store_url:
+        async with replicas(store_url, tmp_path, history={"look_ahead": False}) as (one, other):
+            with origin.held("/archive/2") as gate:
+                await one.begun(url)
+                await gate.reached()
+
+                async def are_stored() -> bool:
+                    return bool((await one.status(url))["progress"]["documents"] >= 3)
+
+                await until(are_stored)
+                await asyncio.to_thread(cluster.restart, "immediate")
+                await asyncio.sleep(1)
+                gate.release()
+                async with asyncio.timeout(30):
+                    while (await other.get(url, wait="0.5")).state != "complete":
+                        await asyncio.sleep(0.1)
+            assert ids((await one.whole(url)).body) == ids((await other.whole(url)).body)
+    counts = origin.counts()
+    assert counts.pop("/archive/2") <= 3
+    assert counts.pop("/feed") <= 3
+    assert set(counts.values()) == {1}, counts
+
+
+async def test_a_refresh_that_another_replica_has_taken_over_writes_nothing_any_more(
+    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds that in its next transaction, before it has given a sign of life."""
+    set_constant(monkeypatch, "BEAT_SECONDS", 60.0)
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    async with replicas(postgres_url, tmp_path, number=1) as (one,):
+        store = one.store
+        with origin.held("/archive/2") as gate:
+            await one.begun(url)
+            await gate.reached()
+            await asyncio.sleep(0.3)
+            await store.write(lambda db: run(db, "UPDATE lease SET token = 'other', replica = 'other'"))
+            await store.write(lambda db: replicas_table.beat(db, "other"))
+            (feed,) = await store.feeds()
+            before = await store.documents(feed.id)
+            gate.release()
+        await until(_is_asked(origin, "/archive/1"))
+        await asyncio.sleep(0.3)
+        assert await store.documents(feed.id) == before
+        assert (await one.get(url, wait="0.2")).state == "loading"
+
+
+def _is_asked(origin: Origin, path: str) -> Callable[[], Awaitable[bool]]:
+    async def is_asked() -> bool:
+        return bool(origin.requests_for(path))
+
+    return is_asked

@@ -157,22 +157,49 @@ async def test_a_refresh_that_another_replica_has_done_is_not_done_again(leases:
 
 
 async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(leases: MemoryLeases) -> None:
-    """And that it has ended."""
+    """As it goes on, and that it has ended."""
     work, heard = Work(), list[Elsewhere | None]()
-    far = Elsewhere(
-        is_confirmed=True, is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5
-    )
+    near = Elsewhere(is_confirmed=True)
+    far = Elsewhere(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
+    at = [near]
     async with a_replica(leases) as one, a_replica(leases) as other:
-        refreshing = asyncio.create_task(one.refresh(wanted(told=far), work.refresh))
-        await until(lambda: work.begun == 1)
+        want = Wanted(
+            feed=a_feed(), insists=lambda _: False, is_due=lambda _: True, tell=lambda: at[0], heard=_ignore
+        )
+        refreshing = asyncio.create_task(one.refresh(want, work.refresh))
+        await work.has_begun()
         want = wanted(is_due=False, heard=heard.append)
         waiting = asyncio.create_task(other.refresh(want, work.refresh))
+        await until(lambda: near in heard)
+        at[0] = far
         await until(lambda: far in heard)
         assert other.elsewhere(None, 1) == far  # type: ignore[arg-type]
         assert one.elsewhere(None, 1) is None  # type: ignore[arg-type]
         work.may_end.set()
         await asyncio.gather(refreshing, waiting)
         assert heard[-1] is None
+
+
+def _ignore(_: object) -> None:
+    """It is not waited for."""
+
+
+async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(leases: MemoryLeases) -> None:
+    """Another replica that sees it in the next moment waits, and does not ask the publisher once more."""
+    work = Work()
+    work.may_end.set()
+    async with a_replica(leases) as one, a_replica(leases) as other:
+        note_claim = one.claim_new(None, 1)  # type: ignore[arg-type]
+        note_claim()
+        assert await other.claim(1, lambda _: True) is None
+        taken = leases.leases[NAME].token
+        assert await one.refresh(wanted(is_due=False), work.refresh) is True
+        await until(lambda: not leases.leases)
+        assert taken.startswith(one.member.name)
+        assert work.begun == 1
+        other.claim_new(None, 1)()  # type: ignore[arg-type]
+        one.claim_new(None, 1)()  # type: ignore[arg-type]
+        assert leases.leases[NAME].replica == other.member.name
 
 
 async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(leases: MemoryLeases) -> None:
@@ -232,6 +259,7 @@ async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
         await lost
 
 
+@pytest.mark.fault("104")
 async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
     leases: MemoryLeases, clock: MovableClock
 ) -> None:
@@ -267,6 +295,7 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
         assert await again is True
 
 
+@pytest.mark.fault("103")
 async def test_who_finds_that_another_has_taken_over_stops(leases: MemoryLeases) -> None:
     """The database is right, whatever a replica believes of itself."""
     work = Work()
@@ -330,6 +359,7 @@ async def test_a_task_is_done_by_one_replica_at_a_time(leases: MemoryLeases) -> 
             assert is_mine
 
 
+@pytest.mark.fault("104")
 async def test_what_could_not_be_given_back_is_when_the_database_is_there(leases: MemoryLeases) -> None:
     """Nobody waits longer for it than for the database."""
     work = Work()

@@ -227,6 +227,7 @@ async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) ->
     assert all(await asyncio.gather(*writes))
 
 
+@pytest.mark.fault("71a")
 async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +243,7 @@ async def test_a_database_that_is_too_slow_is_told_in_time(
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.fault("71a")
 async def test_work_that_finds_no_connection_is_told_in_time(
     another: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

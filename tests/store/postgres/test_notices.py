@@ -138,6 +138,7 @@ async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str
         assert notices.is_listening
 
 
+@pytest.mark.fault("108")
 async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_postgres: Cluster) -> None:
     """Who listens is told of the gap before anything that comes after it, and queries fail meanwhile."""
     with capture_logs() as logs:
@@ -190,6 +191,7 @@ async def a_wire(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
             writer.close()
 
 
+@pytest.mark.fault("108")
 async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -> None:
     """Nothing comes, no error either: within seconds it counts as lost, and is looked for again."""
     async with a_wire(empty_postgres_url) as (url, is_open), Notices.open(url) as notices:

@@ -22,8 +22,8 @@ before coded content context deflated digest enclosure enclosures head identity 
 BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
 documents ending etag family fetch_url final_url found_by kept kind last_modified links marks media_type
-memento notes pinned position reading reason role served site_id state subscription url version via_url
-warning words
+memento name names notes outcome payload pinned position progress reading reason replica role served
+site_id state subscription token url version via_url warning words
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
@@ -35,12 +35,13 @@ OTHERS: dict[str, dict[str, object]] = {
 }
 """Where a name means something else than in other statements."""
 
-SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe"}
-"""As long as the change, or of one row."""
+SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "lease", "replica"}
+"""As long as the change, of one row, or as many as there are replicas and what they are doing."""
+PARTIAL = {"feed_unfinished", "segment_retired"}
+"""Indexes of nothing but what is wanted."""
 WALKED = LISTS_ALL | {
     "wholefeed.store.tables.searches._OPEN",  # of all that is missing in any feed
     "wholefeed.store.tables.searches._NEXT_AT",
-    "wholefeed.store.tables.segments._SWEEP",
 }
 
 
@@ -88,6 +89,7 @@ def every_statement() -> dict[str, str]:
     modules = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
     found = dict(each for name in modules for each in statements(import_module(name)))
     del found["wholefeed.store.tables.identities._BEARERS"]  # from which two are made
+    del found["wholefeed.store.tables.versions.POSTGRES"]  # which goes to libpq as it stands
     return found
 
 
@@ -102,7 +104,8 @@ def values(name: str, sql: str) -> Any:
 
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[PostgresDatabase]:
-    db = connect(postgres_url, script=TEMPORARY_TABLES)
+    db = connect(postgres_url)
+    db.executescript(TEMPORARY_TABLES)
     yield db
     db.close()
 
@@ -143,6 +146,7 @@ def test_no_statement_walks_through_a_table(db: PostgresDatabase) -> None:
         if name not in WALKED
         for node in nodes(planned(db, name, sql))
         if node["Node Type"] in ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan")
-        if "Index Cond" not in node and node.get("Relation Name", "concerned") not in SMALL
+        if "Index Cond" not in node and node.get("Index Name") not in PARTIAL
+        if node.get("Relation Name", "concerned") not in SMALL
     }
     assert walked == set()

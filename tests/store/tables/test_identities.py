@@ -5,22 +5,26 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import rss
+from tests.postgres import Cluster
 from tests.store.makers import NOW, URL
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import Family, Kind, Role
+from wholefeed.store.database import Database
 from wholefeed.store.migrations import read_migrations
 from wholefeed.store.rows import NewDocument
+from wholefeed.store.statements import fetch_value
 from wholefeed.store.tables import documents, feeds
 from wholefeed.store.tables.temporary import TEMPORARY_TABLES
 
@@ -33,14 +37,52 @@ items = st.tuples(
 bodies = st.lists(st.lists(items, max_size=3), min_size=1, max_size=4)
 
 
+Databases = Callable[[], AbstractContextManager[Any]]
+"""Gives an empty database."""
+
+
 @contextmanager
-def a_database() -> Iterator[sqlite3.Connection]:
+def of_sqlite() -> Iterator[Any]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.row_factory = sqlite3.Row
         for migration in read_migrations():
             db.executescript(migration.sql)
         db.executescript(TEMPORARY_TABLES)
         yield db
+
+
+@pytest.fixture(scope="module")
+def of_postgres(shared_postgres: Cluster, postgres_template: str) -> Iterator[Databases]:
+    """Two databases in turn, whose transactions are undone at the end."""
+    from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - an extra
+
+    with ExitStack() as stack:
+        urls = [stack.enter_context(shared_postgres.database(postgres_template)) for _ in range(2)]
+        free = [connect(url) for url in urls]
+        for db in free:
+            stack.callback(db.close)
+            db.executescript(TEMPORARY_TABLES)
+
+        @contextmanager
+        def give() -> Iterator[Any]:
+            db = free.pop()
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.rollback()
+                free.append(db)
+
+        yield give
+
+
+@pytest.fixture(scope="module", params=["SQLite", "PostgreSQL"])
+def a_database(request: pytest.FixtureRequest) -> Databases:
+    """An empty database, on each engine in turn."""
+    if request.param == "SQLite":
+        return of_sqlite
+    found: Databases = request.getfixturevalue("of_postgres")
+    return found
 
 
 def a_document(number: int, body: Sequence[Item], channel: str = "") -> NewDocument:
@@ -70,19 +112,19 @@ def a_document(number: int, body: Sequence[Item], channel: str = "") -> NewDocum
     )
 
 
-def a_feed(db: sqlite3.Connection) -> int:
+def a_feed(db: Database) -> int:
     made = feeds.create(db, url=URL, fetch_url=URL, family=Family.RSS, kind=Kind.ARCHIVED, now=NOW)
     return made.id
 
 
-def put(db: sqlite3.Connection, new: Sequence[NewDocument]) -> int:
+def put(db: Database, new: Sequence[NewDocument]) -> int:
     feed = a_feed(db)
     for each in new:
         documents.put(db, feed, [each], NOW)
     return feed
 
 
-def identities(db: sqlite3.Connection, feed: int) -> dict[tuple[str, int], bytes]:
+def identities(db: Database, feed: int) -> dict[tuple[str, int], bytes]:
     rows = db.execute(
         "SELECT url, ordinal, identity FROM entry JOIN document ON document.id = entry.document"
         " WHERE entry.feed = ?",
@@ -91,7 +133,7 @@ def identities(db: sqlite3.Connection, feed: int) -> dict[tuple[str, int], bytes
     return {(row["url"], row["ordinal"]): row["identity"] for row in rows}
 
 
-def live(db: sqlite3.Connection, feed: int) -> set[tuple[str, int]]:
+def live(db: Database, feed: int) -> set[tuple[str, int]]:
     rows = db.execute(
         "SELECT url, ordinal FROM entry JOIN document ON document.id = entry.document"
         " WHERE entry.feed = ? AND is_live = 1",
@@ -116,7 +158,9 @@ def expected(new: Sequence[NewDocument]) -> dict[tuple[str, int], EntryId]:
 
 
 @given(bodies, st.randoms())
-def test_the_order_of_arrival_does_not_matter(found: list[list[Item]], chance: object) -> None:
+def test_the_order_of_arrival_does_not_matter(
+    a_database: Databases, found: list[list[Item]], chance: object
+) -> None:
     """R9: entries are identified as if all documents had been looked at together, whatever order they came
     in, and the same ones are live."""
     new = [a_document(number, body, "/a" if number == 1 else "") for number, body in enumerate(found)]
@@ -130,7 +174,7 @@ def test_the_order_of_arrival_does_not_matter(found: list[list[Item]], chance: o
 
 
 @given(bodies)
-def test_items_only_ever_split(found: list[list[Item]]) -> None:
+def test_items_only_ever_split(a_database: Databases, found: list[list[Item]]) -> None:
     """R9: what was two entries once is never one again, as long as both stand in the feed."""
     apart: set[tuple[tuple[str, int], tuple[str, int]]] = set()
     with a_database() as db:
@@ -144,7 +188,7 @@ def test_items_only_ever_split(found: list[list[Item]]) -> None:
 
 
 @given(bodies)
-def test_every_entry_is_live_once(found: list[list[Item]]) -> None:
+def test_every_entry_is_live_once(a_database: Databases, found: list[list[Item]]) -> None:
     """R9, R10: of each identity exactly one copy is the feed's."""
     with a_database() as db:
         feed = put(db, [a_document(number, body) for number, body in enumerate(found)])
@@ -153,7 +197,7 @@ def test_every_entry_is_live_once(found: list[list[Item]]) -> None:
         assert times == Counter(set(named.values()))
 
 
-def test_what_is_settled_or_deleted_stays_so_when_it_splits() -> None:
+def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Databases) -> None:
     """R8, R19: the marks of an identity are those of each entry that had it."""
     one = a_document(0, [("/a", "/1.mp3", "x")])
     other = replace(a_document(0, [("/a", "/2.mp3", "x")]), url="http://o.test/1", role=Role.PAGE)
@@ -172,14 +216,14 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits() -> None:
             assert known == {before, after}
 
 
-def test_a_document_that_goes_takes_its_keys_with_it() -> None:
+def test_a_document_that_goes_takes_its_keys_with_it(a_database: Databases) -> None:
     """R9: what is ambiguous stays known, for good; what stands nowhere any more clashes with nothing."""
     with a_database() as db:
         page = replace(a_document(0, [("/a", "/1.mp3", "x")]), role=Role.PAGE)
         feed = put(db, [page])
         documents.put(db, feed, [replace(a_document(0, [("", "", "y")]), role=Role.PAGE)], NOW)
         documents.put(db, feed, [a_document(1, [("/a", "/2.mp3", "x")])], NOW)
-        assert db.execute("SELECT count(*) FROM ambiguous_key").fetchone()[0] == 0
+        assert fetch_value(db, "SELECT count(*) FROM ambiguous_key") == 0
 
 
 @pytest.mark.fault("89")
@@ -191,7 +235,7 @@ def test_items_of_one_link_and_enclosure_are_not_compared_with_each_other() -> N
             a_document(n, [("/a", "/1.mp3", f"{n} {i}") for i in range(number)]) for n in range(2)
         )
         counted = itertools.count()
-        with a_database() as db:
+        with of_sqlite() as db:
             feed = put(db, [first])
             db.set_progress_handler(lambda: next(counted) and None, 100)
             documents.put(db, feed, [second], NOW)

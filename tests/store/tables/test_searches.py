@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from functools import partial
 
@@ -97,6 +98,19 @@ async def test_a_feed_whose_subscription_document_is_a_copy_has_begun(store: Nam
     await store.put_documents(feed.id, [copy], now=NOW)
     (search,) = await found(store)
     assert search.is_begun
+
+
+async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedStore) -> None:
+    """R33: what could not be had may have a URL that is longer than any that is fetched."""
+    long = "http://o.test/" + "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(200))
+    await lacking(store, an_attempt(long))
+    (search,) = await found(store)
+
+    for next_at in (NOW + 60, NOW + 120):
+        await store.write(partial(searches.note, search=search, next_at=next_at))
+
+    assert search.url == long
+    assert await store.read(partial(searches.next_at, now=NOW)) == NOW + 120
 
 
 async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -> None:

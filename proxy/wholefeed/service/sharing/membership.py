@@ -226,7 +226,7 @@ class Membership:
         """Stop everything, and be another one from now on."""
         name, self.name = self.name, _new_name()
         self._is_known = False
-        log.warning("replica.cut_off", replica=name, stopped=len(self._holdings))
+        log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
         for each in list(self._holdings.values()):
             self._lose(each)
         self._claims.clear()

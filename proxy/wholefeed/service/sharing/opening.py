@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.loggers import get_logger
 from wholefeed.service.sharing.leases import StoredLeases
 from wholefeed.service.sharing.shared import Shared
 from wholefeed.service.sharing.sharing import Alone, Sharing
 from wholefeed.store.store import Store
+
+log = get_logger()
+
+AGAIN_SECONDS: Final = 1.0
 
 
 @asynccontextmanager
@@ -28,7 +34,7 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
     store.listen("lease", shared.waits.wake)
     store.on_lost(shared.waits.wake_all)
     await shared.member.beat()
-    life = asyncio.create_task(shared.run())
+    life = asyncio.create_task(_living(shared))
     try:
         yield shared
     finally:
@@ -36,3 +42,13 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
         await asyncio.wait({life})
         with suppress(StoreError, OverloadedError):  # the others will find out
             await shared.member.leave()
+
+
+async def _living(shared: Shared) -> None:
+    """Go on whatever happens: without signs of life the others take this replica for dead."""
+    while True:
+        try:
+            await shared.run()
+        except Exception:  # an error of our own
+            log.exception("background.failed", name="sharing")
+            await asyncio.sleep(AGAIN_SECONDS)

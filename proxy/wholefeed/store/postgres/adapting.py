@@ -1,7 +1,8 @@
 """How values go to PostgreSQL and come back, so that they are what SQLite takes and gives.
 
 Numbers are `bigint` and `double precision` whatever their size, so that a statement is prepared once; true
-and false go as 1 and 0; sums of numbers come back as int; texts are escaped (`.texts`).
+and false go as 1 and 0; sums of numbers come back as int; texts are escaped as they go (`.texts`;
+`.rows` reads them).
 """
 
 from __future__ import annotations
@@ -10,28 +11,15 @@ from decimal import Decimal
 from typing import cast
 
 from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import Loader
-from psycopg.pq import Format
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper, NumericBinaryLoader, NumericLoader
 from psycopg.types.string import StrDumperUnknown
 
 from wholefeed.store.postgres import texts
 
-_TEXTS = ("text", "varchar", "bpchar", "name", 0)
-
 
 class _TextDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Buffer:
         return texts.encode(obj)
-
-
-class _TextLoader(Loader):
-    def load(self, data: Buffer) -> str:
-        return texts.decode(bytes(data))
-
-
-class _TextBinaryLoader(_TextLoader):
-    format = Format.BINARY
 
 
 class _NumericLoader(NumericLoader):
@@ -53,9 +41,6 @@ def register(context: AdaptContext) -> None:
     for number in (int, bool):
         adapters.register_dumper(number, Int8BinaryDumper)
     adapters.register_dumper(float, FloatBinaryDumper)
-    for name in _TEXTS:
-        adapters.register_loader(name, _TextLoader)
-        adapters.register_loader(name, _TextBinaryLoader)
     adapters.register_loader("numeric", _NumericLoader)
     adapters.register_loader("numeric", _NumericBinaryLoader)
 

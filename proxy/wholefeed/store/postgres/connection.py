@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from wholefeed.store.postgres import adapting
-from wholefeed.store.postgres.rows import PostgresRow, row_factory
+from wholefeed.store.postgres.rows import MakeRow, PostgresRow, row_maker
 from wholefeed.store.postgres.translate import translate
 from wholefeed.store.statements import fetch_value
 
@@ -38,7 +38,7 @@ _KEEPALIVE: Final[dict[str, Any]] = {
 _SETTINGS: Final = """
     SET statement_timeout = '120s';
     SET lock_timeout = '30s';
-    SET idle_in_transaction_session_timeout = '60s';
+    SET idle_in_transaction_session_timeout = '8s';
     SET TimeZone = 'UTC'
 """
 # What numbers of transactions belong to: a standby that was promoted begins another history.
@@ -49,6 +49,16 @@ _HISTORY: Final = """
     END
 """
 _CANCEL_SECONDS: Final = 5.0
+_WRITES_BETWEEN: Final = 64
+
+
+class Scripts(NamedTuple):
+    """SQL that a connection needs which writes; outside of transactions."""
+
+    first: str = ""
+    """Before the first transaction: its temporary tables."""
+    again: str = ""
+    """Now and then: empties them, which takes ten times as long as a COMMIT, so not at each one."""
 
 
 class Result:
@@ -78,22 +88,30 @@ class Result:
         return iter(self.fetchall())
 
 
+NO_SCRIPTS: Final = Scripts()
+
+
 class PostgresDatabase:
     """A connection as `wholefeed.store.database.Database` has it."""
 
-    def __init__(self, raw: psycopg.Connection[Any], script: str = "") -> None:
+    def __init__(self, raw: psycopg.Connection[Any], scripts: Scripts) -> None:
         self.raw = raw
-        self._script = script
+        self._scripts = scripts
+        self._writes = 0
         self.history = ""
         """What numbers of transactions mean something in; empty where that is not known."""
-        self._cursor = raw.cursor(binary=True, row_factory=row_factory)
+        self._cursor = raw.cursor(binary=True)
+        self._makers = dict[str, tuple[int, MakeRow]]()
+        """By statement: how many columns its rows have, and what makes them."""
         self._is_leaving = False
 
     def prepare_to_write(self) -> None:
-        """Run the script of the connection, once. Not before: on a server that takes no writes it fails."""
-        if self._script:
-            self.executescript(self._script)
-            self._script = ""
+        """Run what the connection needs. Not before: on a server that takes no writes it fails."""
+        if not self._writes:
+            self.executescript(self._scripts.first)
+        elif self._writes % _WRITES_BETWEEN == 0:
+            self.executescript(self._scripts.again)
+        self._writes += 1
 
     def ask(self, sql: str) -> str:
         """Run statements as they stand, which takes one trip; return the first value of the last one, or "".
@@ -131,7 +149,14 @@ class PostgresDatabase:
             cursor.execute(statement.text, parameters)
         else:
             cursor.execute(statement.plain)
-        return Result(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+        result = cursor.pgresult
+        if result is None or result.status != ExecStatus.TUPLES_OK:
+            return Result([], cursor.rowcount)
+        columns, make = self._makers.get(sql, (-1, PostgresRow))
+        if columns != result.nfields:
+            make = row_maker(result)
+            self._makers[sql] = result.nfields, make
+        return Result([make(values) for values in cursor.fetchall()], cursor.rowcount)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Result:
         """Run one statement for each of these, sent together."""
@@ -145,7 +170,8 @@ class PostgresDatabase:
     def executescript(self, script: str) -> None:
         """Run any number of statements, without parameters and results."""
         self._arrive()
-        self.raw.execute(translate(script).plain)
+        if script:
+            self.raw.execute(translate(script).plain)
 
     def _arrive(self) -> None:
         """Take the answer to what `leave` has sent."""
@@ -186,12 +212,12 @@ class PostgresDatabase:
         self.raw.close()
 
 
-def connect(url: str, *, script: str = "") -> PostgresDatabase:
+def connect(url: str, scripts: Scripts = NO_SCRIPTS) -> PostgresDatabase:
     """Open a connection.
 
     Args:
         url: As libpq takes it.
-        script: SQL that is run on it before the first transaction that writes: its temporary tables.
+        scripts: What it needs when it writes.
 
     Raises:
         psycopg.Error: There is no such connection to be had.
@@ -207,7 +233,7 @@ def connect(url: str, *, script: str = "") -> PostgresDatabase:
     try:
         raw.prepared_max = _PREPARED
         adapting.register(raw)
-        db = PostgresDatabase(raw, script)
+        db = PostgresDatabase(raw, scripts)
         db.executescript(_SETTINGS)
         with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
             db.history = fetch_value(db, _HISTORY) or ""

@@ -22,15 +22,17 @@ from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.postgres import sizes
+from wholefeed.store.postgres.connection import Scripts
 from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables import versions
-from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 
+_SCRIPTS: Final = Scripts(TEMPORARY_TABLES, EMPTY_TEMPORARY_TABLES)
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
 
@@ -140,7 +142,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     """
     await asyncio.to_thread(check_current, url)
     async with _listening(url) as notices:
-        pool = Pool(url, size=connections, script=TEMPORARY_TABLES)
+        pool = Pool(url, size=connections, scripts=_SCRIPTS)
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
         try:
             yield engine

@@ -16,6 +16,8 @@ _REPEATED: Final = frozenset({"40001", "40P01", "23505"})
 """Serialization, deadlock; and a row that another replica made meanwhile, which is found the next time."""
 _READ_ONLY: Final = "25006"
 """A standby that is not promoted yet, a server that is one now, or an administrator's will."""
+_CHANGED: Final = "0A000"
+"""A statement was prepared before another replica's migration had changed a table."""
 _FULL: Final = frozenset({"53100", _READ_ONLY})
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 _BUSY_CLASSES: Final = ("08", "53", "57")
@@ -28,14 +30,14 @@ def is_repeated(error: psycopg.Error) -> bool:
     return error.sqlstate in _REPEATED
 
 
-def is_read_only(error: psycopg.Error) -> bool:
-    """Tell whether the server takes no writes. Another connection may lead to one that does."""
-    return error.sqlstate == _READ_ONLY
+def is_stale(error: psycopg.Error) -> bool:
+    """Tell whether a new connection may do what this one cannot, on a server that is well."""
+    return error.sqlstate in (_READ_ONLY, _CHANGED)
 
 
 def is_unusable(error: psycopg.Error) -> bool:
     """Tell whether another connection may do what this one cannot."""
-    return is_read_only(error) or _is_lost(error)
+    return is_stale(error) or _is_lost(error)
 
 
 def translated(error: psycopg.Error) -> WholefeedError:

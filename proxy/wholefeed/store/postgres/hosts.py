@@ -161,7 +161,8 @@ class HostRows:
     def _run(self, work: Callable[[Database], Any]) -> Any:
         try:
             if self._db is None or self._db.is_lost:
-                self._db = connect(self._url, script=_SETTINGS)
+                self._db = connect(self._url)
+                self._db.executescript(_SETTINGS)
             return work(self._db)
         except psycopg.Error as exc:
             if self._db is not None:  # it may lead to a server that is a standby now

@@ -22,8 +22,8 @@ import psycopg
 
 from wholefeed.errors import OverloadedError
 from wholefeed.store.database import Database
-from wholefeed.store.postgres.connection import PostgresDatabase, connect
-from wholefeed.store.postgres.faults import is_read_only, is_repeated, is_unusable, overloaded, translated
+from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Scripts, connect
+from wholefeed.store.postgres.faults import is_repeated, is_stale, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
 from wholefeed.store.traffic import Traffic
 
@@ -79,13 +79,13 @@ class Pool:
     Args:
         url: Of the database, as libpq takes it.
         size: How many connections, at the most.
-        script: SQL that is run on each connection before it writes: its temporary tables.
+        scripts: What a connection needs when it writes.
     """
 
-    def __init__(self, url: str, *, size: int, script: str = "") -> None:
+    def __init__(self, url: str, *, size: int, scripts: Scripts = NO_SCRIPTS) -> None:
         self.size = size
         self._url = url
-        self._script = script
+        self._scripts = scripts
         self.traffic = Traffic()
         self._executor = ThreadPoolExecutor(size, "store")
         self._reads = Reads()
@@ -180,7 +180,7 @@ class Pool:
         A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
         would end; who reads is told at once, for there may be something in memory to answer with.
         """
-        if is_repeated(error) or is_read_only(error):
+        if is_repeated(error) or is_stale(error):
             return tries < TRIES
         if not (is_unusable(error) or self._is_lost()):
             return False
@@ -204,7 +204,7 @@ class Pool:
         if time.monotonic() < self._unreachable_until:
             raise psycopg.OperationalError(self._why_unreachable)
         try:
-            db = connect(self._url, script=self._script)
+            db = connect(self._url, self._scripts)
         except psycopg.OperationalError as exc:
             self._why_unreachable = str(exc)
             self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS

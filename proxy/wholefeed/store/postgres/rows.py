@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, SupportsIndex, cast
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Final, SupportsIndex, cast
 
-import psycopg
+from psycopg.pq.abc import PGresult
 
-_SHAPES = 1024
+from wholefeed.store.postgres import texts
+
+_SHAPES: Final = 1024
 """More than the program's queries have, so that one class is made for each."""
+_TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
+"""name, text, unknown, bpchar, varchar."""
 
 
 class PostgresRow(tuple[Any, ...]):
@@ -33,17 +37,27 @@ class PostgresRow(tuple[Any, ...]):
         return tuple.__getitem__(self, key)
 
 
-def row_factory(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], PostgresRow]:
-    """Return what makes the rows of a result."""
-    result = cursor.pgresult
-    if result is None:
-        return PostgresRow
-    return _shape(tuple(result.fname(at) or b"" for at in range(result.nfields)))
+MakeRow = Callable[[tuple[Any, ...]], PostgresRow]
+
+
+def row_maker(result: PGresult) -> MakeRow:
+    """Return what makes a row of the values of a result, whose texts are as they were stored."""
+    columns = range(result.nfields)
+    shape = _shape(tuple((result.fname(at) or b"").decode() for at in columns))
+    with_text = tuple(at for at in columns if result.ftype(at) in _TEXT_OIDS)
+    return partial(_made, shape, with_text) if with_text else shape
+
+
+def _made(shape: type[PostgresRow], with_text: tuple[int, ...], values: tuple[Any, ...]) -> PostgresRow:
+    for at in with_text:
+        text = values[at]
+        if text is not None and texts.MARK in text:
+            return shape(texts.unescape(each) if isinstance(each, str) else each for each in values)
+    return shape(values)
 
 
 @lru_cache(_SHAPES)
-def _shape(names: tuple[bytes, ...]) -> type[PostgresRow]:
-    texts = tuple(name.decode() for name in names)
-    places = {name: at for at, name in reversed(list(enumerate(texts)))}
-    made = type("PostgresRow", (PostgresRow,), {"__slots__": (), "names": texts, "places": places})
+def _shape(names: tuple[str, ...]) -> type[PostgresRow]:
+    places = {name: at for at, name in reversed(list(enumerate(names)))}
+    made = type("PostgresRow", (PostgresRow,), {"__slots__": (), "names": names, "places": places})
     return cast("type[PostgresRow]", made)

@@ -4,8 +4,8 @@ A text of PostgreSQL is valid UTF-8 without NUL. What publishers send may hold N
 SQLite keeps both. Each such character is written as DEL and its number in four hexadecimal digits; so is DEL
 itself. JSON may hold DEL as it is, so what was written by `json.dumps` is still JSON.
 
-encode("a\0b")          # b"a\x7f0000b"
-decode(b"a\x7f0000b")   # "a\0b"
+encode("a\0b")           # b"a\x7f0000b"
+unescape("a\x7f0000b")   # "a\0b"
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_MARK: Final = "\x7f"
+MARK: Final = "\x7f"
+"""What stands in each text that was changed."""
 _REFUSED: Final = re.compile("[\0\x7f\ud800-\udfff]")
 _WRITTEN: Final = re.compile("\x7f([0-9a-f]{4})")
 
@@ -27,15 +28,9 @@ def encode(text: str) -> bytes:
     return escape(text).encode() if b"\0" in data or b"\x7f" in data else data
 
 
-def decode(data: bytes) -> str:
-    """Return the text that `encode` has written."""
-    text = data.decode()
-    return unescape(text) if _MARK in text else text
-
-
 def escape(text: str) -> str:
     """Return the text without what PostgreSQL refuses."""
-    return _REFUSED.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
+    return _REFUSED.sub(lambda found: f"{MARK}{ord(found[0]):04x}", text)
 
 
 def unescape(text: str) -> str:

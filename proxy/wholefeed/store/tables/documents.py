@@ -14,7 +14,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
-from wholefeed.store.statements import fetch_all, fetch_made, fetch_one, json_ids, run
+from wholefeed.store.statements import either, fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import bodies, identities, tombstones
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
@@ -85,7 +85,11 @@ _UNSETTLE: Final = """
 """
 _UNLINK: Final = "UPDATE document SET segment = NULL WHERE id = :document"
 _SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segment AND id <> :document"
-_EXPIRED: Final = "SELECT id, role FROM document WHERE detached_at < :before"
+_EXPIRED: Final = either(
+    sqlite="SELECT id, role FROM document WHERE detached_at < :before",
+    # What another replica is attaching again meanwhile is no longer to be deleted.
+    postgres="SELECT id, role FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
+)
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 

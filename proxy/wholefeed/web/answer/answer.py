@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
@@ -56,6 +56,18 @@ class Answer:
         """The prologue, deflated."""
         return seal(self.prologue)
 
+    @cached_property
+    def gzip_end(self) -> bytes:
+        """What stands behind the last segment of the gzip member of a feed of whole segments.
+
+        The CRC of the member is put together from theirs: once, however often the answer is sent.
+        """
+        joining = _joining(self)
+        for segment in self.segments:
+            assert isinstance(segment, SegmentRow), "whole segments"
+            joining.begin(segment)
+        return joining.last()
+
     @property
     def text_bytes(self) -> int:
         """What the body comes to without content coding."""
@@ -78,18 +90,17 @@ class Answer:
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Representation:
-    """What an answer depends on beside the feed."""
+class Representation(NamedTuple):
+    """What an answer depends on beside the feed. Each request looks by it for what has been made."""
 
     self_url: str
     """The proxy's URL of what is asked for."""
-    whole_url: str = ""
-    """The proxy's URL of the whole feed, where that is another."""
     is_gzip: bool
     """The content coding."""
     warns: bool
     """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, where that is another."""
     page_url: str = ""
     """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
     is_healed: bool = False
@@ -212,11 +223,18 @@ async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
-    joining = _joining(answer)
-    body = [joining.first]
+    held = []
     for segment in answer.segments:
         if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
             return None
+        held.append(block)
+    if answer.is_gzip:
+        between = answer.separator.block.join(held)
+        return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
+    joining = _joining(answer)
+    body = [joining.first]
+    for segment, block in zip(answer.segments, held, strict=True):
+        assert isinstance(segment, SegmentRow), "seen above"
         joining.begin(segment)
         body += joining.add(block)
         joining.end()

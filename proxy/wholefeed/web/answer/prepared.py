@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Final
 
+from multidict import CIMultiDict
+
 from wholefeed.core.formats import content_type
 from wholefeed.service.published import Held
 from wholefeed.service.results import Reconstruction
+from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer.answer import Answer, Representation, reconstruction_field, whole_answer
 
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
@@ -23,18 +26,20 @@ class Prepared:
     """An answer, and its fields beside Cache-Control; those of the body are not part of a 304."""
 
     answer: Answer
-    fields: dict[str, str]
-    body_fields: dict[str, str]
+    fields: CIMultiDict[str]
+    body_fields: CIMultiDict[str]
     modified_at: float
     length: int | None
     """As `Answer.length`."""
+    facts: dict[str, object]
+    """What the log line tells of the feed."""
 
     def is_at_most(self, most_bytes: int) -> bool:
         """Whether the body is known to be no longer than that."""
         return self.length is not None and self.length <= most_bytes
 
-    def fields_at(self, now: float, *, has_body: bool) -> dict[str, str]:
-        """Return the fields of an answer that is made now."""
+    def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
+        """Return the fields of an answer that is made now; whoever asks may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
         if self.modified_at > now:  # RFC 9110, 8.8.2.1: never later than Date
             fields["Last-Modified"] = formatdate(now, usegmt=True)
@@ -65,7 +70,14 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
         of_body["Content-Length"] = str(length)
     if answer.is_gzip:
         of_body["Content-Encoding"] = "gzip"
-    return Prepared(answer, fields, {**fields, **of_body}, modified_at, length)
+    body_fields = CIMultiDict({**fields, **of_body})
+    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, facts_of(feed))
+
+
+def facts_of(feed: FeedRow) -> dict[str, object]:
+    """Return what the log line tells of a feed."""
+    state = str(feed.visible_state)
+    return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
 
 
 def prepared_of(held: Held, wanted: Representation) -> Prepared | None:

@@ -1,0 +1,37 @@
+"""How large a store is said to be."""
+
+from __future__ import annotations
+
+import random
+
+from tests.named_store import NamedStore
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
+from tests.store.places import Place
+
+BODY = random.Random(1).randbytes(1 << 20)
+"""Nothing makes it smaller."""
+
+
+async def test_what_is_stored_counts_until_it_is_forgotten(store: NamedStore) -> None:
+    """Row 68: feeds are evicted until the rest fits, so what is deleted must count no more, at once."""
+    before = await store.upkeep.used_bytes()
+    feed = (await a_feed(store)).id
+    await store.put_documents(feed, [a_document(URL, an_entry("a"), body=BODY)], now=NOW)
+    await publish(store, feed)
+
+    stored = await store.upkeep.used_bytes() - before
+    await store.forget(feed, now=NOW)
+
+    assert len(BODY) * 0.95 < stored < len(BODY) * 1.2  # free pages are used first
+    assert await store.upkeep.used_bytes() - before < len(BODY) // 20
+
+
+async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place) -> None:
+    """What a database has on a volume that is not here is not known."""
+    await a_feed(store)
+    summary = await store.upkeep.summary()
+
+    assert summary.feeds == {"loading": (1, 0)}
+    assert summary.file_bytes > 0
+    assert summary.used_bytes > 0
+    assert (summary.free_bytes is None) == bool(place.url)
