@@ -28,7 +28,7 @@ from typing import Any, Final
 from benchmarks.support.copies import make_copies
 from benchmarks.support.feeds import Chain
 from benchmarks.support.figures import Figure, show
-from benchmarks.support.postgres import Postgres, running_postgres
+from benchmarks.support.postgres import Postgres, programs, running_postgres
 from benchmarks.support.publisher import Counts, Publisher, running_publisher
 from benchmarks.support.readers import Phase, Readers
 from benchmarks.support.report import Table, begin, expect
@@ -229,6 +229,9 @@ def main() -> None:
     """Measure and print."""
     options = arguments()
     begin()
+    if not programs():
+        print("not run: PostgreSQL is not installed")
+        return
     show(measure(options))
 
 
