@@ -95,6 +95,11 @@ def _documents(counts: Counts) -> Iterator[Metric]:
     yield _counter(
         "wholefeed_guesses_failed", "Documents that were guessed and are not there.", counts.failed_guesses
     )
+    yield _counter(
+        "wholefeed_unshared_requests",
+        "Requests to publishers that the other replicas did not know of.",
+        counts.unshared,
+    )
     yield _counters(
         "wholefeed_look_ahead",
         "Documents asked for before a walk came to them, by what came of it.",
