@@ -97,6 +97,15 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
     assert await store.read(partial(leases.look, name=NAME)) is None
 
 
+async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: Store) -> None:
+    """After a crash of the server nobody is known: what one has taken then is not taken by the next one."""
+    assert (await take(store, "one", "one.1")).verdict is Verdict.TAKE
+    assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
+    for was_known in (False, True):
+        found = await store.write(partial(leases.beat, replica="one", progress=[]))
+        assert (found.was_known, found.held) == (was_known, {NAME: "one.1"})
+
+
 async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
     """Each with the time that has passed by the database's clock."""
     await beat(store, "one")
