@@ -32,6 +32,11 @@ class Traffic:
         with self._changing:
             self.waiting += 1
 
+    def left(self) -> None:
+        """Count what has waited, and does so no more, as never begun."""
+        with self._changing:
+            self.waiting -= 1
+
     @contextmanager
     def work(self) -> Iterator[None]:
         """Count what has waited as under way, until exit."""

@@ -264,6 +264,21 @@ async def test_work_that_finds_no_connection_is_told_in_time(
         assert ran == []
 
 
+async def test_who_leaves_before_a_connection_is_free_waits_for_none_any_more(engine: PostgresEngine) -> None:
+    """What waits is counted for `/metrics`: it comes back to nothing."""
+    may_end, traffic = threading.Event(), engine.pool.traffic
+    busy = [asyncio.create_task(engine.read(lambda _: may_end.wait(10))) for _ in range(4)]
+    await asyncio.sleep(0)
+    late = asyncio.create_task(engine.read(lambda _: None))
+    await asyncio.sleep(0.1)
+    assert (traffic.busy, traffic.waiting) == (4, 1)
+    late.cancel()
+    await asyncio.wait({late})
+    may_end.set()
+    await asyncio.gather(*busy)
+    assert (traffic.busy, traffic.waiting) == (0, 0)
+
+
 async def test_closing_finishes_what_writes_and_ends_what_reads(another: OpenEngine) -> None:
     """A process that is stopped waits for no slow reader, and loses nothing that it was asked to keep."""
     async with AsyncExitStack() as stack:

@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
@@ -114,18 +114,23 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        loop = asyncio.get_running_loop()
         job = _Job(work, None if is_read else Write(work, feed))
         self.traffic.asked()
-        running = loop.run_in_executor(self._executor, self._do, job)
+        future = self._executor.submit(self._do, job)
+        future.add_done_callback(self._count_unbegun)
+        running = asyncio.wrap_future(future)
         if not is_read:
             return await running
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await running
         except TimeoutError as exc:
-            _ = loop.run_in_executor(None, job.cancel)
+            _ = asyncio.get_running_loop().run_in_executor(None, job.cancel)
             raise overloaded("the database does not answer in time") from exc
+
+    def _count_unbegun(self, future: Future[Any]) -> None:
+        if future.cancelled():  # whoever asked has left before a connection was free
+            self.traffic.left()
 
     async def close(self) -> None:
         """End what reads, finish what writes, then close the connections."""
