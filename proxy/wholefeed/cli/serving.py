@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from wholefeed.cli.base import http_url
 from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
 from wholefeed.cli.output import fail, show, tell
+from wholefeed.server.allocator import give_large_blocks_back
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -56,6 +57,7 @@ def _serve(options: argparse.Namespace) -> int:
             )
 
     try:
+        give_large_blocks_back(os.environ)
         run(serve(config, on_started=on_started, supervisor=Supervisor.of(os.environ)))
     except OSError as exc:
         problem = f"the server ended: {exc}" if has_started else _start_problem(config, exc)
