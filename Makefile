@@ -16,7 +16,6 @@ PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
-EXTRAS := uvloop,postgres
 PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
 # They send megabytes, or thousands of documents, through lines that others reach: counting each line of theirs
 # would double the time of the whole suite.
@@ -128,13 +127,13 @@ $(RUNS): pyproject.toml constraints.txt | $(PY)
 	else $$pip --version >/dev/null 2>&1 || $(PY) -m ensurepip --upgrade >/dev/null; fi; \
 	$(call PIP_INSTALL,--upgrade pip); \
 	pip="$(PY) -m pip"; \
-	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[$(EXTRAS)]')
+	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[uvloop]')
 	@touch $(RUNS)
 
 $(DEVELOPS): $(RUNS)
 	@echo "installing what tests and linters need into $(VENV)"
 	@pip="$(PY) -m pip"; \
-	$(call PIP_INSTALL,--group dev)
+	$(call PIP_INSTALL,--group dev --build-constraint constraints.txt --editable '.[postgres]')
 	@touch $(DEVELOPS)
 
 # A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.

@@ -21,8 +21,8 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import MAX_DEPTH, MAX_LANG_CHARACTERS, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
 from wholefeed.core.terms import ATOM_NAMESPACES, Family
-from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.well_known import prefixes_in
 
 URL: Final = "http://example.org/blog/feed"
 ADDRESS: Final = Address("http://proxy.test/feed?url=x", URL)

@@ -77,9 +77,9 @@ def what_lacks(*, is_own: bool = False) -> str:
         return f"{NONE_HERE}'s driver: make setup"
     if _NAMED and not is_own:
         return ""
-    if not _programs():
+    if not programs():
         return f"{NONE_HERE}: apt-get install --no-install-recommends postgresql"
-    if not _user():
+    if not server_user():
         return f"{NONE_HERE}, which does not run as root, and there is no other user to run it"
     return ""
 
@@ -134,7 +134,7 @@ class Cluster:
         places = [f"--port={self.port}", "-k", str(self.folder), "-D", str(self._data)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", _GUARD, "sh", *_as_user(), _programs() + "/postgres", *places, *options],
+                ["sh", "-c", _GUARD, "sh", *as_user(), programs() + "/postgres", *places, *options],
                 cwd=self.folder, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         self._wait()
@@ -144,7 +144,7 @@ class Cluster:
         if self._process is None:
             return
         assert self.folder is not None
-        command = [*_as_user(), _programs() + "/pg_ctl", "stop", "-D", str(self._data), "-m", mode]
+        command = [*as_user(), programs() + "/pg_ctl", "stop", "-D", str(self._data), "-m", mode]
         with suppress(subprocess.CalledProcessError):  # it has stopped by itself
             subprocess.run(command, check=True, capture_output=True, cwd=self.folder, timeout=STOP_SECONDS)
         self._process.wait(STOP_SECONDS)
@@ -192,7 +192,7 @@ def a_cluster() -> Iterator[Cluster]:
     """Make a cluster of one's own, started; stop and remove it at the end."""
     with tempfile.TemporaryDirectory(prefix="wholefeed-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        if user := _user():
+        if user := server_user():
             os.chown(folder, user.pw_uid, user.pw_gid)
         cluster = Cluster(folder)
         _initialise(folder)
@@ -214,7 +214,7 @@ def shared_cluster() -> Iterator[Cluster]:
 
 
 def _initialise(folder: Path) -> None:
-    command = [*_as_user(), _programs() + "/initdb", "-D", str(folder / "data"), *_INITDB]
+    command = [*as_user(), programs() + "/initdb", "-D", str(folder / "data"), *_INITDB]
     done = subprocess.run([*command, *_ENGLISH], capture_output=True, cwd=folder, check=False)
     if done.returncode:  # PostgreSQL before 15, or built without ICU, has no such provider
         shutil.rmtree(folder / "data", ignore_errors=True)
@@ -223,7 +223,7 @@ def _initialise(folder: Path) -> None:
         raise RuntimeError(f"initdb failed:\n{done.stderr.decode()}")
 
 
-def _programs() -> str:
+def programs() -> str:
     """Where initdb and postgres are; Debian keeps them from PATH."""
     found = shutil.which("initdb")
     if found and shutil.which("postgres"):
@@ -232,7 +232,7 @@ def _programs() -> str:
     return str(max(folders, key=lambda each: float(each.parent.name), default=""))
 
 
-def _user() -> pwd.struct_passwd | None:
+def server_user() -> pwd.struct_passwd | None:
     """Who runs it: whoever runs the tests, unless that is root."""
     if os.geteuid():
         return pwd.getpwuid(os.geteuid())
@@ -242,8 +242,9 @@ def _user() -> pwd.struct_passwd | None:
     return None
 
 
-def _as_user() -> list[str]:
-    user = _user()
+def as_user() -> list[str]:
+    """What goes before a command that is to run as the user that runs the server."""
+    user = server_user()
     if user is None or user.pw_uid == os.geteuid():
         return []
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]

@@ -20,6 +20,7 @@ from benchmarks.support.rows import COLUMNS, ROWS, kept, table
 from benchmarks.support.tree import HERE, tree_at
 from benchmarks.support.usage import cpu_seconds
 from benchmarks.table import keep
+from tests.postgres import what_lacks
 from wholefeed.core.links.classify import classify
 from wholefeed.core.parse.documents import parse
 
@@ -38,6 +39,7 @@ SMALL = {
     "many": ["--feeds", "20", "--seconds", "1"],
     "memory": CHAIN,
     "parse": ["--megabytes", "0.1", "--runs", "1"],
+    "replicas": ["--feeds", "20", "--seconds", "1", "--replicas", "2", "--per-second", "10"],
     "refresh": ["--feeds", "2", "--runs", "1", "--hops"],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],
     "serve": [*CHAIN, "--connections", "3", "--seconds", "0.2"],
@@ -46,6 +48,17 @@ SMALL = {
     "walk": [*CHAIN, "--runs", "1", "--latency-ms", "1", "--body-ms", "2"],
 }
 """Every benchmark, with arguments that make it short."""
+
+
+LONG_SECONDS = 180
+LACK = what_lacks(is_own=True)
+MARKED = [
+    pytest.param(name, marks=[pytest.mark.timeout(LONG_SECONDS), pytest.mark.skipif(bool(LACK), reason=LACK)])
+    if name == "replicas"
+    else name
+    for name in SMALL
+]
+"""The same; a server, a publisher and replicas that come and go need their time."""
 
 
 @functools.cache
@@ -57,12 +70,12 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=LONG_SECONDS - 10 if name == "replicas" else 50,
             check=False,
         )
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", MARKED)
 def test_the_benchmark_ends_without_an_error_and_shows_a_table(name: str) -> None:
     """Each benchmark runs as it stands, ends with exit 0, prints figures, and says nothing on stderr."""
     done = run(name)

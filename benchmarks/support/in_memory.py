@@ -9,6 +9,7 @@ from typing import Final
 
 from benchmarks.support.feeds import Chain
 from wholefeed.config.tables import LimitsConfig
+from wholefeed.core.jobs.rendering import Style
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
@@ -75,8 +76,8 @@ def source_of(fetcher: Fetcher) -> Source:
     return Source(fetcher, Work(Workers(0)), xml_depth=LimitsConfig().xml_depth)
 
 
-async def obtain(source: Source, url: str) -> Obtained:
-    """Fetch and parse a document."""
-    obtained = await source.obtain(url)
+async def obtain(source: Source, url: str, style: Style | None = None) -> Obtained:
+    """Fetch and parse a document; an older one than the subscription document is rendered in its style."""
+    obtained = await source.obtain(url, style=style)
     assert isinstance(obtained, Obtained), "nothing is conditional here"
     return obtained

@@ -7,7 +7,8 @@
 Below /f1, /f2 … stand as many feeds as one likes, each its own copy of the chain. It listens on loopback,
 keeps connections alive, and ends when whoever started it ends. A conditional publisher gives each document
 an ETag and answers 304 to it; every tenth of its feeds (/f0, /f10 …) says that it is fresh for a second
-only.
+only. One that is told for how long its documents are good counts who asks for one that is still good, or is
+being sent already: `doubled`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import dataclasses
 import functools
 import http.client
 import json
+import math
 import random
 import re
 import sys
@@ -37,7 +39,7 @@ _COUNTS: Final = "/-/counts"
 _GROW: Final = "/-/grow"
 _KEPT_DOCUMENTS: Final = 128
 """That are not made anew for each request: a publisher that is busy would be measured too."""
-_SHORT: Final = re.compile(r"/f\d*0/feed")
+_NUMBER: Final = re.compile(r"/f(\d+)/feed")
 _ETAG: Final = re.compile(rb'\r\nif-none-match: *("[^"]*")', re.IGNORECASE)
 _PATH: Final = re.compile(r"(?P<feed>(/f\d+)?)/(feed|archive/(?P<number>\d+))")
 _SEED: Final = 5005
@@ -49,6 +51,10 @@ class Counts:
 
     requests: int
     connections: int
+    doubled: int = 0
+    """Requests for a document that was being sent, or was sent so lately that it is good."""
+    failed: int = 0
+    """That were failed on purpose."""
 
 
 class Publisher:
@@ -87,6 +93,8 @@ def running_publisher(
     hosts: int = 1,
     is_conditional: bool = False,
     is_gzipped: bool = False,
+    good_seconds: float = 0.0,
+    short_every: int = 10,
 ) -> Iterator[Publisher]:
     """Start a publisher of that chain, and stop it at the end.
 
@@ -99,6 +107,8 @@ def running_publisher(
         hosts: Addresses that it listens at, one port everywhere.
         is_conditional: Whether it gives ETags, and says of every tenth feed how short it is fresh.
         is_gzipped: Whether every body is sent with that content coding, as large ones must be.
+        good_seconds: How long nobody should ask for a document again; 0: nobody counts.
+        short_every: One in so many feeds of a conditional publisher is fresh for a second only.
     """
     options = {
         **dataclasses.asdict(chain),
@@ -109,6 +119,8 @@ def running_publisher(
         "hosts": hosts,
         "is_conditional": is_conditional,
         "is_gzipped": is_gzipped,
+        "good_seconds": good_seconds,
+        "short_every": short_every,
     }
     with running_child(__name__, json.dumps(options)) as port:
         yield Publisher(port)
@@ -128,6 +140,8 @@ class _Server:
         hosts: int,
         is_conditional: bool,
         is_gzipped: bool,
+        good_seconds: float,
+        short_every: int,
     ) -> None:
         self._chain = chain
         self._latency_seconds = latency_seconds
@@ -143,6 +157,12 @@ class _Server:
         self._made = functools.lru_cache(_KEPT_DOCUMENTS)(self._make)
         self._requests = 0
         self._connections = 0
+        self._doubled = 0
+        self._failed = 0
+        self._good_seconds = good_seconds
+        self._short_every = short_every
+        self._good_until: dict[str, float] = {}
+        """By URL; endless while it is being sent."""
 
     async def run(self) -> None:
         """Listen, say where, and serve until the standard input ends."""
@@ -176,15 +196,27 @@ class _Server:
                 self._requests += 1
                 self._connections += not is_counted
                 is_counted = True
+                self._note(base + path)
                 await asyncio.sleep(self._latency_seconds)
                 if self._chance.random() < self._failing:
+                    self._good_until.pop(base + path, None)
+                    self._failed += 1
                     if not await self._fail(writer, self._document(base, path) or b""):
                         break
-                elif self._is_conditional:
+                    continue
+                if self._good_seconds:
+                    self._good_until[base + path] = time.monotonic() + self._good_seconds
+                if self._is_conditional:
                     self._answer_conditionally(writer, path, head, self._document(base, path))
                 else:
                     await self._send(writer, self._document(base, path))
         writer.close()
+
+    def _note(self, url: str) -> None:
+        """Count who asks for what need not be asked for."""
+        if self._good_seconds:
+            self._doubled += time.monotonic() < self._good_until.get(url, 0.0)
+            self._good_until[url] = math.inf
 
     async def _send(self, writer: asyncio.StreamWriter, body: bytes | None) -> None:
         if body is None or not self._body_seconds:
@@ -206,7 +238,8 @@ class _Server:
             return
         etag = f'"{zlib.crc32(body):08x}"'
         more = f"ETag: {etag}\r\n"
-        if _SHORT.fullmatch(path):
+        number = _NUMBER.match(path)
+        if number is not None and not int(number[1]) % self._short_every:
             more += "Cache-Control: max-age=1\r\n"
         known = _ETAG.search(head)
         is_known = known is not None and known[1].decode("latin-1") == etag
@@ -256,8 +289,8 @@ class _Server:
         return zlib.compress(body, 1, zlib.MAX_WBITS + 16) if self._coding else body
 
     def _counts(self) -> bytes:
-        counts = Counts(self._requests, self._connections)
-        self._requests = self._connections = 0
+        counts = Counts(self._requests, self._connections, self._doubled, self._failed)
+        self._requests = self._connections = self._doubled = self._failed = 0
         return json.dumps(dataclasses.asdict(counts)).encode()
 
 

@@ -65,6 +65,11 @@ class Server:
         """The number of its process."""
         return self._process.pid
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait()
+
     def feed_target(self, url: str) -> str:
         """Return what to ask it for."""
         return f"/feed?url={quote(url, safe='')}"

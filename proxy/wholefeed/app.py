@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -32,6 +32,7 @@ from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.service import FeedService
 from wholefeed.service.sharing.opening import open_sharing
+from wholefeed.service.sharing.shared import Shared
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
@@ -55,6 +56,9 @@ from wholefeed.web.routes import routes
 from wholefeed.web.wants import Wants
 from wholefeed.workers.cores import worker_count
 from wholefeed.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from wholefeed.service.sharing.politeness import Politeness  # needs an extra
 
 log = get_logger()
 
@@ -176,8 +180,13 @@ async def open_service(
         store = await stack.enter_async_context(open_store(config.store))
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
         stack.push_async_callback(workers.close)
-        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         sharing = await stack.enter_async_context(open_sharing(store))
+        if isinstance(sharing, Shared):
+            politeness = await stack.enter_async_context(_open_politeness(config, sharing, counts))
+            store.listen("host", politeness.wake)
+            open_fetcher = partial(open_fetcher, gate=politeness.gate)
+            archive_turns = archive_turns or politeness.archive_turns
+        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(
                 store=store,
@@ -193,6 +202,15 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
+
+
+def _open_politeness(
+    config: Config, sharing: Shared, counts: Counts
+) -> AbstractAsyncContextManager[Politeness]:
+    """Share with other replicas how publishers' hosts are asked."""
+    from wholefeed.service.sharing.politeness import open_politeness  # noqa: PLC0415 - needs an extra
+
+    return open_politeness(config, name=lambda: sharing.member.name, counts=counts)
 
 
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:

@@ -41,14 +41,16 @@ Events
     feed.forgotten      feed
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
+    hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself
+    hosts.shared        seconds: they can again; how long it took to ask
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that was at it has ended; this one goes on with it
     replica.unheard     replica, reason: the others could not be told that this one is alive
     replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name
     replica.forgotten   replica: the database has lost who was at what, and everybody begins again
-    background.failed   name: house-keeping, polling, the archive or taking-over ended by an error, with its
-                        traceback
+    background.failed   name: house-keeping, polling, archive, hosts or taking-over ended by an error, with
+                        its traceback
     polling.paused      reason: the store could not say which feeds are due
     archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
     archive.paused      slug: the store could not say, or keep, what the archive is asked for

@@ -210,3 +210,16 @@ def test_the_copy_of_an_old_schema_keeps_it(tmp_path: Path, database: Path) -> N
     assert main(["backup", str(tmp_path / "copy.db")]) == 0
     with closing(sqlite3.connect(tmp_path / "copy.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
+
+
+def test_a_shared_database_is_copied_by_its_own_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 1, and the command to type, with what was asked for and without the password."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHOLEFEED_STORE_URL", "postgresql://me:a-secret@db.test:5433/feeds?sslmode=require")
+    assert main(["backup", "my feeds.dump"]) == 1
+    assert capsys.readouterr().err == (
+        "wholefeed: store.url names a PostgreSQL database, which its own programs copy while it runs: pg_dump"
+        " --format=custom --file='my feeds.dump' 'postgresql://me@db.test:5433/feeds?sslmode=require'\n"
+    )

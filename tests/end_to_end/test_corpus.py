@@ -17,7 +17,8 @@ from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import Fragments
+from wholefeed.core.verbatim.well_known import prefixes_in
 
 CORPUS: Final = Path(__file__).parents[3] / "shared" / "corpus"
 XML: Final = "application/xml"

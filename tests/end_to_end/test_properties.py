@@ -25,7 +25,8 @@ from wholefeed.core.notes import DocumentUnavailable
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import ATOM_NS, DCTERMS_NS, Family, Role
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import Fragments
+from wholefeed.core.verbatim.well_known import prefixes_in
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.limits import WalkLimits
 from wholefeed.core.walk.trails import Trail

@@ -25,9 +25,10 @@ from wholefeed.cli.explaining import EXPLAIN
 from wholefeed.cli.feeds import FORGET, LIST, REFRESH
 from wholefeed.cli.fetching import FETCH
 from wholefeed.cli.hints import with_hint
+from wholefeed.cli.migrating import MIGRATE
 from wholefeed.cli.opml import OPML
 from wholefeed.cli.output import fail, give_up
-from wholefeed.cli.serving import CONFIG, HEALTHCHECK, MIGRATE, SERVE
+from wholefeed.cli.serving import CONFIG, HEALTHCHECK, SERVE
 from wholefeed.cli.signing import SIGN
 from wholefeed.cli.url import URL
 from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError

@@ -42,7 +42,7 @@ async def fetch_once(
         WholefeedError: There is no feed to be had.
     """
     async with database() as path:
-        own = replace(config, store=replace(config.store, path=path))
+        own = replace(config, store=replace(config.store, path=path, url=""))
         return await _written(own, feed_url(url), output, wait_seconds=wait_seconds, progress=progress)
 
 
@@ -76,7 +76,7 @@ async def explain_once(
     """
     canonical = feed_url(url)
     async with database() as path:
-        own = replace(config, store=replace(config.store, path=path))
+        own = replace(config, store=replace(config.store, path=path, url=""))
         async with open_service(own) as (_, service):
             wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
             async with _watched(service, canonical, progress):

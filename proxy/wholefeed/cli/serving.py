@@ -1,4 +1,4 @@
-"""`wholefeed serve`, and what goes with running it: `config`, `migrate`, `healthcheck`."""
+"""`wholefeed serve`, and what goes with running it: `config`, `healthcheck`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from wholefeed.cli.base import http_url
 from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
 from wholefeed.cli.output import fail, show, tell
+from wholefeed.server.allocator import give_large_blocks_back
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -56,6 +57,7 @@ def _serve(options: argparse.Namespace) -> int:
             )
 
     try:
+        give_large_blocks_back(os.environ)
         run(serve(config, on_started=on_started, supervisor=Supervisor.of(os.environ)))
     except OSError as exc:
         problem = f"the server ended: {exc}" if has_started else _start_problem(config, exc)
@@ -121,17 +123,6 @@ def _config(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _migrate(options: argparse.Namespace) -> int:
-    config = load(options)
-    from wholefeed.config.places import without_password
-    from wholefeed.store.opening import migrate_store
-
-    applied = run(migrate_store(config.store))
-    name = without_password(config.store.url) or config.store.path
-    show("".join(f"applied {each}\n" for each in applied) or f"{name} is up to date\n")
-    return EXIT_DONE
-
-
 SERVE: Final = Command(
     name="serve",
     summary="run the proxy until SIGTERM or Ctrl-C",
@@ -154,11 +145,4 @@ CONFIG: Final = Command(
     examples="  wholefeed config\n  wholefeed config --example > config.toml",
     run=_config,
     add_arguments=_add_config,
-)
-
-MIGRATE: Final = Command(
-    name="migrate",
-    summary="bring the database to this version's schema, as serve does at its start",
-    examples="  wholefeed migrate\n  WHOLEFEED_STORE_PATH=/data/wholefeed.db wholefeed migrate",
-    run=_migrate,
 )

@@ -19,7 +19,7 @@ from typing import Final
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from aiohttp.resolver import DefaultResolver
-from multidict import CIMultiDictProxy
+from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
@@ -52,6 +52,7 @@ ACCEPT: Final = (
 )
 
 DOCUMENT_STATUSES: Final = frozenset({200, 203})
+_KEPT: Final = tuple((istr(name), name) for name in KEPT_HEADERS)
 _LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
 
 _DRAINED_BYTES: Final = 65536
@@ -135,9 +136,9 @@ class Response:
     def kept_headers(self) -> dict[str, str]:
         """Return the header fields that the proxy uses; those that are lists as one value."""
         kept = {}
-        for name in KEPT_HEADERS:
-            values = self.fields(name)
-            if values:
+        for field, name in _KEPT:
+            if field in self.headers:
+                values = self.fields(field)
                 kept[name] = ", ".join(values) if name in _LIST_HEADERS else values[0]
         return kept
 
@@ -286,4 +287,4 @@ def _too_large() -> DecodeError:
 
 
 def _as_text(value: str) -> str:
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

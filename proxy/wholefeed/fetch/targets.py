@@ -10,6 +10,7 @@ publisher wrote them, because some publishers sign them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.uri import PATH_CHARACTERS, QUERY_CHARACTERS, joined, split, without_dot_segments
@@ -30,6 +31,7 @@ class Target(NamedTuple):
     is_secure: bool
 
 
+@lru_cache(maxsize=1024)  # each refresh asks for the same
 def parse_target(text: str) -> Target:
     """Return the target that a URL names; its fragment is dropped.
 

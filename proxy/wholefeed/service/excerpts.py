@@ -31,7 +31,7 @@ from wholefeed.core.parse.identities import absolute
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
 from wholefeed.core.text.urls import is_http
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.core.verbatim.well_known import ALL_PREFIXES
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
 

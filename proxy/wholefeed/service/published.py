@@ -22,6 +22,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
@@ -233,8 +234,7 @@ class Published:
         self._changes.note(feed.id)
         if held is None:
             return
-        before = held.snapshot.feed
-        if replace(feed, **{name: getattr(before, name) for name in _AGE}) == before:
+        if _of_answers(feed) == _of_answers(held.snapshot.feed):
             held.snapshot = replace(held.snapshot, feed=feed)
         else:
             self._remove(feed.id)
@@ -265,6 +265,7 @@ class Published:
 _AGE: Final = ("asked_at", "checked_at", "fresh_until")
 """Columns that nothing which is made of a feed depends on."""
 _FEED: Final = tuple(each.name for each in fields(FeedRow))
+_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _AGE))
 _SEGMENT: Final = tuple(each.name for each in fields(SegmentRow))
 _ATTEMPT: Final = tuple(each.name for each in fields(Attempt))
 

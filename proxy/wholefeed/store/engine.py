@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.tables.versions import Version
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
 
@@ -41,6 +42,10 @@ class Engine(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other processes change what is stored."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What goes on between it and the database."""
 
     @property
     def measure(self) -> Callable[[Database], Sizes]:

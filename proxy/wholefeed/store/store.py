@@ -31,6 +31,7 @@ from wholefeed.store.statements import either, fetch_value, run
 from wholefeed.store.tables import feeds, segments
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.versions import Version
+from wholefeed.store.traffic import Traffic
 from wholefeed.store.upkeep import Upkeep
 
 _T = TypeVar("_T")
@@ -94,6 +95,11 @@ class Store:
     def is_shared(self) -> bool:
         """Whether other processes change what is stored."""
         return self._engine.is_shared
+
+    @property
+    def traffic(self) -> Traffic:
+        """What goes on between it and its database."""
+        return self._engine.traffic
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
         """Have a function told, on the event loop, the words of each notice of a kind."""

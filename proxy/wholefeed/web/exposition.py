@@ -60,6 +60,7 @@ class Wholefeed(Collector):
         yield from _background(reading.counts)
         yield from _now(reading)
         yield from _memory(reading)
+        yield from _database(reading)
         yield from _store(reading)
 
 
@@ -93,6 +94,11 @@ def _documents(counts: Counts) -> Iterator[Metric]:
     )
     yield _counter(
         "wholefeed_guesses_failed", "Documents that were guessed and are not there.", counts.failed_guesses
+    )
+    yield _counter(
+        "wholefeed_unshared_requests",
+        "Requests to publishers that the other replicas did not know of.",
+        counts.unshared,
     )
     yield _counters(
         "wholefeed_look_ahead",
@@ -159,6 +165,16 @@ def _memory(reading: Reading) -> Iterator[Metric]:
     yield _gauge("wholefeed_memory_limit_bytes", "store.memory_bytes.", reading.memory_limit_bytes)
     yield _counter("wholefeed_memory_hits", "Looks into the memory that found the feed.", memory.hits)
     yield _counter("wholefeed_memory_misses", "Those that did not.", memory.misses)
+
+
+def _database(reading: Reading) -> Iterator[Metric]:
+    of = reading.traffic
+    yield _gauge("wholefeed_database_connections", "Connections to PostgreSQL.", of.connections)
+    yield _gauge("wholefeed_database_connections_busy", "Those of them that do something.", of.busy)
+    yield _gauge("wholefeed_database_waiting", "Transactions that wait for one.", of.waiting)
+    yield _counter("wholefeed_database_repeated", "Transactions that were begun again.", of.repeated)
+    yield _counter("wholefeed_database_lost", "Connections that broke off or were not to be had.", of.lost)
+    yield _counter("wholefeed_notices_lost", "How often the one that listens broke off.", of.notices_lost)
 
 
 def _store(reading: Reading) -> Iterator[Metric]:

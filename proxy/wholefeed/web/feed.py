@@ -110,7 +110,9 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
         fields = _fields(request, reconstruction.feed, ready, has_body=True)
         pieces = slices(ready.answer, blocks)
         if ready.is_at_most(SLICE_BYTES):
-            body = b"".join([piece async for piece in pieces])
+            body = None if held is None else joined(ready.answer, held.blocks)
+            if body is None:
+                body = b"".join([piece async for piece in pieces])
             return await _send(request, web.Response(headers=fields, body=body))
         return await _send(request, web.StreamResponse(headers=fields), pieces)
 

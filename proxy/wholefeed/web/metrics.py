@@ -62,6 +62,7 @@ def _read(app: web.Application, summary: Summary | None) -> Reading:
         summary=summary,
         store_limit_bytes=config.store.max_bytes,
         is_writable=app[STORE].is_writable,
+        traffic=app[STORE].traffic,
         busy_connections=app[CONNECTIONS].busy_count,
         requests=load.requests,
         waiting_requests=load.waiting_requests,

@@ -115,6 +115,8 @@ def _count(
 
 def _shown_agent(given: str) -> str:
     """Return who the client says it is, as it may be logged."""
+    if not given:
+        return ""
     cut = given[:_LONGEST_AGENT]
     if cut.isprintable():  # it nearly always is
         return cut
@@ -124,7 +126,8 @@ def _shown_agent(given: str) -> str:
 async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
     """Turn what stops an answer into a problem document (RFC 9457)."""
     try:
-        _refuse_forwarding(request, asked)
+        if request.method == "CONNECT" or not asked.target.startswith("/"):
+            _refuse_forwarding(request, asked)
         if asked.route not in OPEN_ROUTES:
             for check in CHECKS:
                 check(request, asked)
@@ -152,8 +155,6 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     """Tell those who take this for a forward proxy that it is none (RFC 9112, 3.2.2 and 3.2.3)."""
     if request.method == "CONNECT":
         raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
-    if asked.target.startswith("/"):
-        return
     is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
     if not is_home and asked.route in (HOME, UNMATCHED):
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")

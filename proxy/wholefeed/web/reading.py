@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from wholefeed.counts import Counts
 from wholefeed.service.published import Usage
+from wholefeed.store.traffic import Traffic
 from wholefeed.store.upkeep import Summary
 
 
@@ -29,5 +30,7 @@ class Reading:
     openings: int
     walks: int
     waiting_walks: int
+    traffic: Traffic
+    """Between the store and its database."""
     workers: tuple[int, int]
     """How many there are, and how many of them are busy."""

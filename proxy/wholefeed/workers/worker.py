@@ -9,6 +9,7 @@ All but `kill` blocks, and belongs to one thread at a time.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -31,6 +32,7 @@ BOOT: Final = (
 _TAIL_BYTES: Final = 2000
 """Of what a worker wrote to its standard error: the last lines of a traceback."""
 _DRAINED_BYTES: Final = 1 << 16
+_PIPE_BYTES: Final = 1 << 18
 
 
 class WorkerStartError(Exception):
@@ -153,7 +155,9 @@ class Worker:
         self._process = process
         if self._is_ended:  # killed meanwhile, by who found no process yet
             process.kill()
-        _requests, replies = _pipes(process)
+        requests, replies = _pipes(process)
+        for pipe in (requests, replies):
+            _widen(pipe)
         if process.stderr is not None:
             os.set_blocking(process.stderr.fileno(), False)
         try:
@@ -189,6 +193,12 @@ class Worker:
         with suppress(BlockingIOError):
             while chunk := os.read(process.stderr.fileno(), _DRAINED_BYTES):
                 self._said = (self._said + chunk)[-_TAIL_BYTES:]
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a document fit into a pipe: neither side waits for the other in the middle of it."""
+    with suppress(OSError, AttributeError):  # Linux alone has it, and has limits on it
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def can_start() -> bool:

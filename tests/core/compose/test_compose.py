@@ -24,8 +24,8 @@ from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, se
 from wholefeed.core.model import FeedDocument, Tombstone, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
-from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.well_known import prefixes_in
 
 ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.feeds import an_item, atom
 from wholefeed.core.compose.deflate import inflate
-from wholefeed.core.jobs.rendering import Part, Rendered, Stored, compose, render
+from wholefeed.core.jobs.rendering import JOINED_BYTES, Part, Rendered, Stored, compose, render
 
 
 def a_stored(body: bytes) -> Stored:
@@ -54,6 +56,23 @@ def test_what_was_rendered_before_joins_what_was_parsed() -> None:
     shapes = [Part(NEWER, None), Part(OLDER.parse(), (0, 1)), Part(EMPTY, None), Part(NEWER.parse(), None)]
     one_by_one = [Part(render([part], style), None) for part in shapes]
     assert render(one_by_one, style) == render(shapes, style)
+
+
+def test_large_documents_become_one_segment_without_being_deflated_again() -> None:
+    """All that is known of it is what it would be if it were; its blocks follow one another as they are."""
+    style = compose(NEWER).style
+    names = [f"{'w' * JOINED_BYTES}{number}" for number in range(4)]
+    large = [
+        a_stored(atom(*(an_item(name, day) for day, name in enumerate(names[n : n + 2], 1)))) for n in (0, 2)
+    ]
+    rendered = [render([Part(each, None)], style) for each in large]
+    joined = render([Part(each, None) for each in rendered], style)
+    at_once = render([Part(each, None) for each in large], style)
+    assert joined.sealed.block == rendered[0].sealed.block + rendered[1].sealed.block
+    assert replace(joined, sealed=replace(joined.sealed, block=b"")) == replace(
+        at_once, sealed=replace(at_once.sealed, block=b"")
+    )
+    assert text(joined) == text(at_once)
 
 
 def test_what_leans_on_the_head_says_so() -> None:

@@ -18,7 +18,8 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
 from wholefeed.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.urls import resolve
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, MAX_CONTEXT_BYTES, Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import MAX_CONTEXT_BYTES, Fragments
+from wholefeed.core.verbatim.well_known import ALL_PREFIXES, prefixes_in
 
 BASE = f' xml:base="{URL}"'
 AT = "http://example.org/blog/"

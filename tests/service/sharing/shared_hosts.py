@@ -22,10 +22,11 @@ class MemoryTable:
     def __init__(self) -> None:
         self.rows: dict[str, HostRow] = {}
         self.replicas: dict[str, ReplicaHosts] = {}
-        self.living: set[str] = set()
+        self.lost: set[str] = set()
         self.delay_seconds = 0.0
         self.fails = False
         self.fails_afterwards = False
+        self.is_broken = False
         self.notices: list[str] = []
         self.has_notices = True
 
@@ -33,6 +34,8 @@ class MemoryTable:
         await asyncio.sleep(self.delay_seconds)
         if self.fails:
             raise OverloadedError("the database cannot be asked now")
+        if self.is_broken:
+            raise RuntimeError("a mistake")
         notices = list[str]()
         for each in changes:
             there = self.rows.get(each.name)
@@ -40,7 +43,7 @@ class MemoryTable:
                 self.rows[each.name] = HostRow(each.stamp, each.state)
                 notices += each.notices
         answer = HostAnswer(
-            time.time(), frozenset(self.living), {each.name: self.rows[each.name] for each in changes}
+            time.time(), frozenset(self.lost), {each.name: self.rows[each.name] for each in changes}
         )
         self.notices += notices
         for notice in notices if self.has_notices else ():
@@ -61,7 +64,7 @@ class Replica:
     def __init__(self, name: str, swap: Swap, limits: Limits) -> None:
         self.name = name
         self.counts = Counts()
-        self.records = SharedRecords(name, swap)
+        self.records = SharedRecords(lambda: name, swap)
         self.hosts = ReplicaHosts(self.records, limits, counts=self.counts)
         self.gate = HostGate(
             concurrency=32,
@@ -82,7 +85,6 @@ async def replicas(
         for name in names:
             if isinstance(table, MemoryTable):
                 swap: Swap = table.swap
-                table.living.add(name)
             else:
                 rows = HostRows(table)
                 stack.push_async_callback(rows.close)

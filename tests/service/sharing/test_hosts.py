@@ -11,27 +11,34 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
+from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.service.sharing.shared_hosts import MemoryTable, Replica, replicas
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.hosts.host import Rest
 from wholefeed.service.sharing import hosts, records
-from wholefeed.store.postgres.hosts import HostAnswer
+from wholefeed.store.postgres.hosts import HostAnswer, HostChange, HostRows
+from wholefeed.store.postgres.migrate import migrate_database
 
 URL = "https://example.org/feed"
 
 
+@pytest.fixture
+def own_postgres_url(own_postgres: Cluster) -> Iterator[str]:
+    """A database on a server that the test may stop."""
+    with own_postgres.database() as url:
+        asyncio.run(migrate_database(url))
+        yield url
+
+
 @pytest.fixture(params=["memory", "postgres"])
-def table(request: pytest.FixtureRequest) -> Iterator[MemoryTable | str]:
-    """A table in memory, and the one of a database in which three replicas live."""
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryTable | str]:
+    """A table in memory, and the one of a database."""
     if request.param == "memory":
         yield MemoryTable()
         return
-    url: str = request.getfixturevalue("postgres_url")
-    cluster: Cluster = request.getfixturevalue("shared_postgres")
-    later = "extract(epoch FROM clock_timestamp()) + 600"
-    cluster.run(f"INSERT INTO replica SELECT n, 0, {later} FROM unnest('{{a,b,c}}'::text[]) AS n", url)
-    yield url
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
+    yield request.getfixturevalue("postgres_url")
 
 
 class Host:
@@ -292,6 +299,25 @@ async def test_rest_that_was_asked_for_while_the_database_was_away_is_told_to_al
         assert isinstance(given, Rest)
 
 
+async def test_a_mistake_in_what_shares_stops_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong there is logged and counted, and requests go on; then it tries again."""
+    set_constant(monkeypatch, "_AFTER_ERROR_SECONDS", 0.05)
+    table = MemoryTable()
+    host = Host()
+    async with replicas(table) as (one, _, _):
+        await host.serve(one)
+        table.is_broken = True
+        with capture_logs() as logs:
+            async with asyncio.timeout(1):
+                await host.serve(one)
+        assert [log["event"] for log in logs][:2] == ["background.failed", "hosts.unshared"]
+        assert one.counts.troubles["hosts"] == 1
+        table.is_broken = False
+        await until(lambda: not one.records.is_alone)
+        await host.serve(one)
+    assert one.counts.unshared == 1
+
+
 async def test_what_is_left_to_be_told_at_the_end_is_told() -> None:
     """A replica that stops leaves no place behind that others would wait for."""
     table = MemoryTable()
@@ -311,16 +337,44 @@ async def test_places_of_a_replica_that_died_are_free_when_it_is_missed() -> Non
         waiting = asyncio.create_task(host.serve(other))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        table.living.discard("a")
+        table.lost.add("a")
         async with asyncio.timeout(2):
             await waiting
         asked.cancel()
 
 
+async def test_a_database_that_was_restarted_is_asked_again(
+    own_postgres_url: str, own_postgres: Cluster
+) -> None:
+    """Requests go on while it is away; then replicas share what they know as before."""
+    host = Host()
+    async with replicas(own_postgres_url, names="ab") as (one, other):
+        await host.serve(one)
+        await asyncio.to_thread(own_postgres.stop, "immediate")
+        await host.serve(one)
+        assert one.records.is_alone
+        await host.serve(one, rest_seconds=60)
+        await asyncio.to_thread(own_postgres.start)
+        await until(lambda: not one.records.is_alone and one.hosts.is_idle, seconds=20)
+        with pytest.raises(PublisherError):
+            await host.serve(other)
+    assert host.asked == {"a": 3}
+
+
+async def test_the_database_says_which_replicas_are_dead(postgres_url: str, shared_postgres: Cluster) -> None:
+    """Six seconds without a sign of life, by its own clock; one that has not given its first is not dead."""
+    now = "extract(epoch FROM clock_timestamp())"
+    for name, seconds in (("dead", 6.5), ("late", 5)):
+        shared_postgres.run(f"INSERT INTO replica VALUES ('{name}', 0, {now} - {seconds})", postgres_url)
+    rows = HostRows(postgres_url)
+    try:
+        assert (await rows.swap([])).lost == {"dead"}
+    finally:
+        await rows.close()
+
+
 async def test_a_statement_changes_what_it_was_made_from_and_nothing_else(postgres_url: str) -> None:
     """One statement for many hosts: each is changed, or the answer says what stands there."""
-    from wholefeed.store.postgres.hosts import HostChange, HostRows  # noqa: PLC0415
-
     rows = HostRows(postgres_url)
     try:
         first = HostChange("a", "", "x/1", "1", 0.0)

@@ -202,6 +202,20 @@ async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(leases: Memor
         assert leases.leases[NAME].replica == other.member.name
 
 
+async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(leases: MemoryLeases) -> None:
+    """Two URLs lead to it: another replica may have refreshed it since the second opening has read it."""
+    begun: list[FeedRow] = []
+
+    async def refresh(feed: FeedRow) -> None:
+        begun.append(feed)
+
+    async with a_replica(leases) as one:
+        leases.feeds[1] = a_feed(revision=7)
+        one.claim_new(None, 1)()  # type: ignore[arg-type]
+        assert await one.refresh(wanted(), refresh) is True
+    assert [feed.revision for feed in begun] == [7]
+
+
 async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(leases: MemoryLeases) -> None:
     """docs/faults.md row 21: the later ones are told when to ask again."""
     first, second = Work(), Work()

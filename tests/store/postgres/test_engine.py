@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patching import set_constant
 from tests.store.postgres.conftest import OpenEngine
 from wholefeed.core.terms import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
@@ -22,7 +23,6 @@ from wholefeed.store.tables import feeds
 if TYPE_CHECKING:
     from wholefeed.store.postgres.engine import PostgresEngine
 
-PATIENCE = "wholefeed.store.postgres.pool.PATIENCE_SECONDS"
 URL = "https://example.org/feed.xml"
 SLOW = "SELECT pg_sleep(30)"
 
@@ -232,7 +232,7 @@ async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again."""
-    monkeypatch.setattr(PATIENCE, 0.3)
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
     with pytest.raises(OverloadedError) as caught:
         await engine.read(lambda db: run(db, SLOW))
     assert caught.value.retry_after_seconds > 0
@@ -252,7 +252,7 @@ async def test_work_that_finds_no_connection_is_told_in_time(
         go_on, ran = threading.Event(), list[int]()
         busy = [asyncio.create_task(engine.read(lambda _: go_on.wait(10))) for _ in range(2)]
         await asyncio.sleep(0.1)
-        monkeypatch.setattr(PATIENCE, 0.2)
+        set_constant(monkeypatch, "PATIENCE_SECONDS", 0.2)
         with pytest.raises(OverloadedError):
             await engine.read(lambda _: ran.append(1))
         writing = asyncio.create_task(engine.write(lambda _: ran.append(2)))
@@ -262,6 +262,21 @@ async def test_work_that_finds_no_connection_is_told_in_time(
             await writing
         assert all(await asyncio.gather(*busy))
         assert ran == []
+
+
+async def test_who_leaves_before_a_connection_is_free_waits_for_none_any_more(engine: PostgresEngine) -> None:
+    """What waits is counted for `/metrics`: it comes back to nothing."""
+    may_end, traffic = threading.Event(), engine.pool.traffic
+    busy = [asyncio.create_task(engine.read(lambda _: may_end.wait(10))) for _ in range(4)]
+    await asyncio.sleep(0)
+    late = asyncio.create_task(engine.read(lambda _: None))
+    await asyncio.sleep(0.1)
+    assert (traffic.busy, traffic.waiting) == (4, 1)
+    late.cancel()
+    await asyncio.wait({late})
+    may_end.set()
+    await asyncio.gather(*busy)
+    assert (traffic.busy, traffic.waiting) == (0, 0)
 
 
 async def test_closing_finishes_what_writes_and_ends_what_reads(another: OpenEngine) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.store.postgres.conftest import open_engine
 from tests.store.postgres.relay import Relay, a_relay
-from tests.store.postgres.test_engine import PATIENCE, count_up, create
+from tests.store.postgres.test_engine import count_up, create
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.database import Database
@@ -122,7 +123,7 @@ async def test_a_commit_that_nobody_can_tell_about_is_an_error(
     feed = (await relayed.write(create)).id
     told = list[int]()
     relayed.on_change = told.append
-    monkeypatch.setattr(PATIENCE, 0.5)
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.5)
     relay.cut_at_commit(reaches_server=True)
 
     def work(db: Database) -> int:
@@ -140,9 +141,7 @@ async def test_another_server_knows_nothing_of_a_commit(
 ) -> None:
     """Numbers of transactions mean others on a standby that was promoted: its word is not taken."""
     feed = (await relayed.write(create)).id
-    monkeypatch.setattr(
-        "wholefeed.store.postgres.connection._HISTORY", "SELECT CAST(clock_timestamp() AS text)"
-    )
+    set_constant(monkeypatch, "_HISTORY", "SELECT CAST(clock_timestamp() AS text)")
     relay.cut_at_commit(reaches_server=True)
     with pytest.raises(OverloadedError, match="what became of a COMMIT is not known"):
         await relayed.write(lambda db: count_up(db, feed), feed=feed)
@@ -181,7 +180,7 @@ async def test_a_server_that_stays_away_fails_writes_in_time(
 ) -> None:
     """And the next one after it is back goes through."""
     feed = (await relayed.write(create)).id
-    monkeypatch.setattr(PATIENCE, 0.5)
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.5)
     relay.is_open = False
     relay.cut_all()
     with pytest.raises(OverloadedError):
@@ -196,7 +195,7 @@ async def test_a_server_that_answers_nothing_fails_reads_in_time(
 ) -> None:
     """As when packets are dropped on the way; the same connections serve when they come again."""
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
-    monkeypatch.setattr(PATIENCE, 0.3)
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
     relay.is_silent = True
     with pytest.raises(OverloadedError, match="does not answer in time"):
         await relayed.read(lambda db: fetch_value(db, COUNT))

@@ -116,10 +116,11 @@ async def test_a_database_in_another_encoding_is_refused(shared_postgres: Cluste
 
 
 async def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
-    """The reason is shown, the password never."""
+    """The reason is shown on one line, the password never."""
     with pytest.raises(StoreUnusableError, match=r"cannot reach the database feeds at 127\.0\.0\.1") as told:
         await migrate_database("postgresql://me:hidden@127.0.0.1:1/feeds")
     assert "hidden" not in str(told.value)
+    assert len(str(told.value).splitlines()) == 1
 
     with pytest.raises(StoreUnusableError, match="expected a URL of PostgreSQL") as told:
         await migrate_database("postgresql://me:hidden%zz@127.0.0.1:1/feeds")

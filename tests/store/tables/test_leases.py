@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 import pytest
 
 from wholefeed.core.terms import Family, Kind
+from wholefeed.service.sharing.leases import StoredLeases
 from wholefeed.service.sharing.verdicts import Wants, judge
 from wholefeed.store.database import Database
 from wholefeed.store.opening import open_shared
@@ -16,7 +18,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import run
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds, leases, replicas
-from wholefeed.store.tables.leases import End, LeaseRow, Looked, Verdict, feed_lease
+from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Verdict, feed_lease
 from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 NAME = "open:1"
@@ -93,6 +95,15 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
     assert await store.read(partial(leases.look, name=NAME)) is not None
     await store.write(partial(leases.end, ends=[End(NAME, "other.2", "")]))
     assert await store.read(partial(leases.look, name=NAME)) is None
+
+
+async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: Store) -> None:
+    """After a crash of the server nobody is known: what one has taken then is not taken by the next one."""
+    assert (await take(store, "one", "one.1")).verdict is Verdict.TAKE
+    assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
+    for was_known in (False, True):
+        found = await store.write(partial(leases.beat, replica="one", progress=[]))
+        assert (found.was_known, found.held) == (was_known, {NAME: "one.1"})
 
 
 async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
@@ -173,3 +184,25 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
         await store.write(leases.forget_old)
     assert set(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == {"held"}
     assert await store.read(replicas.count_live) == 1
+
+
+async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last sign of life may be cancelled and is written all the same: before it leaves."""
+    shared, may_beat, has_begun = StoredLeases(store), threading.Event(), threading.Event()
+    beat_at_once = leases.beat
+
+    def beat_late(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        has_begun.set()
+        may_beat.wait(10)
+        return beat_at_once(db, replica, progress)
+
+    monkeypatch.setattr(leases, "beat", beat_late)
+    last = asyncio.create_task(shared.beat("a", []))
+    await asyncio.to_thread(has_begun.wait, 10)
+    last.cancel()
+    leaving = asyncio.create_task(shared.leave("a"))
+    await asyncio.wait({leaving}, timeout=0.5)
+    may_beat.set()
+    await leaving
+    await store.write_at_once(lambda _: None)  # whatever was begun on that connection is over
+    assert await store.read(replicas.count_live) == 0

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from wholefeed.cli.checks.findings import Finding, good, skipped, warning, wrong
 from wholefeed.core.text.dates import format_rfc3339
@@ -53,6 +53,18 @@ class Place:
     foreign: tuple[str, ...] = ()
     """Files of it that belong to another user than their folder."""
     folder_owner: int = 0
+
+
+class Newest(Protocol):
+    """What was read of a database, whichever it is."""
+
+    @property
+    def checked_at(self) -> float | None:
+        """When a publisher was asked last; None: none was."""
+
+    @property
+    def url(self) -> str:
+        """Of the subscription document that was asked for last; empty where there are no feeds."""
 
 
 def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
@@ -166,7 +178,7 @@ def judge_content(place: Place, examined: Examined) -> Iterator[Finding]:
         yield good(_CHECK, f"process {place.holder} uses it{_command(place.holder)}")
 
 
-def judge_clock(examined: Examined | None, now: float) -> list[Finding]:
+def judge_clock(examined: Newest | None, now: float) -> list[Finding]:
     """Hold the clock against what was stored last, which cannot be of the future."""
     if examined is None or examined.checked_at is None:
         return [skipped("clock", "nothing is stored that the clock could be held against")]
@@ -188,7 +200,7 @@ def judge_date(date: float | None, before: float, after: float) -> list[Finding]
     return [good("clock", "it agrees with the publisher's")]
 
 
-def check_clock(examined: Examined | None) -> list[Finding]:
+def check_clock(examined: Newest | None) -> list[Finding]:
     """Hold the clock of this machine against what is stored."""
     return judge_clock(examined, time.time())
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from wholefeed.cli.checks.beside import beside
-from wholefeed.cli.checks.database import check_clock, check_database
+from wholefeed.cli.checks.database import Newest, check_clock, check_database
 from wholefeed.cli.checks.findings import Finding, skipped, warning, wrong
 from wholefeed.cli.checks.installation import Machine, check_machine, check_versions
 from wholefeed.cli.checks.network import EXAMPLE_HOST, check_fetch, check_names, host_of
 from wholefeed.cli.checks.reach import check_server
 from wholefeed.cli.checks.secrets import check_secrets, secret_files
 from wholefeed.cli.checks.settings import judge_settings
-from wholefeed.config.tables import Config
+from wholefeed.cli.checks.shared import check_shared
+from wholefeed.config.tables import Config, StoreConfig
 
 CHECK_SECONDS: Final = 9.5
 """For one check; they run at once."""
@@ -44,8 +45,7 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
         return [*judge_settings(config, machine), *await beside(secrets)]
 
     async def database() -> list[Finding]:
-        store = config.store
-        found, content = await beside(lambda: check_database(Path(store.path), store.max_bytes))
+        found, content = await beside(lambda: _check_store(config.store))
         known_url = "" if content is None else content.url
         return [*found, *check_clock(content), *await names(known_url)]
 
@@ -66,6 +66,12 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
     checks = (installation, settings, database, fetch, server)
     results = await asyncio.gather(*(_bounded(check.__name__, check()) for check in checks))
     return [finding for result in results for finding in result]
+
+
+def _check_store(store: StoreConfig) -> tuple[list[Finding], Newest | None]:
+    if store.url:
+        return check_shared(store.url, store.connections)
+    return check_database(Path(store.path), store.max_bytes)
 
 
 async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:

@@ -40,7 +40,17 @@ def _access(config: Config) -> Iterator[Finding]:
     is_public = not is_loopback(server.host)
     if needs_token(server):
         text = f"server.host {server.host} can be reached by others and no token is set"
-        yield good(_CHECK, f"{text}: one is made at the first start and kept in {config.store.path}.token")
+        if config.store.url:
+            text = (
+                f"{text}: each replica makes one of its own, and readers of one are strangers to the others"
+            )
+            yield warning(
+                _CHECK, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16) for all of them"
+            )
+        else:
+            yield good(
+                _CHECK, f"{text}: one is made at the first start and kept in {config.store.path}.token"
+            )
     if server.open and is_public and not is_closed:
         advice = "server.open = false: a token is made at the next start"
         yield warning(_CHECK, "server.open lets anybody fetch through this proxy", advice)

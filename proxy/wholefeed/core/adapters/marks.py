@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
-from typing import Final, Self
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Final
 
 from wholefeed.core.model import FeedDocument
 
@@ -46,14 +47,22 @@ class Marks:
     has_comments: bool = False
     """Whether the first entry's identity is that of a comment on a post."""
 
-    @classmethod
-    def read(cls, text: str) -> Self:
+    @staticmethod
+    def read(text: str) -> Marks:
         """Return what `written` gave."""
-        return cls(**json.loads(text))
+        return _read(text)
 
     def written(self) -> str:
         """Return it as JSON, without what is empty."""
-        return json.dumps({name: value for name, value in asdict(self).items() if value})
+        return json.dumps({name: value for name in _NAMES if (value := getattr(self, name))})
+
+
+_NAMES: Final = tuple(each.name for each in fields(Marks))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Marks:
+    return Marks(**json.loads(text))
 
 
 def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:

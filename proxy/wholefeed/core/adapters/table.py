@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from wholefeed.core.adapters.asking import Adapter, Sight
@@ -22,4 +23,9 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 
 def fitting(sight: Sight) -> Adapter | None:
     """Return the adapter for a feed; None: there is no evidence of any (R26)."""
-    return next((adapter for adapter in ADAPTERS if adapter.fits(sight)), None)
+    return _fitting(sight, ADAPTERS)
+
+
+@lru_cache(maxsize=1024)  # what is seen of a feed is the same at most of its refreshes
+def _fitting(sight: Sight, adapters: tuple[Adapter, ...]) -> Adapter | None:
+    return next((adapter for adapter in adapters if adapter.fits(sight)), None)

@@ -31,8 +31,9 @@ from wholefeed.core.terms import (
     Relation,
 )
 from wholefeed.core.text.markup import quoteattr
-from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import Fragments
 from wholefeed.core.verbatim.json_fragments import JsonFragments
+from wholefeed.core.verbatim.well_known import prefixes_in
 
 DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
 """Links of the head that would mislead in the synthesized document (R21)."""

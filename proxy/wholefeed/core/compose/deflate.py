@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final, Protocol, cast
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
+
+from wholefeed.core.compose.crc import ONE, combine, crc_shift
 
 GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 """RFC 1952, section 2.3: deflate, no flags, no time, unknown system."""
@@ -38,9 +39,6 @@ _ADLER_BASE: Final = 65521
 _LEVEL: Final = 2
 _DAMAGED: Final = cast("type[Exception]", IsalError)
 _RAW: Final = -15
-_POLYNOMIAL: Final = 0xEDB88320
-_X: Final = 1 << 30
-_ONE: Final = 1 << 31
 _MASK32: Final = 0xFFFFFFFF
 
 
@@ -66,6 +64,18 @@ def seal(text: bytes) -> Sealed:
     begin = deflater.add(text)
     whole = deflater.end()
     return replace(whole, block=begin + whole.block)
+
+
+def join(parts: Sequence[Sealed]) -> Sealed:
+    """Return sealed texts that follow one another as one, without deflating anything again.
+
+    It takes a little more than `seal` would make of them, which looks back 32 KiB: 2 to 5 % for texts of
+    64 KiB, a tenth for half of that.
+    """
+    whole = TextDigest()
+    for part in parts:
+        whole.add(part)
+    return whole.sealed(b"".join([part.block for part in parts]))
 
 
 class Deflater:
@@ -190,7 +200,7 @@ class TextDigest:
 
     def add_text(self, text: bytes) -> None:
         """Add a part that was not."""
-        shift = crc_shift(len(text)) if self._length else _ONE
+        shift = crc_shift(len(text)) if self._length else ONE
         self._crc32 = combine(self._crc32, isal_zlib.crc32(text), shift)
         self._join(isal_zlib.adler32(text), len(text))
 
@@ -202,6 +212,12 @@ class TextDigest:
             (high + (adler32 >> 16) + length * (low - 1)) % _ADLER_BASE,
         )
         self._length += length
+
+    def sealed(self, block: bytes) -> Sealed:
+        """Return what was added, sealed as it is in that block."""
+        low, high = self._sums
+        adler32 = (high << 16 | low).to_bytes(4)
+        return Sealed(block, self._length, self._crc32, crc_shift(self._length), adler32)
 
     def bytes(self) -> bytes:
         """Return the digest of what was added."""
@@ -221,56 +237,6 @@ def inflate(block: bytes, length: int, crc32: int) -> bytes:
     return text
 
 
-def crc_shift(length: int) -> int:
-    """Return x^(8 * length) modulo the CRC's polynomial (zlib's crc32_combine_gen)."""
-    operator = _ONE
-    for place in range(length.bit_length()):
-        if length >> place & 1:
-            operator = _multiply(_square(place), operator)
-    return operator
-
-
-@cache
-def _square(place: int) -> int:
-    """Return x^(8 * 2^place) modulo the CRC's polynomial."""
-    if place == 0:
-        return _X_TO_8
-    root = _square(place - 1)
-    return _multiply(root, root)
-
-
-def combine(crc_a: int, crc_b: int, shift_b: int) -> int:
-    """Return the CRC-32 of a text A followed by a text B (zlib's crc32_combine_op).
-
-    Args:
-        crc_a: CRC of A; 0 when A is empty.
-        crc_b: CRC of B.
-        shift_b: `crc_shift` of B's length.
-    """
-    return _multiply(shift_b, crc_a) ^ crc_b
-
-
 def gzip_trailer(crc: int, length: int) -> bytes:
     """Return what ends a gzip member (RFC 1952, section 2.3.1): CRC-32 and length modulo 2^32."""
     return struct.pack("<II", crc, length & _MASK32)
-
-
-def _multiply(a: int, b: int) -> int:
-    """Multiply two polynomials over GF(2) modulo the CRC's, bits reflected as in CRC-32."""
-    product = 0
-    while a:
-        if a & _ONE:
-            product ^= b
-        a = (a << 1) & _MASK32
-        b = (b >> 1) ^ _POLYNOMIAL if b & 1 else b >> 1
-    return product
-
-
-def _x_to_8() -> int:
-    operator = _X
-    for _ in range(3):
-        operator = _multiply(operator, operator)
-    return operator
-
-
-_X_TO_8: Final = _x_to_8()

@@ -11,7 +11,7 @@ from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
 from wholefeed.core.text.urls import is_http, resolve
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.core.verbatim.well_known import ALL_PREFIXES
 
 
 class Heading(NamedTuple):

@@ -1,7 +1,7 @@
 """Where the entries of a segment stand in its text, and of when they are: for views that take some of them.
 
-    outline = pack(slices)
-    unpack(outline) == slices
+    outline = pack([(120, updated_at), (80, None)], 1, 202)
+    unpack(outline)         # [Slice(0, 121, updated_at), Slice(121, 202, None)]
 
 Sixteen bytes an entry: where its slice ends, and its date. The next one begins there.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 _ENTRY: Final = struct.Struct("=Qd")
@@ -24,11 +24,31 @@ class Slice(NamedTuple):
     order_at: float | None
 
 
-def pack(slices: Iterable[Slice]) -> bytes:
-    """Return the outline of a segment, whose slices follow one another from 0."""
-    return b"".join(
-        _ENTRY.pack(each.end, math.nan if each.order_at is None else each.order_at) for each in slices
-    )
+def pack(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -> bytes:
+    """Return the outline of a segment.
+
+    Args:
+        entries: Length and date of each, in their order.
+        joint: How many bytes stand between two of them.
+        length: Of the whole, with what ends it.
+    """
+    pack_one, none, packed, end = _ENTRY.pack, math.nan, [], 0
+    last = len(entries) - 1
+    for place, (size, order_at) in enumerate(entries):
+        end = end + size + joint if place < last else length
+        packed.append(pack_one(end, none if order_at is None else order_at))
+    return b"".join(packed)
+
+
+def join(outlines: Iterable[bytes]) -> bytes:
+    """Return the outline of segments whose texts become one, in that order."""
+    joined: list[bytes] = []
+    before = 0
+    for outline in outlines:
+        for end, order_at in _ENTRY.iter_unpack(outline):
+            joined.append(_ENTRY.pack(before + end, order_at))
+        before = _ENTRY.unpack(joined[-1])[0] if joined else 0
+    return b"".join(joined)
 
 
 def unpack(outline: bytes) -> list[Slice]:

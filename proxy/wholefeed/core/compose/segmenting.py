@@ -143,7 +143,12 @@ def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
 def _draws_in(new: _Group, kept: _Group, target_bytes: int) -> bool:
     if new.segment is not None or kept.segment is None:
         return False
-    return kept.live_bytes <= 2 * new.live_bytes and 2 * kept.live_bytes < target_bytes
+    return kept.live_bytes <= 2 * new.live_bytes and may_be_drawn_in(kept.live_bytes, target_bytes)
+
+
+def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
+    """Whether a segment of so many bytes may become part of a larger one, while nothing in it changes."""
+    return 2 * live_bytes < target_bytes
 
 
 def _join(older: _Group, newer: _Group) -> _Group:

@@ -13,8 +13,8 @@ from typing import Final
 
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.terms import RDF_NS, WELL_KNOWN_PREFIXES, Family
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, prefixes_in
 from wholefeed.core.verbatim.start_tags import Attribute, attribute
+from wholefeed.core.verbatim.well_known import ALL_PREFIXES, prefixes_in
 
 _DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
 

@@ -61,9 +61,20 @@ class PackedEntries:
                 EntryFacts(each.identity, at.updated_at, each.order_at, each.end - each.start, at[1])
                 for each, at in zip(document.entries, dates, strict=True)
             )
-        return cls.packed(
-            EntryFacts(each.identity, each.updated_at, each.order_at, each.end - each.start)
-            for each in document.entries
+        pack, none = _RECORD.pack, _NONE
+        return cls(
+            b"".join(
+                [
+                    pack(
+                        identity,
+                        none if updated_at is None else updated_at,
+                        none if order_at is None else order_at,
+                        none,
+                        end - start,
+                    )
+                    for identity, updated_at, order_at, start, end, *_ in document.entries
+                ]
+            )
         )
 
     @classmethod

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
+from wholefeed.core.compose import outline
 from wholefeed.core.compose.compose import ComposedHead, compose_head, newest_first
-from wholefeed.core.compose.deflate import Sealed, inflate, seal
-from wholefeed.core.compose.outline import Slice, pack, unpack
+from wholefeed.core.compose.deflate import Sealed, inflate, join, seal
+from wholefeed.core.compose.outline import pack, unpack
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end
 from wholefeed.core.model import FeedDocument, HeadContext, Tombstone
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.verbatim.fragments import prefixes_in
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.well_known import prefixes_in
+
+JOINED_BYTES: Final = 1 << 16
+"""Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
+to deflate them again took a twelfth of a first walk."""
 
 
 class Stored(NamedTuple):
@@ -135,10 +142,10 @@ class _Text:
         count = len(document.entries)
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
         order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
-        for place in newest_first(order_at):
-            fragment = fragments.sent(ordinals[place], style.context)
-            self.fragments.append(fragment)
-            self.entries.append((len(fragment), order_at[place]))
+        places, context, sent = newest_first(order_at), style.context, fragments.sent
+        made = [sent(ordinals[place], context) for place in places]
+        self.fragments += made
+        self.entries += [(len(each), order_at[place]) for each, place in zip(made, places, strict=True)]
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
 
@@ -164,15 +171,8 @@ class _Text:
             oldest_at=min(dates, default=None),
             entries=len(self.entries),
             context=style.digest if self.needs_context else None,
-            outline=pack(self._slices(len(SEPARATOR[style.family]), len(text))),
+            outline=pack(self.entries, len(SEPARATOR[style.family]), len(text)),
         )
-
-    def _slices(self, joint: int, length: int) -> Iterator[Slice]:
-        start = 0
-        for place, (size, order_at) in enumerate(self.entries, 1):
-            end = start + size + joint if place < len(self.entries) else length
-            yield Slice(start, end, order_at)
-            start = end
 
 
 def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:
@@ -186,6 +186,9 @@ def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Re
     Raises:
         ParseError: Only when another parser has stored one of them.
     """
+    rendered = [document for document, _ in parts if isinstance(document, Rendered)]
+    if len(rendered) == len(parts) and not is_mixed and _can_join(rendered, style.family):
+        return _joined(rendered)
     text = _Text()
     for document, live in parts:
         match document:
@@ -198,6 +201,27 @@ def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Re
     if is_mixed:
         text.sort(style.family)
     return text.sealed(style)
+
+
+def _can_join(rendered: Sequence[Rendered], family: Family) -> bool:
+    """Whether the blocks that there are may stand in a row: each ends as an entry does, and is large."""
+    text_bytes = sum(each.sealed.length for each in rendered)
+    return SEPARATOR[family] == segment_end(family) and text_bytes >= len(rendered) * JOINED_BYTES
+
+
+def _joined(rendered: Sequence[Rendered]) -> Rendered:
+    """Return what was rendered in one style as one segment."""
+    newest = [each.newest_at for each in rendered if each.newest_at is not None]
+    oldest = [each.oldest_at for each in rendered if each.oldest_at is not None]
+    return Rendered(
+        sealed=join([each.sealed for each in rendered]),
+        prefixes=reduce(or_, (each.prefixes for each in rendered)),
+        newest_at=max(newest, default=None),
+        oldest_at=min(oldest, default=None),
+        entries=sum(each.entries for each in rendered),
+        context=next((each.context for each in rendered if each.context is not None), None),
+        outline=outline.join(each.outline for each in rendered),
+    )
 
 
 def render_parsed(document: FeedDocument, style: Style) -> Rendered:

@@ -55,7 +55,8 @@ class Evidence:
 
     def has(self, *relations: str) -> bool:
         """Whether the document bears one of the relations, be it with a target that cannot be followed."""
-        return any(name in self.links or f"{DEAD}{name}" in self.links for name in relations)
+        links = self.links
+        return any([name in links or DEAD + name in links for name in relations])  # noqa: C419 - they are few
 
 
 class Finding(NamedTuple):
@@ -70,8 +71,11 @@ class Finding(NamedTuple):
 
 def recognise(evidence: Evidence) -> Finding:
     """Return the first dialect that fits (R0); a feed that speaks none is R7's."""
-    findings = (recogniser(evidence) for recogniser in _RECOGNISERS)
-    return next((finding for finding in findings if finding is not None), Finding(Kind.PLAIN))
+    for recogniser in _RECOGNISERS:
+        finding = recogniser(evidence)
+        if finding is not None:
+            return finding
+    return Finding(Kind.PLAIN)
 
 
 def incremental_flag(history: Iterable[HistoryElement]) -> bool | None:

@@ -29,8 +29,9 @@ from wholefeed.core.parse.repair.prolog import late_declaration
 from wholefeed.core.parse.repair.roots import ROOT, wrapped_root
 from wholefeed.core.parse.xml.atom import AtomParser
 from wholefeed.core.parse.xml.family import FamilyParser
-from wholefeed.core.parse.xml.frames import Options
+from wholefeed.core.parse.xml.frames import CarefulNeededError, Options
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.plain import read_plainly
 from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfParser
 from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
@@ -149,7 +150,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         notes = (retried, *notes)
     text = decoded.text
     try:
-        family = _run(text, url, max_depth, is_full=False)
+        family = _run_usual(text, url, max_depth)
     except NamespaceNeededError as needed:
         text = text[: needed.at] + NAMESPACE_OF_ATOM + text[needed.at :]
         done = {name for note in notes if isinstance(note, DocumentRepaired) for name in note.repairs}
@@ -177,11 +178,24 @@ def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     return document
 
 
-def _run(text: bytes, url: str, max_depth: int, *, is_full: bool) -> FamilyParser:
+def _run_usual(text: bytes, url: str, max_depth: int) -> FamilyParser:
+    try:
+        return _run(text, url, max_depth, is_plain=True)
+    except CarefulNeededError:
+        return _run(text, url, max_depth)
+
+
+def _run(
+    text: bytes, url: str, max_depth: int, *, is_full: bool = False, is_plain: bool = False
+) -> FamilyParser:
     guard = Guard(max_depth=max_depth)
     opening = Opening(guard, url, Options(is_full=is_full))
     try:
-        guard.read(text)
+        guard.begin(text)
+        if is_plain:
+            read_plainly(guard, lambda: opening.family)
+        else:
+            guard.finish()
         family = opening.family
         assert family is not None, "expat reports a document without a root as malformed"
         if not is_full:

@@ -21,6 +21,8 @@ def without_credentials(url: str) -> str:
     Where no host can stand there, a password that bears a slash may: then all up to the last `@` goes. An `@`
     behind a host and its port is part of the path.
     """
+    if "@" not in url:  # hardly any has one
+        return url
     match = _AUTHORITY.match(url)
     assert match is not None, "the empty text matches"
     start, authority, rest = match[1] or "", match[2], url[match.end() :]

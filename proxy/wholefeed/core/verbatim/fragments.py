@@ -6,7 +6,7 @@ feed's. Nothing else is touched, and what is self-contained already is left as i
 
     fragments = Fragments(document)
     bodies = [fragments.entry(n, context) for n in range(len(document.entries))]
-    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)      # for the output root to declare
+    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)      # see well_known.py
 """
 
 from __future__ import annotations
@@ -18,20 +18,17 @@ from typing import Final
 
 from wholefeed.core.formats import default_namespace
 from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild, HeadContext
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, Family
 from wholefeed.core.verbatim.address_rules import RSS_OWN
 from wholefeed.core.verbatim.addresses import GAIN_BYTES, may_hold_relative, with_absolute_urls
 from wholefeed.core.verbatim.references import has_relative_reference, rebased
 from wholefeed.core.verbatim.start_tags import attribute, extended, is_simple, with_children
 from wholefeed.core.verbatim.surroundings import Surroundings, binding
 
-ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
 MAX_CHILDREN_THAT_GAIN: Final = 1000
 """Of a head: in one of more, what is short and relative stays relative under a long base."""
-
-_BITS: Final = tuple((b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES))
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
 _WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
@@ -70,6 +67,8 @@ class Fragments:
         ]
         self._tag = b"<entry" if self._is_atom else b"<item"
         self._bare = self._tag + b">"
+        self._asked_for: HeadContext | None = None
+        self._has_same = False
 
     @cached_property
     def prefixes(self) -> int:
@@ -116,6 +115,9 @@ class Fragments:
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
+        takes_nothing = (entry.has_author and entry.has_rights) or self._gives_nothing(context)
+        if takes_nothing and self._is_usual and text.startswith(self._bare, start):
+            return self._tag + self._around[entry.scope].rest_of_tag + text[start + len(self._bare) : end]
         is_relative = not self._is_atom and has_relative_reference(text, start, end)
         if self._may_hold_relative(entry, is_relative=is_relative):
             scope, family = self._around[entry.scope].scope, self.document.family
@@ -123,6 +125,21 @@ class Fragments:
             start, end = 0, len(text)
             is_relative = is_relative and has_relative_reference(text)
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
+
+    @cached_property
+    def _is_usual(self) -> bool:
+        """Whether each entry with a bare start tag gains the same: no prefix is used, nothing is relative."""
+        uses_prefix = any(len(around.used) for around in self._around)
+        if uses_prefix or self._is_atom:
+            return not (uses_prefix or self._holds_relative)
+        return not (self._has_odd_prefix or has_relative_reference(self._text, self._entries_at))
+
+    def _gives_nothing(self, context: HeadContext | None) -> bool:
+        """Whether no entry takes anything from the document's head, where the output has that head."""
+        if context is not self._asked_for:
+            self._asked_for = context
+            self._has_same = context is not None and context[:2] == self._context[:2]
+        return self._has_same or not self.needs_context
 
     def _may_hold_relative(self, entry: Entry, *, is_relative: bool) -> bool:
         """Most documents hold nothing relative, which one search tells of all their entries."""
@@ -281,17 +298,3 @@ class Fragments:
         if not entry.has_rights and (context is None or context.rights != own.rights):
             added.extend(whole.rights)
         return b"".join(added)
-
-
-def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
-    """Return the mask of the well-known prefixes that occur as `prefix:` in the text.
-
-    Args:
-        text: Fragments, or any text with names in it.
-        among: The prefixes to look for. `Fragments.prefixes` saves looking for what cannot be there.
-    """
-    mask = 0
-    for needle, bit in _BITS:
-        if among & bit and needle in text:
-            mask |= bit
-    return mask

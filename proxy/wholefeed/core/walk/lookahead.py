@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.uri import joined, split
@@ -21,6 +22,8 @@ _MONTHS: Final = 12
 _FIRST_YEAR: Final = 1970
 _LAST_YEAR: Final = 2199
 _LARGEST_NUMBER: Final = 10**15
+_REMEMBERED: Final = 64
+"""Differences of two URLs: the same few are asked for with each document of a walk."""
 
 _NUMBER: Final = r"(?<![0-9])[0-9]{1,15}(?![0-9])"
 _YEAR: Final = "(?:19[7-9][0-9]|2[01][0-9]{2})"
@@ -158,6 +161,7 @@ def _continued(step: _Step, count: int) -> tuple[str, ...]:
     return tuple(urls)
 
 
+@lru_cache(_REMEMBERED)
 def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | None:
     """Return in which counter alone two URLs of one host differ."""
     origin, one = _divided(first)

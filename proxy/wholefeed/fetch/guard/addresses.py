@@ -19,6 +19,7 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import aiodns
@@ -210,6 +211,7 @@ def _is_dns_timeout(cause: BaseException | None) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def _literal(host: str) -> IpAddress | None:
     try:
         return ipaddress.ip_address(host)

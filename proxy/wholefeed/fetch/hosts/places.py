@@ -4,9 +4,9 @@ Each process, here a replica, decides by these rules on what it finds, and puts 
 nobody else has done so meanwhile (`wholefeed.service.sharing.hosts`):
 
     places = Places.from_text("example.org", limits, text)
-    places.clean(living, now=now)
+    places.clean(lost, now=now)
     given = places.enter(Asking("a/1", "a", port=443), now=now)
-    text = places.text()
+    text = places.as_text()
 
 Places are given in the order in which replicas began to wait, one at a time: who has got one and wants
 another is behind all who wait already. Whoever waits says so again every moment; a replica that does not is
@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.fetch.hosts.breaker import PAUSE_SECONDS
 from wholefeed.fetch.hosts.host import Host, Outcome, Rest, Start
+
+VERSION: Final = 1
+"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
 
 CLAIM_SECONDS: Final = 1.0
 """How long who waits is waited for: some times longer than until it asks again."""
@@ -32,6 +35,8 @@ KEPT_SECONDS: Final = 3600.0
 """How long it is remembered of a host that nobody asks how much it bears and that it has failed."""
 LIMIT_KEPT_SECONDS: Final = DAY_SECONDS
 """The same of a limit that requests have named (R32); the next ones name it again."""
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +47,6 @@ class Limits:
     interval_seconds: float
     place_seconds: float
     """A place that nobody ends is given to others after this: longer than a request may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Living:
-    """Which replicas were alive at an instant. Nothing is said of one that has come since."""
-
-    replicas: Set[str]
-    at: float
-
-    def has_lost(self, replica: str, since: float) -> bool:
-        """Whether a replica that was alive then is no more."""
-        return since < self.at and replica not in self.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +86,10 @@ class Place:
         """How it was begun."""
         return Start(self.port, self.at, is_exception=self.is_exception, is_probe=self.is_probe)
 
+    def state(self) -> tuple[str, int, float, bool, bool]:
+        """Return it as JSON has it."""
+        return self.replica, self.port, self.at, self.is_exception, self.is_probe
+
 
 @dataclass(slots=True)
 class Claim:
@@ -113,15 +110,15 @@ class Places:
     waiting: dict[str, Claim] = field(default_factory=dict)
     """By replica."""
 
-    def clean(self, living: Living, *, now: float) -> None:
-        """Forget the places and claims of replicas that are no more, and those that have lasted too long."""
+    def clean(self, lost: Set[str], *, now: float) -> None:
+        """Forget the places and claims of replicas that are lost, and those that have lasted too long."""
         for token, place in list(self.running.items()):
             is_over = now >= place.at + self.limits.place_seconds
-            if is_over or living.has_lost(place.replica, place.at):
+            if is_over or place.replica in lost:
                 del self.running[token]
                 self.host.give_up(place.start)
         for replica, claim in list(self.waiting.items()):
-            if now >= claim.until or living.has_lost(replica, claim.since):
+            if now >= claim.until or replica in lost:
                 del self.waiting[replica]
 
     def enter(self, asking: Asking, *, now: float) -> Start | Rest | Wait:
@@ -182,22 +179,23 @@ class Places:
             instants.append(now + LIMIT_KEPT_SECONDS)
         return max(instants)
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """Return it as text."""
         state: dict[str, Any] = self.host.state()
         if self.running:
-            state["running"] = {token: asdict(place) for token, place in self.running.items()}
+            state["running"] = {token: place.state() for token, place in self.running.items()}
         if self.waiting:
-            state["waiting"] = {replica: asdict(claim) for replica, claim in self.waiting.items()}
-        return json.dumps(state, separators=(",", ":"))
+            state["waiting"] = {name: (claim.since, claim.until) for name, claim in self.waiting.items()}
+        return _ENCODER.encode(state | {"version": VERSION} if state else state)
 
     @classmethod
     def from_text(cls, host: str, limits: Limits, text: str) -> Self:
-        """Return what `text` was made of; an empty one says that nothing is known."""
+        """Return what `as_text` was made of; an empty one, and one of another version, says nothing."""
         state = json.loads(text or "{}")
+        state = state if state.get("version") == VERSION else {}
         places = cls(Host.from_state(host, limits.per_host, state), limits)
-        places.running = {token: Place(**each) for token, each in state.get("running", {}).items()}
-        places.waiting = {replica: Claim(**each) for replica, each in state.get("waiting", {}).items()}
+        places.running = {token: Place(*each) for token, each in state.get("running", {}).items()}
+        places.waiting = {replica: Claim(*each) for replica, each in state.get("waiting", {}).items()}
         return places
 
     def _since(self, replica: str) -> tuple[float, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from wholefeed.core.jobs.rendering import Composed, Rendered, Style
 from wholefeed.core.model import FeedDocument
 from wholefeed.store.rows import DocumentRow
 
-MAX_BYTES: Final = 16 << 20
+MAX_BYTES: Final = 12 << 20
 """Of all together. What does not fit is read from the store again."""
 
 ANY: Final = -1
@@ -68,6 +68,11 @@ class FreshDocuments:
         self._held_bytes += fresh.size_bytes
         while self._held_bytes > MAX_BYTES:
             self._drop(next(iter(self._documents)))
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Let go of documents that will hardly be rendered again."""
+        for number in numbers:
+            self._drop(number)
 
     def get(self, row: DocumentRow) -> Fresh | None:
         """Return what is here of a document as it is stored."""

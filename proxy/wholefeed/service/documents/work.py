@@ -25,6 +25,7 @@ CODED_BYTES: Final = 1 << 20
 
 _INLINE_MARKS: Final = 4096
 """Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
+_SNIFFED_BYTES: Final = 64
 _THREAD_VALUES: Final = 50_000
 """Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
 
@@ -66,12 +67,12 @@ def work_bytes(body: bytes) -> int:
     size_bytes = len(body)
     if size_bytes >= START_BYTES:
         return size_bytes
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if size_bytes <= INLINE_BYTES and max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS:
-        return INLINE_BYTES + 1
-    if size_bytes > INLINE_BYTES and values > _THREAD_VALUES:
-        return START_BYTES
-    return size_bytes
+    is_xml = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    values = 0 if is_xml else sum(map(body.count, (b",", b"[", b"{")))
+    if size_bytes > INLINE_BYTES:
+        return START_BYTES if values > _THREAD_VALUES else size_bytes
+    is_costly = max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS
+    return INLINE_BYTES + 1 if is_costly else size_bytes
 
 
 async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:

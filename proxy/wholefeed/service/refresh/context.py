@@ -39,6 +39,11 @@ class RefreshContext:
     """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
+    settings: Settings = field(init=False)
+    """What the configuration says about refreshes."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", self._settings())
 
     @property
     def longest_seconds(self) -> float:
@@ -52,9 +57,7 @@ class RefreshContext:
         seconds = self.source.blocked_seconds(parts.hostname or "", port)
         return self.now() + seconds if seconds else None
 
-    @property
-    def settings(self) -> Settings:
-        """What the configuration says about refreshes."""
+    def _settings(self) -> Settings:
         config = self.config
         return Settings(
             minimum_fresh_seconds=config.freshness.minimum_seconds,

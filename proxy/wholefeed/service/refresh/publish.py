@@ -14,7 +14,7 @@ from typing import Final
 
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.deflate import TextDigest
-from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
+from wholefeed.core.compose.segmenting import Build, Keep, Placed, may_be_drawn_in, plan
 from wholefeed.core.formats import common_version, default_namespace, segment_separator
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.stored import Attempt
@@ -90,6 +90,9 @@ async def assemble(
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
+    for each in segments:
+        if isinstance(each, NewSegment) and not may_be_drawn_in(each.sealed.length):
+            storage.fresh.drop(number for number in each.documents if number != documents[0].id)
     return published_feed
 
 

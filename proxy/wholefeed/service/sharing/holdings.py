@@ -44,7 +44,7 @@ class Claim:
 
     Args:
         token: Of its taking.
-        feed: As it was then; None: it has been made in that transaction.
+        feed: As it was then.
     """
 
     def __init__(self, token: str, feed: FeedRow | None) -> None:

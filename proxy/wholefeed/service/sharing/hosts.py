@@ -1,6 +1,6 @@
 """The places at publishers' hosts that all replicas have together (`wholefeed.fetch.hosts.shared`).
 
-    hosts = ReplicaHosts(SharedRecords("a", rows.swap), limits)
+    hosts = ReplicaHosts(SharedRecords(lambda: "a", rows.swap), limits)
     async with hosts.running():
         entry = await hosts.enter("example.org", 443, is_new=False, at_most=None)
         hosts.leave(entry, Outcome())
@@ -20,7 +20,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,7 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.hosts.host import Outcome, Rest
 from wholefeed.fetch.hosts.places import Asking, Limits, Places, Wait
 from wholefeed.fetch.hosts.shared import Entry
+from wholefeed.loggers import get_logger
 from wholefeed.service.sharing.records import LATE_SECONDS, RETRY_SECONDS, SharedRecords
 from wholefeed.store.postgres.hosts import HostChange
 
@@ -38,8 +39,11 @@ _POLL_GROWTH: Final = 1.6
 
 MAX_LINES: Final = 4096
 """Hosts that something is to be told of while the database is away."""
+_AFTER_ERROR_SECONDS: Final = 10.0
 _MAX_AT_ONCE: Final = 128
 """Hosts in one exchange."""
+
+log = get_logger()
 
 
 @dataclass(slots=True, eq=False)
@@ -119,8 +123,9 @@ class ReplicaHosts:
             task.cancel()
             await asyncio.wait({task})
             self._let_go()
-            if self._lines and not self._records.is_alone:
-                await asyncio.wait({asyncio.ensure_future(self._tell_all())}, timeout=2 * LATE_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2 * LATE_SECONDS):
+                    await self._tell_all()
 
     async def enter(self, host: str, port: int, *, is_new: bool, at_most: int | None) -> Entry | Rest:
         """Wait for a place at a host, or learn why there is none."""
@@ -170,16 +175,27 @@ class ReplicaHosts:
     # Asking the database
 
     async def _run(self) -> None:
-        records = self._records
         while True:
-            self._news.clear()
-            if records.is_alone:
-                await asyncio.sleep(RETRY_SECONDS)
-            elif not self._due():
-                await self._wait_for_news()
-                continue
-            if (not records.is_alone and records.is_current) or await records.look():
-                await self._tell(self._due())
+            try:
+                await self._step()
+            except Exception:  # the last resort: nobody would ever be told anything else
+                self._counts.trouble("hosts")
+                log.exception("background.failed", name="hosts")
+                self._records.go_alone("an error of this program")
+                for line in self._lines.values():
+                    line.poll_at = 0.0
+                await asyncio.sleep(_AFTER_ERROR_SECONDS)
+
+    async def _step(self) -> None:
+        records = self._records
+        self._news.clear()
+        if records.is_alone:
+            await asyncio.sleep(RETRY_SECONDS)
+        elif not self._due():
+            await self._wait_for_news()
+            return
+        if (records.is_current and not records.is_alone) or await records.look():
+            await self._tell(self._due())
 
     async def _wait_for_news(self) -> None:
         now = self._records.clock()
@@ -219,7 +235,7 @@ class ReplicaHosts:
         """Decide by what is known, as of the last look."""
         records = self._records
         places = Places.from_text(line.host, self._limits, records.row(line.host).state)
-        places.clean(records.living, now=now)
+        places.clean(records.lost, now=now)
         for token, outcome in line.leaving:
             places.leave(token, outcome, now=now)
         given, refused, wait = list[Request](), list[tuple[Request, Rest]](), None
@@ -243,7 +259,7 @@ class ReplicaHosts:
         replicas = places.next_replicas(now=now) if line.leaving else ()
         notices = [f"{records.replica} host {each} {line.host}" for each in replicas]
         proposals.append(Proposal(line, len(line.leaving), given, refused, wait, places.host.pace.allowed))
-        return records.change(line.host, places.text(), places.kept_until(now=now), notices)
+        return records.change(line.host, places.as_text(), places.kept_until(now=now), notices)
 
     def _accept(self, proposal: Proposal) -> None:
         """It stands in the database now."""

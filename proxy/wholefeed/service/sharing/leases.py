@@ -115,7 +115,8 @@ class StoredLeases:
 
     async def leave(self, replica: str) -> None:
         """Take a replica off at once."""
-        await self._store.write(partial(replicas.leave, name=replica))
+        # As `beat` does: a sign of life that is under way still would bring it back.
+        await self._store.write_at_once(partial(replicas.leave, name=replica))
 
     async def orphans(self, limit: int) -> Sequence[int]:
         """Return feeds whose refresh has ended with its replica."""

@@ -1,4 +1,4 @@
-"""What this replica knows of what replicas share of hosts: its last look, the clock, who is alive.
+"""What this replica knows of what replicas share of hosts: its last look, the clock, who is dead.
 
 Everything goes through `swap`, one exchange at a time. An exchange that fails, or takes longer than a request
 can wait for it, puts the replica on its own, and the next one that does neither ends that.
@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError
-from wholefeed.fetch.hosts.places import Living
 from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
 from wholefeed.store.postgres.hosts import SPARED_SECONDS, HostAnswer, HostChange, HostRow
@@ -29,7 +28,7 @@ RETRY_SECONDS: Final = 1.0
 _SEEN: Final = 4096
 _SEEN_SECONDS: Final = SPARED_SECONDS / 2
 _CLOCK_SECONDS: Final = 10.0
-"""So long a look at the database's clock, and at who is alive, is good for."""
+"""So long a look at the database's clock, and at who is dead, is good for."""
 _SET_SECONDS: Final = 1.0
 """A clock that is so far back was set."""
 _NOTHING: Final = HostRow("", "")
@@ -43,13 +42,14 @@ class SharedRecords:
     """Belongs to one event loop.
 
     Args:
-        replica: Its name.
+        name: Gives the name of this replica; another one when it was taken for dead.
         swap: Asks the database.
         clock: Monotonic, in seconds.
     """
 
-    def __init__(self, replica: str, swap: Swap, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.replica = replica
+    def __init__(
+        self, name: Callable[[], str], swap: Swap, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.clock = clock
         self.is_alone = False
         """Whether what is shared cannot be reached."""
@@ -59,6 +59,7 @@ class SharedRecords:
         """How often the database was asked."""
         self.conflicts = 0
         """How many changes were refused, since others had been faster."""
+        self._name = name
         self._swap = swap
         self._lock = asyncio.Lock()
         self._seen: OrderedDict[str, tuple[HostRow, float]] = OrderedDict()
@@ -66,21 +67,22 @@ class SharedRecords:
         self._ahead_seconds = 0.0
         self._ahead_at = -math.inf
         self._looked_at = -math.inf
-        self._living = Living(frozenset(), 0.0)
+        self.lost: frozenset[str] = frozenset()
+        """Replicas that were dead at the last look."""
+
+    @property
+    def replica(self) -> str:
+        """The name of this replica."""
+        return self._name()
 
     @property
     def is_current(self) -> bool:
-        """Whether the clock and the living were looked at lately."""
+        """Whether the clock and the dead were looked at lately."""
         return self.clock() - self._looked_at < _CLOCK_SECONDS
 
     def now(self) -> float:
         """Return the database's time, or a little less."""
         return self.clock() + self._ahead_seconds
-
-    @property
-    def living(self) -> Living:
-        """Who was alive at the last look; this replica is."""
-        return self._living
 
     def row(self, name: str) -> HostRow:
         """Return what is known of a host as of the last look."""
@@ -95,7 +97,7 @@ class SharedRecords:
         return HostChange(name, row.stamp, stamp, state, kept_until, tuple(notices))
 
     async def look(self) -> bool:
-        """Look at the clock and at who is alive; return whether that could be done."""
+        """Look at the clock and at who is dead; return whether that could be done."""
         return await self.exchange(lambda: ()) is not None
 
     async def exchange(self, make: Callable[[], Sequence[HostChange]]) -> dict[str, bool] | None:
@@ -117,11 +119,11 @@ class SharedRecords:
             asking.add_done_callback(retrieve_failure)
             done, _ = await asyncio.wait({asking}, timeout=LATE_SECONDS)
             if not done:
-                self._go_alone("the database does not answer in time")
+                self.go_alone("the database does not answer in time")
             try:
                 answer = await asyncio.shield(asking)
             except (StoreError, OverloadedError) as exc:
-                self._go_alone(str(exc))
+                self.go_alone(str(exc))
                 return None
             self._look(answer)
             if done and self.is_alone:
@@ -140,14 +142,15 @@ class SharedRecords:
         gain_seconds = ahead_seconds - self._ahead_seconds
         if not -_SET_SECONDS < gain_seconds < 0 or at - self._ahead_at > _CLOCK_SECONDS:
             self._ahead_seconds, self._ahead_at = ahead_seconds, at
-        self._living = Living(answer.living | {self.replica}, answer.now)
+        self.lost = answer.lost - {self.replica}
         for name, row in answer.rows.items():
             self._seen.pop(name, None)
             self._seen[name] = (row, at)
         while len(self._seen) > _SEEN:
             self._seen.popitem(last=False)
 
-    def _go_alone(self, reason: str) -> None:
+    def go_alone(self, reason: str) -> None:
+        """Go by this replica's own rules until an exchange is made in time."""
         if not self.is_alone:
             self.is_alone = True
             log.warning("hosts.unshared", reason=reason)

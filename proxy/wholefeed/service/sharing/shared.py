@@ -194,7 +194,8 @@ class Shared:
         )
         if looked.verdict is not Verdict.TAKE:
             return lambda: None
-        return lambda: self.member.claim(name, token, None)
+        # Under its lock: one that was found there may have become another one since it was read.
+        return lambda: self.member.claim(name, token, looked.feed)
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
         """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""

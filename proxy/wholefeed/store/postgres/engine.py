@@ -46,6 +46,8 @@ class PostgresEngine:
         self._spare = spare
         self.listen = notices.listen
         self.on_lost = notices.on_lost
+        self.traffic = pool.traffic
+        notices.traffic = pool.traffic
         self.condition = Condition()
         self.is_shared = True
         self.measure = sizes.measure

@@ -15,8 +15,8 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 
@@ -28,7 +28,7 @@ from wholefeed.store.statements import run
 _T = TypeVar("_T")
 
 DEAD_AFTER_SECONDS: Final = 6.0
-"""A replica that has given no sign of life for so long is dead."""
+"""A replica that has given no sign of life for so long is dead. One that has not given its first is not."""
 SPARED_SECONDS: Final = 60.0
 """A row stays for so long after there is nothing more to remember: others may still go by what they have read
 of it."""
@@ -65,7 +65,7 @@ WITH given AS (
 SELECT
     CAST(extract(epoch FROM clock_timestamp()) AS double precision) AS now,
     (SELECT json_agg(name) FROM replica
-        WHERE beat_at > extract(epoch FROM clock_timestamp()) - :dead_after) AS living,
+        WHERE beat_at <= extract(epoch FROM clock_timestamp()) - :dead_after) AS lost,
     (SELECT json_agg(put) FROM put) AS rows,
     (SELECT count(*) FROM told) AS told
 """
@@ -76,8 +76,7 @@ DELETE FROM host WHERE kept_until < extract(epoch FROM clock_timestamp()) - :spa
 """
 
 
-@dataclass(frozen=True, slots=True)
-class HostChange:
+class HostChange(NamedTuple):
     """What is to be known of a host, if what was known of it has still this stamp."""
 
     name: str
@@ -106,19 +105,19 @@ class HostAnswer:
 
     now: float
     """Its clock, epoch seconds, not later than when this was answered."""
-    living: frozenset[str]
-    """Names of the replicas that are alive."""
+    lost: frozenset[str]
+    """Names of replicas that have given no sign of life for long."""
     rows: Mapping[str, HostRow]
     """Those that were to be changed, changed or not, by name."""
 
 
 def swap(db: Database, changes: Sequence[HostChange]) -> HostAnswer:
     """Change what can be changed, and send the notices that go with it."""
-    given = {"changes": json.dumps([asdict(each) for each in changes]), "dead_after": DEAD_AFTER_SECONDS}
+    given = {"changes": json.dumps([each._asdict() for each in changes]), "dead_after": DEAD_AFTER_SECONDS}
     (row,) = db.execute(_SWAP, given).fetchall()
     return HostAnswer(
         row["now"],
-        frozenset(row["living"] or ()),
+        frozenset(row["lost"] or ()),
         {each["name"]: HostRow(each["stamp"], each["state"]) for each in row["rows"] or ()},
     )
 

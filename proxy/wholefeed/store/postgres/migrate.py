@@ -55,13 +55,21 @@ _TABLES: Final = f"""
         )
     ORDER BY c.relname <> '{_OURS}', c.relname LIMIT 3
 """  # noqa: S608 - a constant
+_UNFINISHED: Final = "SELECT to_regclass('moving') IS NOT NULL"
 _ENCODING: Final = "SELECT current_setting('server_encoding')"
 
 _Connection = psycopg.Connection[Any]
 
 
-async def migrate_database(url: str, migrations: Sequence[Migration] | None = None) -> list[str]:
+async def migrate_database(
+    url: str, migrations: Sequence[Migration] | None = None, *, is_moving: bool = False
+) -> list[str]:
     """Make the tables, or bring them to the newest schema, one transaction a migration.
+
+    Args:
+        url: Of the database, as libpq takes it.
+        migrations: What there is to apply; None: this program's.
+        is_moving: Whether it may hold the unfinished copy of a SQLite database, which no server opens.
 
     Returns:
         The names of the migrations applied by this call, oldest first.
@@ -71,7 +79,7 @@ async def migrate_database(url: str, migrations: Sequence[Migration] | None = No
             newer than this program's, or a migration failed. It is what it was, or what the migrations
             before that one have made it.
     """
-    return await asyncio.to_thread(_migrate, url, migrations)
+    return await asyncio.to_thread(_migrate, url, migrations, is_moving)
 
 
 def check_current(url: str) -> None:
@@ -124,11 +132,16 @@ def read_version(db: _Connection, newest: int) -> int:
     return int(version)
 
 
-def _migrate(url: str, migrations: Sequence[Migration] | None) -> list[str]:
+def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) -> list[str]:
     wanted = read_migrations("postgres") if migrations is None else migrations
     applied: list[str] = []
     with _connected(url) as db:
         _check_server(db)
+        if not is_moving and _value(db, _UNFINISHED):
+            raise StoreUnusableError(
+                f"the database {db.info.dbname} holds the unfinished copy of a SQLite database:"
+                " `wholefeed migrate --to` goes on with it"
+            )
         while (migration := _apply_next(db, wanted)) is not None:
             applied.append(migration.name)
     return applied
@@ -175,15 +188,19 @@ def _connected(url: str) -> Iterator[_Connection]:
             url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="wholefeed"
         )
     except psycopg.OperationalError as exc:
-        raise StoreUnusableError(f"cannot reach {place_of(url)}: {exc}") from exc
+        raise StoreUnusableError(f"cannot reach {place_of(url)}: {_on_one_line(exc)}") from exc
     except psycopg.ProgrammingError:  # its words may hold the password
         raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
     try:
         yield db
     except psycopg.Error as exc:
-        raise StoreUnusableError(f"cannot use {place_of(url)}: {exc}") from exc
+        raise StoreUnusableError(f"cannot use {place_of(url)}: {_on_one_line(exc)}") from exc
     finally:
         db.close()
+
+
+def _on_one_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
 
 
 def _value(db: _Connection, sql: str) -> Any:

@@ -30,6 +30,7 @@ import psycopg
 from wholefeed.errors import OverloadedError
 from wholefeed.loggers import get_logger
 from wholefeed.store.postgres.link import CONNECT_SECONDS, Link, Values
+from wholefeed.store.traffic import Traffic
 
 _log = get_logger()
 
@@ -55,6 +56,8 @@ class Notices:
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._link: Link | None = None
+        self.traffic = Traffic()
+        """Counts how often the connection broke off."""
 
     @classmethod
     @asynccontextmanager
@@ -129,6 +132,7 @@ class Notices:
                 async with asyncio.timeout(SILENT_SECONDS):
                     await link.query(_BEAT)
         except (psycopg.Error, TimeoutError) as exc:
+            self.traffic.notices_lost += 1
             _log.warning("notices.lost", reason=_reason(exc))
 
     async def _found_again(self) -> Link:

@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from wholefeed.store.database import Database
 from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Scripts, connect
 from wholefeed.store.postgres.faults import is_repeated, is_stale, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
 
@@ -85,6 +86,7 @@ class Pool:
         self.size = size
         self._url = url
         self._scripts = scripts
+        self.traffic = Traffic()
         self._executor = ThreadPoolExecutor(size, "store")
         self._reads = Reads()
         self._jobs = set[_Job[Any]]()
@@ -112,17 +114,23 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        loop = asyncio.get_running_loop()
         job = _Job(work, None if is_read else Write(work, feed))
-        running = loop.run_in_executor(self._executor, self._do, job)
+        self.traffic.asked()
+        future = self._executor.submit(self._do, job)
+        future.add_done_callback(self._count_unbegun)
+        running = asyncio.wrap_future(future)
         if not is_read:
             return await running
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await running
         except TimeoutError as exc:
-            _ = loop.run_in_executor(None, job.cancel)
+            _ = asyncio.get_running_loop().run_in_executor(None, job.cancel)
             raise overloaded("the database does not answer in time") from exc
+
+    def _count_unbegun(self, future: Future[Any]) -> None:
+        if future.cancelled():  # whoever asked has left before a connection was free
+            self.traffic.left()
 
     async def close(self) -> None:
         """End what reads, finish what writes, then close the connections."""
@@ -139,16 +147,17 @@ class Pool:
 
     def _do(self, job: _Job[_T]) -> _T:
         """Do a job, in a thread of the pool."""
-        if self._is_closing:
-            raise _closed()
-        now = time.monotonic()
-        if now > job.latest_at:
-            raise overloaded("too many wait for the database")
-        self._jobs.add(job)
-        try:
-            return self._tried(job, now + PATIENCE_SECONDS)
-        finally:
-            self._jobs.discard(job)
+        with self.traffic.work():
+            if self._is_closing:
+                raise _closed()
+            now = time.monotonic()
+            if now > job.latest_at:
+                raise overloaded("too many wait for the database")
+            self._jobs.add(job)
+            try:
+                return self._tried(job, now + PATIENCE_SECONDS)
+            finally:
+                self._jobs.discard(job)
 
     def _tried(self, job: _Job[_T], until: float) -> _T:
         """Do a job, again where that helps."""
@@ -165,6 +174,7 @@ class Pool:
                     raise _closed() from exc
                 if not self._is_again(job, exc, tries, until):
                     raise translated(exc) from exc
+            self.traffic.again()
             pause = min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
         raise AssertionError
@@ -195,6 +205,7 @@ class Pool:
         if db is not None:
             self._connections.discard(db)
             self._own.db = None
+            self.traffic.disconnected(was_open=True)
         if time.monotonic() < self._unreachable_until:
             raise psycopg.OperationalError(self._why_unreachable)
         try:
@@ -202,8 +213,10 @@ class Pool:
         except psycopg.OperationalError as exc:
             self._why_unreachable = str(exc)
             self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS
+            self.traffic.disconnected(was_open=False)
             raise
         self._connections.add(db)
+        self.traffic.connected()
         self._own.db = db
         return db
 

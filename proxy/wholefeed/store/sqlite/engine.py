@@ -24,6 +24,7 @@ from wholefeed.store.sqlite.read_pool import Readers
 from wholefeed.store.sqlite.writer import Writer
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
 
@@ -41,6 +42,7 @@ class SqliteEngine:
         self.condition = condition
         self.is_shared = False
         self.measure = sizes.measure
+        self.traffic = Traffic()
 
     @property
     def on_change(self) -> Callable[[int], None]:

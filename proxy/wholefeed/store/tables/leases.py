@@ -32,7 +32,13 @@ _LOOK: Final = """
     FROM lease AS l LEFT JOIN replica AS r ON r.name = l.replica
     WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))
 """
+# After a crash of the server there is no replica until each has given its next sign of life: whoever takes
+# something before that is alive all the same. An instant of 0 says that it has not begun yet.
 _TAKE: Final = """
+    WITH alive AS (
+        INSERT INTO replica (name, began_at, beat_at) VALUES (:replica, 0, clock_seconds())
+        ON CONFLICT (name) DO NOTHING
+    )
     INSERT INTO lease (name, feed, replica, token, began_at)
     VALUES (:name, :feed, :replica, :token, clock_seconds())
     ON CONFLICT (name) DO UPDATE SET

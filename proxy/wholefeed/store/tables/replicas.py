@@ -17,9 +17,11 @@ FORGOTTEN_SECONDS: Final = 60.0
 
 _BEAT: Final = """
     INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
-    ON CONFLICT (name) DO UPDATE SET beat_at = excluded.beat_at
+    ON CONFLICT (name) DO UPDATE SET
+        beat_at = excluded.beat_at,
+        began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
 """
-_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name"
+_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
 _COUNT_LIVE: Final = "SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - :dead_seconds"
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
 _FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"

@@ -22,7 +22,7 @@ from wholefeed.core.compose.warning import HEALED, Missing, compose_warning, tol
 from wholefeed.core.formats import segment_separator
 from wholefeed.core.terms import Family, State
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.core.verbatim.well_known import ALL_PREFIXES
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import SegmentRow
 from wholefeed.web.answer.blocks import Blocks

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from wholefeed.core.compose.crc import combine
 from wholefeed.core.compose.deflate import (
     FINAL_BLOCK,
     GZIP_HEADER,
     Deflater,
     Inflater,
     Sealed,
-    combine,
     gzip_trailer,
     inflate,
 )

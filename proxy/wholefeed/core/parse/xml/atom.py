@@ -6,14 +6,31 @@ both come to be one feed (rule R23).
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, Final
 
 from wholefeed.core.model import Entry, Head
-from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, FieldsNeededError, absolute, site_id
+from wholefeed.core.parse.identities import (
+    MAX_TITLE_CHARACTERS,
+    FieldsNeededError,
+    absolute,
+    site_id,
+    written_id,
+)
 from wholefeed.core.parse.xml.attributes import base_in
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.plain import (
+    DATE,
+    DECLARES_NOTHING,
+    TEXT,
+    Plain,
+    entry_pattern,
+    once,
+    other_than,
+    skipped,
+)
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.markup import attribute_of
@@ -37,6 +54,13 @@ _ENTRIES: Final = frozenset(_named("entry"))
 _PERSON_AND_RIGHTS: Final = _named("author", "rights")
 _HEAD: Final = _named("id", "title", "updated")
 _FIELDS: Final = _named("author", "rights", "id", "updated", "source")
+_PLAIN: Final = entry_pattern(
+    "entry",
+    once(2, "id", TEXT),
+    once(3, "updated", DATE),
+    skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", DECLARES_NOTHING),
+    skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other"),
+)
 _FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
 
 
@@ -59,6 +83,10 @@ class AtomParser(FamilyParser):
             self.entry_began(attributes, self.scope)
         else:
             self.head_child(name, attributes)
+
+    def plain(self) -> Plain | None:
+        is_usual = self.scope.prefixes.get("") == ATOM_NS
+        return Plain(b"</entry>", _PLAIN, _plain_entry) if is_usual else None
 
     def head_slot(self, name: str) -> str:
         return _HEAD.get(name, "")
@@ -107,3 +135,15 @@ class AtomParser(FamilyParser):
             scope=self.scope,
             tombstones=tuple(self.tombstones),
         )
+
+
+def _plain_entry(found: re.Match[bytes]) -> Entry | None:
+    written, at, author, rights = found.group(2, 3, "author", "rights")
+    if not written or not at:
+        return None
+    identity, instant = written_id(written), parse_rfc3339(at.decode())
+    if identity is None or instant is None:
+        return None
+    return Entry(
+        identity, instant, instant, found.start(1), found.end(), author is not None, rights is not None
+    )

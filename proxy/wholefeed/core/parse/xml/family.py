@@ -52,6 +52,7 @@ from wholefeed.core.parse.xml.attributes import (
 )
 from wholefeed.core.parse.xml.frames import Frame, Options, ignore, nothing
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.plain import Plain
 from wholefeed.core.parse.xml.scopes import FurtherScopes
 from wholefeed.core.parse.xml.waiting import Waiting
 from wholefeed.core.terms import FH_NS, MEMORY_URL, Family
@@ -106,6 +107,7 @@ class FamilyParser(Waiting, ABC):
         self._add = self._pieces.append
         self._field_end = self._field_ended
         self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
+        self._container_at = 0
 
     # -- what a family adds -------------------------------------------------------------------------------
 
@@ -131,7 +133,22 @@ class FamilyParser(Waiting, ABC):
         """Begin with the root, whose start tag expat reports now."""
         self.guard.check_element("", attributes)
         self.begin(attributes)
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self.handlers()
+        self.look()
+
+    # -- plain entries ------------------------------------------------------------------------------------
+
+    def plain(self) -> Plain | None:
+        """Return how the plain entries of the element are read that holds the entries; None: not at all."""
+        return None
+
+    def plain_at(self, at: int) -> Plain | None:
+        """Return how plain entries are read that begin there; None where none can begin."""
+        container = self._container
+        is_between = self.watch == container.watch and self.until == container.until
+        if self.is_full or not is_between or self.parser.CurrentByteIndex != at:
+            return None
+        behind = max(self._container_at, 0, *(each[-1].end for each in (self.children, self.entries) if each))
+        return None if self.guard.text.find(b"<![CDATA[", behind, at) >= 0 else self.plain()
 
     # -- the container ------------------------------------------------------------------------------------
 
@@ -143,6 +160,7 @@ class FamilyParser(Waiting, ABC):
     def contain(self, container: Frame) -> None:
         """Wait for the children of an element that holds entries."""
         self._container = container
+        self._container_at = self.parser.CurrentByteIndex
         depth = container.watch
         self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
         self.wait(container)

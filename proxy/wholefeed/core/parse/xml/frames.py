@@ -24,6 +24,10 @@ class Options(NamedTuple):
     """Stop where the first entry begins."""
 
 
+class CarefulNeededError(Exception):
+    """A document must be read with a look at every element. Never leaves the parser."""
+
+
 def nothing() -> None:
     """An end that means nothing."""
 

@@ -59,8 +59,13 @@ class Guard:
         """Whether names and values must be measured: the text has room for one that is too long."""
         self.parser: XMLParserType = DefusedXMLParser(encoding="utf-8").parser
         self._doctype = False
+        self.longest_namespace = 0
+        """Characters of the longest one that was declared."""
         self._declared: dict[str, str] = {}
         self._declared_at = -1
+        self._position = 0
+        self._size = _CHUNK_BYTES
+        self._is_finished = False
         parser = self.parser
         # Set by ElementTree for its tree; the default handler would also make expat report every character.
         parser.DefaultHandlerExpand = None
@@ -78,22 +83,44 @@ class Guard:
     def read(self, text: bytes) -> None:
         """Read a whole document in UTF-8.
 
+        Raises:
+            ParseError: The document is malformed or breaks a limit.
+        """
+        self.begin(text)
+        self.finish()
+
+    def begin(self, text: bytes) -> None:
+        """Take a whole document in UTF-8, to read on in it with `feed_to` and `finish`."""
+        self.text = text
+        self.must_measure = self.is_limited and has_long_run(text)
+
+    def feed_to(self, end: int) -> None:
+        """Read on up to there; up to the end of the document it is read as its end.
+
         In chunks, so that a limit stops it soon (expat goes on to the end of what it was given); they grow
         while a token does not end in one, so that it is not scanned over and over
-        (expat 2.5: 13 s and more for 8 MB in chunks of 1 KB).
+        (expat 2.5: 13 s and more for 8 MB in chunks of 1 KB). The last one is said to be the last: behind
+        any other expat counts lines and columns, which takes as long as to read it.
 
         Raises:
             ParseError: The document is malformed or breaks a limit.
         """
-        self.text = text
-        self.must_measure = self.is_limited and has_long_run(text)
-        view = memoryview(text)
-        position, size = 0, _CHUNK_BYTES
-        while position < len(text):
-            self.feed(view[position : position + size])
-            position += size
-            size = max(_CHUNK_BYTES, self._pending_bytes(position))
-        self.feed(b"", is_final=True)
+        view = memoryview(self.text)
+        while self._position < end:
+            start, self._position = self._position, min(end, self._position + self._size)
+            self._is_finished = self._position == len(view) and 2 * self._size <= MAX_TAG_BYTES
+            self.feed(view[start : self._position], is_final=self._is_finished)
+            self._size = max(_CHUNK_BYTES, self._pending_bytes(self._position))
+
+    def finish(self) -> None:
+        """Read the rest of the document.
+
+        Raises:
+            ParseError: The document is malformed or breaks a limit.
+        """
+        self.feed_to(len(self.text))
+        if not self._is_finished:
+            self.feed(b"", is_final=True)
         if self._doctype:
             self._check_entities()
 
@@ -212,6 +239,7 @@ class Guard:
             )
         if len(prefix or "") > MAX_TOKEN_CHARACTERS:
             self._limit_token(len(prefix or ""))
+        self.longest_namespace = max(self.longest_namespace, len(uri or ""))
         index = self.parser.CurrentByteIndex
         if index != self._declared_at:
             self._declared, self._declared_at = {}, index

@@ -14,6 +14,7 @@ from wholefeed.core.model import Channel, Entry, Head, Span
 from wholefeed.core.parse.identities import site_id
 from wholefeed.core.parse.xml.frames import Frame, Options
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.plain import Plain
 from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.terms import DC_NS, DCTERMS_NS, RDF_NS, RSS_090_NS, RSS_10_NS, Family
 from wholefeed.core.text.markup import attribute_of
@@ -43,6 +44,9 @@ class RdfParser(RssParser):
     def begin(self, attributes: list[str]) -> None:
         self.enter(self._root_frame(), attributes)
         self._root_scope = self.scope
+
+    def plain(self) -> Plain | None:
+        return None  # rdf:about counts first
 
     def _root_child(self, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")

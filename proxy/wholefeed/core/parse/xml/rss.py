@@ -7,14 +7,24 @@ further one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Set
 from typing import ClassVar, Final
 
 from wholefeed.core.model import Entry, Head
-from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id, written_id
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.plain import (
+    DATE,
+    TEXT,
+    Plain,
+    entry_pattern,
+    once,
+    other_than,
+    skipped,
+)
 from wholefeed.core.terms import ATOM_NS, DC_NS, DCTERMS_NS, RSS_NAMESPACES, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import attribute_of
@@ -39,6 +49,17 @@ _FOREIGN_FULL: Final = {
     f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
 }
 _MAX_VERSION_CHARACTERS: Final = 16
+# An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
+# counts only where there is none.
+_OTHER_DATES: Final = ("updated", "modified", "published")
+_PLAIN_ITEM: Final = entry_pattern(
+    "item",
+    once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
+    once(3, "pubDate", DATE),
+    skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other"),
+)
+_CDATA_BEGINS: Final = b"<![CDATA["
+_CDATA_ENDS: Final = b"]]>"
 
 
 def plain_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
@@ -122,6 +143,21 @@ class RssParser(FamilyParser):
             self.item_began(attributes)
         else:
             self.head_child(name, attributes)
+
+    def plain(self) -> Plain | None:
+        is_usual = self._container.on_child == self._channel_child and not self.scope.prefixes.get("")
+        return Plain(b"</item>", _PLAIN_ITEM, self._plain_item) if is_usual else None
+
+    def _plain_item(self, found: re.Match[bytes]) -> Entry | None:
+        written, at = found.group(2, 3)
+        if not written or not at:
+            return None
+        if written.startswith(_CDATA_BEGINS):
+            written = written[len(_CDATA_BEGINS) : -len(_CDATA_ENDS)]
+        identity, order_at = written_id(written), parse_rfc822(at.decode())
+        if identity is None or order_at is None:
+            return None
+        return Entry(identity, None, order_at, found.start(1), found.end(), scope=self._place)
 
     def item_began(self, attributes: list[str]) -> None:
         """An item began."""

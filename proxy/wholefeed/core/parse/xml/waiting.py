@@ -29,7 +29,20 @@ class Waiting:
         self.parser = guard.parser
         self.wait(Frame(0, ignore, 0, nothing))
 
-    def handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
+    def look(self) -> None:
+        """Be told of the elements behind the root's start tag, which expat reports now."""
+        self._handlers = self._made_handlers()
+        self.look_again()
+
+    def look_away(self) -> None:
+        """Be told nothing by expat until `look_again`."""
+        self.parser.StartElementHandler = self.parser.EndElementHandler = None
+
+    def look_again(self) -> None:
+        """Go on where `look_away` was called, behind whole elements."""
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers
+
+    def _made_handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
         """Make what runs for every element: closures, because they are the fastest."""
         guard, measured = self.guard, self.guard.must_measure
         depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS

@@ -1,0 +1,1 @@
+"""Moving what a SQLite database holds into a PostgreSQL database."""

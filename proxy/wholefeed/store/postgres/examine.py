@@ -1,0 +1,184 @@
+"""Look at a PostgreSQL database without changing anything, beside replicas that may be using it.
+
+examined = examine("postgresql://…")
+examined.lacking                # () where the user may do all that a server does
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from wholefeed.errors import StoreUnusableError
+from wholefeed.store.migrations import read_migrations
+from wholefeed.store.postgres.migrate import place_of, read_version
+
+_CONNECT_SECONDS: Final = 4
+_ROUND_TRIPS: Final = 21
+_FACTS: Final = """
+    SELECT current_setting('server_encoding') AS encoding,
+        current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on' AS is_durable,
+        pg_is_in_recovery() AS is_standby,
+        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
+        has_database_privilege(current_database(), 'TEMPORARY') AS has_temporary,
+        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS can_create,
+        to_regclass('moving') IS NOT NULL AS is_moving,
+        pg_database_size(current_database()) AS bytes,
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+            - (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')
+            AS connections_left,
+        (SELECT CASE WHEN rolconnlimit < 0 THEN NULL ELSE rolconnlimit END FROM pg_roles
+            WHERE rolname = current_user) AS connections_of_role,
+        extract(epoch FROM clock_timestamp())::float8 AS now
+"""
+_RIGHTS: Final = """
+    SELECT c.relname || ': ' || string_agg(r.name, ', ' ORDER BY r.name)
+    FROM pg_class AS c
+    CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+        AND (c.relname <> 'wholefeed_schema' OR r.name = 'SELECT') AND c.relname <> 'moving'
+        AND NOT has_table_privilege(c.oid, r.name)
+    GROUP BY c.relname ORDER BY c.relname
+"""
+_NEWEST: Final = "SELECT max(checked_at) FROM feed"
+_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
+_REPLICAS: Final = "SELECT count(*) FROM replica WHERE beat_at > extract(epoch FROM clock_timestamp()) - 6"
+
+_Connection = psycopg.Connection[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedDatabase:
+    """What can be told of a PostgreSQL database."""
+
+    place: str
+    """What it may be called: no password is in it."""
+    server: int
+    """The major version of PostgreSQL."""
+    encoding: str
+    version: int
+    """Of its schema; 0: it has none yet."""
+    newest: int
+    """The schema of this program."""
+    is_moving: bool
+    """Whether it holds the unfinished copy of a SQLite database."""
+    is_standby: bool
+    is_durable: bool
+    """Whether it survives a power cut (fsync, full_page_writes)."""
+    is_pooled: bool
+    """Whether a pooler gives each transaction another connection."""
+    is_superuser: bool
+    can_create: bool
+    """Whether the user may make tables: `wholefeed migrate` needs that, `serve` does not."""
+    lacking: tuple[str, ...]
+    """The rights that a server needs and the user has not."""
+    connections_left: int
+    """That the server, or the role, takes beside those that there are."""
+    round_trip_seconds: float
+    clock_ahead_seconds: float
+    """By how much its clock is ahead of this machine's."""
+    bytes: int
+    replicas: int
+    """That live."""
+    checked_at: float | None
+    """When a publisher was asked last; None: none was."""
+    url: str
+    """Of the subscription document that was asked for last; empty where there are no feeds."""
+
+
+def examine(url: str) -> ExaminedDatabase:
+    """Look at a database. Blocks.
+
+    Raises:
+        StoreUnusableError: It cannot be reached, is none of this program's, or newer.
+    """
+    try:
+        with _connected(url) as db:
+            return _examined(db, url)
+    except psycopg.ProgrammingError as exc:
+        if exc.sqlstate is None:  # its words may hold the password
+            raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
+        raise StoreUnusableError(f"cannot use {place_of(url)}: {_line(exc)}") from exc
+    except psycopg.Error as exc:
+        raise StoreUnusableError(f"cannot reach {place_of(url)}: {_line(exc)}") from exc
+
+
+def _examined(db: _Connection, url: str) -> ExaminedDatabase:
+    began = time.time()
+    cursor = db.execute(_FACTS)
+    row = cursor.fetchone()
+    assert row is not None
+    assert cursor.description is not None
+    facts = dict(zip((column.name for column in cursor.description), row, strict=True))
+    now = (began + time.time()) / 2
+    newest = read_migrations("postgres")[-1].version
+    version = read_version(db, newest)
+    rights = [right for (right,) in db.execute(_RIGHTS)]
+    if not facts["has_temporary"]:
+        rights.append("the database: TEMPORARY")
+    can_look = bool(version) and not any("SELECT" in right for right in rights)
+    by_role = facts["connections_of_role"]
+    left = facts["connections_left"]
+    return ExaminedDatabase(
+        place=place_of(url),
+        server=db.info.server_version // 10_000,
+        encoding=facts["encoding"],
+        version=version,
+        newest=newest,
+        is_moving=facts["is_moving"],
+        is_standby=facts["is_standby"],
+        is_durable=facts["is_durable"],
+        is_pooled=_is_pooled(db, url),
+        is_superuser=facts["is_superuser"],
+        can_create=facts["can_create"],
+        lacking=tuple(rights),
+        connections_left=left if by_role is None else min(left, by_role),
+        round_trip_seconds=_round_trip_seconds(db),
+        clock_ahead_seconds=facts["now"] - now,
+        bytes=facts["bytes"],
+        replicas=_value(db, _REPLICAS) if can_look else 0,
+        checked_at=_value(db, _NEWEST) if can_look else None,
+        url=(_value(db, _ASKED) or "") if can_look else "",
+    )
+
+
+def _is_pooled(db: _Connection, url: str) -> bool:
+    """Tell whether two connections are one to the server: it was given on while nobody was in a transaction.
+
+    A pooler in transaction mode gives the connection that became free last to the next transaction.
+    """
+    first = _value(db, "SELECT pg_backend_pid()")
+    with _connected(url) as other, other.transaction():
+        return bool(_value(other, "SELECT pg_backend_pid()") == first)
+
+
+def _round_trip_seconds(db: _Connection) -> float:
+    taken = []
+    for _ in range(_ROUND_TRIPS):
+        began = time.perf_counter()
+        db.execute("SELECT 1")
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def _connected(url: str) -> _Connection:
+    return psycopg.connect(
+        url,
+        autocommit=True,
+        connect_timeout=_CONNECT_SECONDS,
+        prepare_threshold=None,
+        application_name="wholefeed doctor",
+    )
+
+
+def _value(db: _Connection, sql: str) -> Any:
+    row = db.execute(sql).fetchone()
+    return None if row is None else row[0]
+
+
+def _line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())

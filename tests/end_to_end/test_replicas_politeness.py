@@ -1,0 +1,97 @@
+"""How two replicas on one PostgreSQL together treat a publisher."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.answers import Status
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.patching import set_constant
+from tests.postgres import Cluster
+from tests.running import Proxy, a_config, running
+from wholefeed.web.keys import COUNTS
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, replicas share what they know."""
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
+
+
+PATHS = [f"/feed/{number}" for number in range(8)]
+
+
+def publish(origin: Origin) -> list[str]:
+    for path in PATHS:
+        origin.publish(path, atom(an_item(path, 1)))
+    return [origin.url(path) for path in PATHS]
+
+
+async def ask(proxy: Proxy, urls: list[str]) -> list[int]:
+    replies = await asyncio.gather(*(proxy.get(url) for url in urls))
+    return [reply.status for reply in replies]
+
+
+async def test_a_publisher_gets_no_more_requests_at_once_than_from_one(
+    tmp_path: Path, postgres_url: str, origin: Origin
+) -> None:
+    """fetch.concurrency_per_host is for all replicas together, and all that is asked for comes."""
+    urls = publish(origin)
+    origin.latency_seconds = 0.05
+    config = a_config(tmp_path, store={"url": postgres_url}, fetch={"concurrency_per_host": 2})
+    async with running(config) as one, running(config) as other:
+        replies = await asyncio.gather(ask(one, urls[::2]), ask(other, urls[1::2]))
+        assert [status for each in replies for status in each] == [200] * len(urls)
+        assert origin.peak_requests == 2
+        assert (one.app[COUNTS].unshared, other.app[COUNTS].unshared) == (0, 0)
+    assert sum(origin.counts().values()) == len(urls)
+
+
+async def test_a_publisher_that_told_one_replica_to_wait_is_not_asked_by_another(
+    tmp_path: Path, postgres_url: str, origin: Origin
+) -> None:
+    """docs/faults.md row 55, over replicas: what is stored is answered, stale, and nothing is asked for."""
+    first, second, *_ = publish(origin)
+    config = a_config(tmp_path, store={"url": postgres_url})
+    async with running(config) as one, running(config) as other:
+        assert (await one.get(first)).status == 200
+        assert (await other.get(second)).status == 200
+        origin.fault(PATHS[0], Status(429, headers=(("Retry-After", "600"),)))
+        await one.refreshed(first)
+        origin.forget_requests()
+        reply = await other.refreshed(second)
+        assert reply.reconstruction.endswith(";stale")
+        assert origin.requests == []
+
+
+async def test_a_replica_goes_on_where_nothing_can_be_shared(
+    tmp_path: Path, postgres_url: str, shared_postgres: Cluster, origin: Origin
+) -> None:
+    """A table that cannot be asked is no reason not to refresh: the replica goes by its own rules."""
+    url, *_ = publish(origin)
+    config = a_config(tmp_path, store={"url": postgres_url})
+    async with running(config) as proxy:
+        assert (await proxy.get(url)).status == 200
+        shared_postgres.run("DROP TABLE host", postgres_url)
+        reply = await proxy.refreshed(url)
+        assert reply.status == 200
+        assert not reply.reconstruction.endswith(";stale")
+        assert proxy.app[COUNTS].unshared == 1
+
+
+async def test_requests_are_spaced_out_over_replicas(
+    tmp_path: Path, postgres_url: str, origin: Origin
+) -> None:
+    """fetch.min_interval_per_host_seconds is between any two requests, whoever makes them."""
+    urls, seconds = publish(origin)[:4], 0.4
+    config = a_config(tmp_path, store={"url": postgres_url}, fetch={"min_interval_per_host_seconds": seconds})
+    async with running(config) as one, running(config) as other:
+        await asyncio.gather(ask(one, urls[:2]), ask(other, urls[2:]))
+    came = sorted(request.at for request in origin.requests)
+    assert len(came) == 4
+    assert all(later - earlier > seconds * 0.8 for earlier, later in pairwise(came))

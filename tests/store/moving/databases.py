@@ -1,0 +1,85 @@
+"""A SQLite database that holds something in every table, odd texts among it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from wholefeed.store.sqlite.migrate import migrate_file
+
+ODD = "\0 is NUL, \x7f DEL, \udc80 a lone surrogate, \x7f0000 what an escape looks like, é 文 😀"
+
+
+def a_database(path: Path, *, feeds: int = 4, entries: int = 3) -> Path:
+    """Make a database with so many feeds of one document, each with so many entries."""
+    asyncio.run(migrate_file(path))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        for number in range(1, feeds + 1):
+            _feed(db, number, entries)
+        # the last feed was forgotten: its number is never given again
+        db.execute("DELETE FROM feed WHERE id = ?", (feeds,))
+        db.commit()
+    return path
+
+
+def _put(db: sqlite3.Connection, table: str, **values: Any) -> int:
+    # A text comes as bytes: sqlite3 takes no lone surrogates.
+    bound = [
+        each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in values.values()
+    ]
+    marks = ["CAST(? AS TEXT)" if isinstance(each, str) else "?" for each in values.values()]
+    cursor = db.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(marks)})", bound)
+    return cursor.lastrowid or 0
+
+
+def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
+    at = 1_763_770_000.123456 + number
+    url = f"https://example.org/{number}/{ODD if number == 2 else ''}"
+    feed = _put(
+        db, "feed", url=url, fetch_url=url, family="atom", kind="archived", state="complete",
+        first_seen_at=at, asked_at=at, checked_at=at, modified_at=at, revision=number,
+        notes='[{"a": "\\ud800"}]',
+        digest=bytes(range(16)), head=b"\0\xff" * number, context=None,
+    )  # fmt: skip
+    _put(db, "alias", url=f"{url}?alias", feed=feed)
+    segment = _put(
+        db, "segment", feed=feed, position=1, length=number, crc32=2**32 - 1, crc_shift=2**31,
+        deflated_bytes=3, digest=b"d" * 16, prefixes=0, newest_at=at, oldest_at=at, entries=entries,
+        parser_version=1,
+    )  # fmt: skip
+    _put(db, "block", segment=segment, deflated=b"abc" * 1000 * number)
+    _put(db, "block_rest", segment=segment, number=1, deflated=b"rest" * number)
+    _put(db, "outline", segment=segment, packed=b"\0\1\2")
+    document = _put(
+        db, "document", feed=feed, url=url, final_url=url, role="subscription", rank=1, family="atom",
+        site_id=ODD, links="{}", is_marked=0, is_settled=1, is_uncacheable=0, brought_news=1,
+        digest=b"e" * 16, media_type="application/atom+xml", fetched_at=at, checked_at=at,
+        parser_version=1, body_bytes=2**33, entries=entries, segment=segment, is_dirty=0, live_bytes=7,
+    )  # fmt: skip
+    _put(db, "body", document=document, length=5, coded=bytes(number) * 100)
+    for ordinal in range(entries):
+        identity = number.to_bytes(8) + ordinal.to_bytes(8)
+        _put(
+            db, "entry", document=document, ordinal=ordinal, feed=feed, identity=identity, size=100,
+            updated_at=at, order_at=None, is_live=1,
+        )  # fmt: skip
+        _put(db, "entry_key", document=document, ordinal=ordinal, feed=feed, content=identity)
+    _put(db, "tombstone", feed=feed, identity=b"t" * 16, document=document, when_at=at, ref=ODD)
+    _put(db, "settled", feed=feed, identity=b"s" * 16)
+    _put(db, "ambiguous_key", feed=feed, key=b"k" * 16)
+    _put(
+        db,
+        "attempt",
+        feed=feed,
+        url=f"{url}/1",
+        reason="gone",
+        attempts=1,
+        first_at=at,
+        last_at=at,
+        next_at=at,
+    )
+    _put(db, "memento_search", feed=feed, url="", position=ODD, next_at=at)

@@ -1,0 +1,122 @@
+"""The copy into a real PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store.moving.databases import ODD, a_database
+from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.moving.move import Moved, move
+from wholefeed.store.moving.source import opened as opened_source
+
+psycopg = pytest.importorskip("psycopg")
+from wholefeed.store.moving.target import opened as opened_target  # noqa: E402 - it needs psycopg
+
+
+def run(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as db:
+        cursor = db.execute(sql, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def moved(path: Path, url: str, *, rows_at_most: int = 1000) -> Moved:
+    with opened_source(path) as source, opened_target(url) as target:
+        return move(source, target, say=lambda line: None, rows_at_most=rows_at_most)
+
+
+@contextmanager
+def refused(kind: type[StoreError], text: str) -> Iterator[None]:
+    with pytest.raises(kind, match=text):
+        yield
+
+
+def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None:
+    """Numbers, times to the microsecond, bytes and odd texts; what was forgotten lends nobody its number."""
+    path = a_database(tmp_path / "a.db", feeds=4)
+
+    found = moved(path, postgres_url)
+
+    assert found.rows == run(postgres_url, "SELECT sum(n) FROM (" + " UNION ALL ".join(
+        f"SELECT count(*) AS n FROM {name}" for name in
+        ("feed", "alias", "segment", "block", "block_rest", "outline", "document", "body", "entry",
+         "entry_key", "tombstone", "settled", "ambiguous_key", "attempt", "memento_search", "forgotten")
+    ) + ") AS counted")[0][0]  # fmt: skip
+    assert run(postgres_url, "SELECT to_regclass('moving')") == [(None,)], "servers may open it"
+    rows = run(postgres_url, "SELECT id, checked_at, digest, url FROM feed ORDER BY id")
+    assert [row[0] for row in rows] == [1, 2, 3]
+    assert rows[0][1:] == (1_763_770_001.123456, bytes(range(16)), "https://example.org/1/")
+    assert rows[1][3] == "https://example.org/2/" + ODD.replace("\x7f", "\x7f007f").replace(
+        "\0", "\x7f0000"
+    ).replace("\udc80", "\x7fdc80")
+    added = "INSERT INTO segment (length, crc32, crc_shift, deflated_bytes, digest, prefixes, entries,"
+    added += " parser_version, retired_at) VALUES (0, 0, 0, 0, '', 0, 0, 0, 0) RETURNING id"
+    assert run(postgres_url, added) == [(5,)]
+
+
+def test_a_copy_that_was_broken_off_goes_on(tmp_path: Path, postgres_url: str) -> None:
+    """What was copied is not copied again: a copy that fails half-way leaves its rows and its stand."""
+    path = a_database(tmp_path / "a.db", feeds=3, entries=10)
+    run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (document < 2)")
+    with refused(StoreError, "no_more"):
+        moved(path, postgres_url, rows_at_most=4)
+    assert run(postgres_url, "SELECT rows, is_whole FROM moving WHERE name = 'entry'") == [(8, 0)]
+    run(postgres_url, "ALTER TABLE entry DROP CONSTRAINT no_more")
+    before = run(postgres_url, "SELECT ctid, xmin::text FROM entry")
+
+    moved(path, postgres_url, rows_at_most=4)
+
+    after = run(postgres_url, "SELECT ctid, xmin::text FROM entry")
+    assert set(before) < set(after)
+    assert len(after) == 20
+
+
+def test_what_was_changed_in_the_copy_is_found(tmp_path: Path, postgres_url: str) -> None:
+    """The copy is read back: a row that somebody has touched meanwhile keeps it unfinished."""
+    path = a_database(tmp_path / "a.db")
+    run(postgres_url, "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN NEW.coded := 'x'; RETURN NEW; END $$")  # fmt: skip
+    run(postgres_url, "CREATE TRIGGER spoil BEFORE INSERT ON body FOR EACH ROW EXECUTE FUNCTION spoil()")
+    with refused(StoreError, "body is not what it was: 3 rows"):
+        moved(path, postgres_url)
+    assert run(postgres_url, "SELECT to_regclass('moving') IS NOT NULL") == [(True,)]
+
+
+def test_a_database_that_holds_something_else_is_refused(tmp_path: Path, postgres_url: str) -> None:
+    """Neither a store that is in use, nor the unfinished copy of another store, is written over."""
+    path, other = a_database(tmp_path / "a.db"), a_database(tmp_path / "b.db", feeds=6)
+    run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (false) NOT VALID")
+    with refused(StoreError, "no_more"):
+        moved(path, postgres_url)
+    with refused(StoreUnusableError, "unfinished copy of another SQLite database"):
+        moved(other, postgres_url)
+    run(postgres_url, "ALTER TABLE entry DROP CONSTRAINT no_more")
+    moved(path, postgres_url)
+    with refused(StoreUnusableError, "not empty: feed has rows"):
+        moved(path, postgres_url)
+
+
+def test_a_database_that_somebody_uses_is_refused(tmp_path: Path, postgres_url: str) -> None:
+    """A server that lives there would write beside the copy, and a second copy beside the first."""
+    path = a_database(tmp_path / "a.db")
+    now = "extract(epoch FROM clock_timestamp())"
+    run(postgres_url, f"INSERT INTO replica (name, began_at, beat_at) VALUES ('r', 0, {now})")
+    with refused(StoreUnusableError, "in use by a server"):
+        moved(path, postgres_url)
+    run(postgres_url, f"UPDATE replica SET beat_at = {now} - 10")
+    with opened_target(postgres_url), refused(StoreUnusableError, "another process copies"):
+        moved(path, postgres_url)
+    moved(path, postgres_url)
+
+
+def test_a_server_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    """The message is libpq's, on one line, and has no password."""
+    path = a_database(tmp_path / "a.db")
+    with pytest.raises(StoreError, match="PostgreSQL: connection failed") as said:
+        moved(path, "postgresql://someone:a-secret@127.0.0.1:1/wholefeed")
+    assert "a-secret" not in str(said.value)
+    assert "\n" not in str(said.value)
