@@ -16,7 +16,9 @@ PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
-PYTEST = $(PY) -m pytest --numprocesses auto --dist loadfile
+# One more than there are cores: tests wait for processes, sockets and clocks half of their time.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile
 # They send megabytes, or thousands of documents, through lines that others reach: counting each line of theirs
 # would double the time of the whole suite.
 UNMEASURED := $(addprefix tests/,core/parse/test_corpus.py core/parse/repair/test_corpus.py \

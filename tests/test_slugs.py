@@ -46,7 +46,7 @@ def slugs(module: ast.Module) -> Iterator[str]:
                 named_only = zip(node.kwonlyargs, node.kw_defaults, strict=True)
                 found += [value for each, value in named_only if each.arg == "slug"]
             case (
-                ast.AnnAssign(target=ast.Name(id="default_slug" | "slug"))
+                ast.AnnAssign(target=ast.Name(id="default_slug" | "slug" | "BACKOFF"))
                 | ast.Assign(targets=[ast.Name(id="slug")])
             ):
                 found.append(node.value)

@@ -40,7 +40,8 @@ def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
         return Verdict.TAKE if lease.replica == replica else Verdict.WAIT
     if wants.insists:
         return Verdict.TAKE
-    if lease is not None and lease.outcome and lease.ended_seconds is not None:
+    is_others = lease is not None and lease.replica != replica  # its own failures it remembers itself
+    if lease is not None and is_others and lease.outcome and lease.ended_seconds is not None:
         counts_seconds = remembered_seconds(lease.outcome, is_opening=wants.is_opening)
         if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
             return Verdict.FAILED
