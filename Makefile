@@ -3,7 +3,7 @@
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test screenshots stories check check-install coverage bench benchmarks fuzz clean
+.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -57,6 +57,9 @@ coverage: $(DEVELOPS)  ## the tests but the longest, and which branches they do 
 
 check-install: $(DEVELOPS)  ## install the wheel beside proxy.py and run both; needs a package index
 	@$(PY) -m pytest --install tests/test_packaging.py
+
+check-deploy: $(DEVELOPS)  ## restore backups of PostgreSQL, and stop replicas behind a real Caddy; needs both installed
+	@$(PY) -m pytest --deploy tests/deploy
 
 bench: $(DEVELOPS)  ## the table of docs/performance.md: ARGS='--full --tree 0.1=../wholefeed-0.1 --tree now=.'
 	@$(PY) -m benchmarks.table $(ARGS)

@@ -175,6 +175,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="take every case where the suite takes some: each statement, 1,000 cancellations, 200 kills",
     )
     parser.addoption(
+        "--deploy",
+        action="store_true",
+        help="restore backups of PostgreSQL and stop replicas behind a real Caddy (make check-deploy)",
+    )
+    parser.addoption(
         "--install",
         action="store_true",
         help="install the wheel into an environment of its own; needs a package index (make check-install)",

@@ -36,6 +36,14 @@ SETTINGS: dict[str, Any] = {
     "freshness_minimum_seconds": 900,
 }
 
+
+@pytest.fixture
+def is_wanted(request: pytest.FixtureRequest) -> None:
+    """Skip what takes a minute of both cores, and measures out what a busy machine does not keep."""
+    if not request.config.getoption("--deploy"):
+        pytest.skip("restores backups and stops servers: make check-deploy")
+
+
 needs_own_server = pytest.mark.skipif(bool(what_lacks(is_own=True)), reason=what_lacks(is_own=True))
 
 
@@ -129,6 +137,7 @@ def denied(cluster: Cluster, statement: str, url: str) -> str:
     return ""
 
 
+@pytest.mark.usefixtures("is_wanted")
 @needs_own_server
 async def test_a_dump_is_restored_and_serves_the_same(
     cluster: Cluster, tmp_path: Path, origin: Origin
@@ -151,6 +160,7 @@ async def test_a_dump_is_restored_and_serves_the_same(
     assert not origin.requests
 
 
+@pytest.mark.usefixtures("is_wanted")
 @needs_own_server
 @pytest.mark.timeout(180)
 async def test_a_base_backup_and_the_log_bring_back_the_last_commit(tmp_path: Path, origin: Origin) -> None:
@@ -253,6 +263,7 @@ async def answered(port: int, target: str, **query: str) -> Reply:
         return Reply(answer.status, answer.headers, await answer.read())
 
 
+@pytest.mark.usefixtures("is_wanted")
 @needs_own_server
 @pytest.mark.skipif(PROGRAMS["caddy"] is None, reason="caddy is not installed")
 async def test_the_balancer_hides_that_a_replica_dies_and_that_the_database_is_away(

@@ -8,10 +8,7 @@ import pytest
 from tests.answers import Raw
 from tests.feeds import an_item, atom, ids, links, own_ids, publish_chain, texts
 from tests.origin import Origin
-from tests.postgres import on_both
 from tests.running import Proxy
-
-pytestmark = on_both
 
 WHOLE = atom(an_item("b", 2), an_item("a", 1), archive=True)
 CUT = WHOLE[: WHOLE.index(b"urn:a")]
