@@ -10,7 +10,7 @@ from wholefeed.store.database import Database, Parameters, Row
 
 _T = TypeVar("_T")
 
-CLOCK: Final = "extract(epoch FROM clock_timestamp())"
+CLOCK: Final = "clock_seconds()"
 """PostgreSQL's own, epoch seconds: those of several machines differ."""
 
 

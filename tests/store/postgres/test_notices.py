@@ -53,7 +53,7 @@ async def sent(url: str, *payloads: str) -> None:
 async def asked_again_and_again(notices: Notices) -> None:
     """Ask until that fails."""
     while True:
-        await notices.barrier()
+        await notices.query("SELECT 1")
 
 
 async def test_all_are_told_what_one_sends(empty_postgres_url: str) -> None:
@@ -83,8 +83,10 @@ async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str
         assert await told.are(1) == ["2"]
 
 
-async def test_what_its_sender_knows_to_be_committed_is_told_at_a_barrier(empty_postgres_url: str) -> None:
-    """Under many commits of many connections, whoever waits at a barrier has been told of all before it."""
+async def test_what_its_sender_knows_to_be_committed_is_told_before_an_answer(
+    empty_postgres_url: str,
+) -> None:
+    """Under many commits of many connections: whoever is answered has been told of all before it."""
     told: dict[int, int] = {}
     known: dict[int, int] = {}
 
@@ -101,7 +103,7 @@ async def test_what_its_sender_knows_to_be_committed_is_told_at_a_barrier(empty_
     async def look() -> None:
         while not senders.done():
             before = dict(known)
-            await notices.barrier()
+            await notices.query("SELECT 1")
             assert {each: told.get(each, 0) >= number for each, number in before.items()} == dict.fromkeys(
                 before, True
             )
@@ -205,7 +207,7 @@ async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -
         assert not notices.is_listening
         is_open.set()
         assert await told.are(1) == ["lost"]
-        await notices.barrier()
+        await notices.query("SELECT 1")
 
 
 async def test_a_database_that_is_not_there_is_said_at_once() -> None:

@@ -17,7 +17,9 @@ from psycopg import sql
 from wholefeed.errors import StoreError, StoreUnusableError
 from wholefeed.store.moving.digest import Digest
 from wholefeed.store.moving.plan import Stand, Table, Values
+from wholefeed.store.postgres.faults import on_one_line
 from wholefeed.store.postgres.texts import escape, unescape
+from wholefeed.store.tables.replicas import COUNT_LIVE
 
 _LOCK: Final = int.from_bytes(b"whfdmove")
 """Of whoever copies into the database."""
@@ -38,7 +40,6 @@ _COLUMNS: Final = """
     SELECT table_name, column_name, udt_name, is_identity = 'YES' OR column_default LIKE 'nextval(%'
     FROM information_schema.columns WHERE table_schema = current_schema()
 """
-_LIVE: Final = "SELECT count(*) FROM replica WHERE beat_at > extract(epoch FROM clock_timestamp()) - 6"
 _SEEDED: Final = frozenset({"forgotten"})
 """Tables that a new database has a row in."""
 _ROWS_AT_ONCE: Final = 500
@@ -65,7 +66,7 @@ class Target:
         """
         self._mark = mark
         self._require_columns(tables)
-        if self._db.execute(_LIVE).fetchone() != (0,):
+        if self._db.execute(COUNT_LIVE).fetchone() != (0,):
             raise StoreUnusableError("the database is in use by a server: stop it until the copy is whole")
         if "moving" not in self._types:
             self._require_empty(tables)
@@ -161,4 +162,4 @@ def opened(url: str) -> Iterator[Target]:
                 raise StoreUnusableError("another process copies into the database")
             yield Target(db)
     except psycopg.Error as exc:
-        raise StoreError(f"PostgreSQL: {' '.join(str(exc).split())}") from exc
+        raise StoreError(f"PostgreSQL: {on_one_line(exc)}") from exc

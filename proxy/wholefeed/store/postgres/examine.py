@@ -15,7 +15,9 @@ import psycopg
 
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import read_migrations
+from wholefeed.store.postgres.faults import on_one_line
 from wholefeed.store.postgres.migrate import place_of, read_version
+from wholefeed.store.tables.replicas import COUNT_LIVE
 
 _CONNECT_SECONDS: Final = 4
 _ROUND_TRIPS: Final = 21
@@ -46,7 +48,6 @@ _RIGHTS: Final = """
 """
 _NEWEST: Final = "SELECT max(checked_at) FROM feed"
 _ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
-_REPLICAS: Final = "SELECT count(*) FROM replica WHERE beat_at > extract(epoch FROM clock_timestamp()) - 6"
 
 _Connection = psycopg.Connection[Any]
 
@@ -102,9 +103,9 @@ def examine(url: str) -> ExaminedDatabase:
     except psycopg.ProgrammingError as exc:
         if exc.sqlstate is None:  # its words may hold the password
             raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
-        raise StoreUnusableError(f"cannot use {place_of(url)}: {_line(exc)}") from exc
+        raise StoreUnusableError(f"cannot use {place_of(url)}: {on_one_line(exc)}") from exc
     except psycopg.Error as exc:
-        raise StoreUnusableError(f"cannot reach {place_of(url)}: {_line(exc)}") from exc
+        raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc
 
 
 def _examined(db: _Connection, url: str) -> ExaminedDatabase:
@@ -140,7 +141,7 @@ def _examined(db: _Connection, url: str) -> ExaminedDatabase:
         round_trip_seconds=_round_trip_seconds(db),
         clock_ahead_seconds=facts["now"] - now,
         bytes=facts["bytes"],
-        replicas=_value(db, _REPLICAS) if can_look else 0,
+        replicas=_value(db, COUNT_LIVE) if can_look else 0,
         checked_at=_value(db, _NEWEST) if can_look else None,
         url=(_value(db, _ASKED) or "") if can_look else "",
     )
@@ -178,7 +179,3 @@ def _connected(url: str) -> _Connection:
 def _value(db: _Connection, sql: str) -> Any:
     row = db.execute(sql).fetchone()
     return None if row is None else row[0]
-
-
-def _line(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())

@@ -62,6 +62,15 @@ def _is_lost(error: psycopg.Error) -> bool:
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError | errors.InterfaceError)
 
 
+def on_one_line(error: Exception) -> str:
+    """Return what an error says; that of libpq has several lines."""
+    return _joined(str(error)) or type(error).__name__
+
+
 def _message(error: psycopg.Error) -> str:
     """Return the error on one line, without its detail, which quotes what was to be stored."""
-    return " ".join((error.diag.message_primary or str(error)).split()) or type(error).__name__
+    return _joined(error.diag.message_primary or "") or on_one_line(error)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

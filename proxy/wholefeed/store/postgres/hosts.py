@@ -24,11 +24,10 @@ from wholefeed.store.database import Database
 from wholefeed.store.postgres.connection import PostgresDatabase, connect
 from wholefeed.store.postgres.faults import translated
 from wholefeed.store.statements import run
+from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 _T = TypeVar("_T")
 
-DEAD_AFTER_SECONDS: Final = 6.0
-"""A replica that has given no sign of life for so long is dead. One that has not given its first is not."""
 SPARED_SECONDS: Final = 60.0
 """A row stays for so long after there is nothing more to remember: others may still go by what they have read
 of it."""
@@ -63,15 +62,14 @@ WITH given AS (
     FROM put JOIN given USING (name, stamp), json_array_elements_text(given.notices) AS notice
 )
 SELECT
-    CAST(extract(epoch FROM clock_timestamp()) AS double precision) AS now,
-    (SELECT json_agg(name) FROM replica
-        WHERE beat_at <= extract(epoch FROM clock_timestamp()) - :dead_after) AS lost,
+    clock_seconds() AS now,
+    (SELECT json_agg(name) FROM replica WHERE beat_at <= clock_seconds() - :dead_seconds) AS lost,
     (SELECT json_agg(put) FROM put) AS rows,
     (SELECT count(*) FROM told) AS told
 """
 
 _SWEEP: Final = """
-DELETE FROM host WHERE kept_until < extract(epoch FROM clock_timestamp()) - :spared
+DELETE FROM host WHERE kept_until < clock_seconds() - :spared
     OR name IN (SELECT name FROM host ORDER BY kept_until DESC OFFSET :most)
 """
 
@@ -113,7 +111,7 @@ class HostAnswer:
 
 def swap(db: Database, changes: Sequence[HostChange]) -> HostAnswer:
     """Change what can be changed, and send the notices that go with it."""
-    given = {"changes": json.dumps([each._asdict() for each in changes]), "dead_after": DEAD_AFTER_SECONDS}
+    given = {"changes": json.dumps([each._asdict() for each in changes]), "dead_seconds": DEAD_SECONDS}
     (row,) = db.execute(_SWAP, given).fetchall()
     return HostAnswer(
         row["now"],

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import Migration, read_migrations
+from wholefeed.store.postgres.faults import on_one_line
 
 OLDEST_SERVER: Final = 15
 """What the tests run on."""
@@ -188,19 +189,15 @@ def _connected(url: str) -> Iterator[_Connection]:
             url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="wholefeed"
         )
     except psycopg.OperationalError as exc:
-        raise StoreUnusableError(f"cannot reach {place_of(url)}: {_on_one_line(exc)}") from exc
+        raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc
     except psycopg.ProgrammingError:  # its words may hold the password
         raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
     try:
         yield db
     except psycopg.Error as exc:
-        raise StoreUnusableError(f"cannot use {place_of(url)}: {_on_one_line(exc)}") from exc
+        raise StoreUnusableError(f"cannot use {place_of(url)}: {on_one_line(exc)}") from exc
     finally:
         db.close()
-
-
-def _on_one_line(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())
 
 
 def _value(db: _Connection, sql: str) -> Any:

@@ -29,6 +29,7 @@ import psycopg
 
 from wholefeed.errors import OverloadedError
 from wholefeed.loggers import get_logger
+from wholefeed.store.postgres.faults import on_one_line
 from wholefeed.store.postgres.link import CONNECT_SECONDS, Link, Values
 from wholefeed.store.traffic import Traffic
 
@@ -100,17 +101,6 @@ class Notices:
             raise OverloadedError("the connection to the database is lost")
         return await self._link.query(sql, *parameters)
 
-    async def barrier(self) -> None:
-        """Wait until notices have been told of all that was committed for whoever knows that from its sender.
-
-        Not of what was read from the database meanwhile: that may be seen before it is signalled.
-
-        Raises:
-            OverloadedError: The database cannot be asked now.
-            psycopg.Error: The connection is lost.
-        """
-        _ = await self.query(_BEAT)
-
     async def _run(self, link: Link) -> None:
         while True:
             try:
@@ -133,7 +123,7 @@ class Notices:
                     await link.query(_BEAT)
         except (psycopg.Error, TimeoutError) as exc:
             self.traffic.notices_lost += 1
-            _log.warning("notices.lost", reason=_reason(exc))
+            _log.warning("notices.lost", reason=on_one_line(exc))
 
     async def _found_again(self) -> Link:
         pause_seconds = _FIRST_PAUSE_SECONDS
@@ -152,7 +142,3 @@ class Notices:
         kind, _, words = payload.partition(" ")
         for each in self._listeners[kind]:
             each(words)
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

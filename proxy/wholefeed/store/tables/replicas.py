@@ -22,7 +22,7 @@ _BEAT: Final = """
         began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
 """
 _IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
-_COUNT_LIVE: Final = "SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - :dead_seconds"
+COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
 _FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
@@ -36,7 +36,7 @@ def beat(db: Database, name: str) -> bool:
 
 def count_live(db: Database) -> int:
     """Return how many replicas are alive."""
-    return int(fetch_value(db, _COUNT_LIVE, {"dead_seconds": DEAD_SECONDS}))
+    return int(fetch_value(db, COUNT_LIVE))
 
 
 def leave(db: Database, name: str) -> None:
