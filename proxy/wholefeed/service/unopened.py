@@ -59,5 +59,10 @@ class Unopened:
         self._errors.pop(url, None)
         if len(self._errors) >= MAX_UNOPENED:
             del self._errors[next(iter(self._errors))]
-        rest_seconds = min(error.retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
-        self._errors[url] = (self._now(), rest_seconds, error.fresh_copy())
+        seconds = remembered_seconds(error.retry_after_seconds)
+        self._errors[url] = (self._now(), seconds, error.fresh_copy())
+
+
+def remembered_seconds(retry_after_seconds: float | None) -> float:
+    """Return for how long a failure counts, by what it said of when to ask again."""
+    return min(retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)

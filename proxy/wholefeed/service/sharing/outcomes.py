@@ -28,10 +28,8 @@ from wholefeed.errors import (
     WorkError,
     WorkTooLongError,
 )
+from wholefeed.service import unopened
 from wholefeed.service.documents.subscription import SeveralFeedsError
-
-REMEMBERED_SECONDS: Final = 60.0
-"""For how long a failure counts for those who did not wait for it, at most (docs/faults.md row 21)."""
 
 _OF_DOCUMENTS: Final = {
     each.__name__: each
@@ -105,7 +103,7 @@ def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
     """
     found = json.loads(outcome)
     if found["class"] in _OF_ITS_OWN:
-        return REMEMBERED_SECONDS
+        return unopened.REMEMBERED_SECONDS
     if not is_opening:
         return 0.0
-    return float(min(found.get("retry_after_seconds") or REMEMBERED_SECONDS, REMEMBERED_SECONDS))
+    return float(unopened.remembered_seconds(found.get("retry_after_seconds")))
