@@ -9,7 +9,7 @@ from typing import Any
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Verdict
+from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking, Verdict
 from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 
@@ -43,31 +43,20 @@ class MemoryLeases:
         """Have a lease that a replica took and did not give back."""
         self.leases[name] = _Lease(replica, f"{replica}.left", feed)
 
-    async def take(
-        self,
-        name: str,
-        *,
-        replica: str,
-        token: str,
-        judge: Judge,
-        feed: int | None = None,
-        skips_locked: bool = False,
-    ) -> Looked:
+    async def take(self, taking: Taking) -> Looked:
         self._require()
-        return self.take_new(None, name, replica=replica, token=token, judge=judge, feed=feed)
+        return self.take_new(None, taking)
 
-    def take_new(
-        self, db: Any, name: str, *, replica: str, token: str, judge: Judge, feed: int | None = None
-    ) -> Looked:
+    def take_new(self, db: Any, taking: Taking) -> Looked:
         row = None
-        if feed is not None and (row := self.feeds.get(feed)) is None:
+        if taking.feed is not None and (row := self.feeds.get(taking.feed)) is None:
             return Looked(Verdict.GONE, None, None)
-        lease = self.find(db, name)
-        verdict = judge(lease, row)
+        lease = self.find(db, taking.name)
+        verdict = taking.judge(lease, row)
         if verdict is Verdict.TAKE:
-            self.leases[name] = _Lease(replica, token, feed)
+            self.leases[taking.name] = _Lease(taking.replica, taking.token, taking.feed)
         elif verdict is Verdict.DONE:
-            self.leases.pop(name, None)
+            self.leases.pop(taking.name, None)
         return Looked(verdict, lease, row)
 
     async def end(self, ends: Sequence[End]) -> None:

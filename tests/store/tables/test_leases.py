@@ -18,7 +18,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import run
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds, leases, replicas
-from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Verdict, feed_lease
+from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking, Verdict, feed_lease
 from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 NAME = "open:1"
@@ -48,12 +48,8 @@ async def take(
     def decide(lease: LeaseRow | None, _: FeedRow | None) -> Verdict:
         return judge(lease, replica, Wants())
 
-    def work(db: Database) -> Looked:
-        return leases.take(
-            db, name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips
-        )
-
-    return await store.write(work)
+    taking = Taking(name=name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips)
+    return await store.write(partial(leases.take, taking=taking))
 
 
 async def a_feed(store: Store) -> int:

@@ -9,7 +9,7 @@ from typing import Protocol
 from wholefeed.store.database import Database
 from wholefeed.store.store import Store
 from wholefeed.store.tables import leases, replicas
-from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked
+from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking
 
 
 class Leases(Protocol):
@@ -18,17 +18,8 @@ class Leases(Protocol):
     The other methods are called within a transaction of the store, in its thread.
     """
 
-    async def take(
-        self,
-        name: str,
-        *,
-        replica: str,
-        token: str,
-        judge: Judge,
-        feed: int | None = None,
-        skips_locked: bool = False,
-    ) -> Looked:
-        """Take a lease if `judge` says so; `leases.take` tells of the arguments."""
+    async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
 
     async def end(self, ends: Sequence[End]) -> None:
         """Give leases back, and wake who waits for them."""
@@ -57,9 +48,7 @@ class Leases(Protocol):
     def find(self, db: Database, name: str) -> LeaseRow | None:
         """Return a lease."""
 
-    def take_new(
-        self, db: Database, name: str, *, replica: str, token: str, judge: Judge, feed: int
-    ) -> Looked:
+    def take_new(self, db: Database, taking: Taking) -> Looked:
         """Take a lease on a feed in the transaction that makes it."""
 
 
@@ -76,30 +65,9 @@ class StoredLeases:
         self.find = leases.look
         self.take_new = leases.take
 
-    async def take(
-        self,
-        name: str,
-        *,
-        replica: str,
-        token: str,
-        judge: Judge,
-        feed: int | None = None,
-        skips_locked: bool = False,
-    ) -> Looked:
-        """Take a lease if `judge` says so."""
-
-        def work(db: Database) -> Looked:
-            return leases.take(
-                db,
-                name,
-                replica=replica,
-                token=token,
-                judge=judge,
-                feed=feed,
-                skips_locked=skips_locked,
-            )
-
-        return await self._store.write(work)  # of the feed nothing is changed
+    async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
+        return await self._store.write(partial(leases.take, taking=taking))  # of the feed nothing is changed
 
     async def end(self, ends: Sequence[End]) -> None:
         """Give leases back, and wake who waits for them."""

@@ -1,7 +1,8 @@
 """The work of one replica among several on one PostgreSQL. There is no leader: each asks the tables.
 
-    async with sharing_of(store, listen) as sharing:
-        ...
+    shared = Shared(StoredLeases(store))
+    await shared.member.beat()
+    await shared.run()                  # until it is cancelled; `open_sharing` does all of it
 
 A flight that begins here takes the lease of its feed or URL first. Where another live replica has it, the
 flight waits for the end of that: so whoever waits for a flight waits for the one that runs, wherever it does.
@@ -31,7 +32,7 @@ from wholefeed.service.sharing.verdicts import Wants, judge, judge_claim, judge_
 from wholefeed.service.sharing.waits import Heard, Waits
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.leases import Judge, LeaseRow, Looked, Verdict, feed_lease
+from wholefeed.store.tables.leases import Judge, LeaseRow, Looked, Taking, Verdict, feed_lease
 
 log = get_logger()
 
@@ -129,10 +130,8 @@ class Shared:
         while True:
             self.member.require()
             with self.waits.waiting(name, heard) as wait:
-                replica, token = self.member.name, self.member.new_token()
-                looked = await self._leases.take(
-                    name, replica=replica, token=token, judge=judging(has_waited), feed=feed
-                )
+                taking = self._taking(name, judging(has_waited), feed)
+                looked = await self._leases.take(taking)
                 if looked.verdict is Verdict.WAIT:
                     has_waited = True
                     assert looked.lease is not None, "somebody has it"
@@ -147,7 +146,20 @@ class Shared:
                 raise error_of(
                     looked.lease.outcome, retry_after_seconds=_rest_seconds(looked.lease, has_waited)
                 )
-            return token, looked
+            return taking.token, looked
+
+    def _taking(
+        self, name: str, judge: Judge, feed: int | None = None, *, skips_locked: bool = False
+    ) -> Taking:
+        """Return a taking of a lease by this replica, with a token of its own."""
+        return Taking(
+            name=name,
+            replica=self.member.name,
+            token=self.member.new_token(),
+            judge=judge,
+            feed=feed,
+            skips_locked=skips_locked,
+        )
 
     async def _working(
         self, name: str, token: str, work: Coroutine[Any, Any, T], tell: Callable[[], str]
@@ -187,31 +199,21 @@ class Shared:
 
     def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
         """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
-        name, token = feed_lease(feed), self.member.new_token()
-        judging = judge_claim(lambda _: True)
-        looked = self._leases.take_new(
-            db, name, replica=self.member.name, token=token, judge=judging, feed=feed
-        )
+        taking = self._taking(feed_lease(feed), judge_claim(lambda _: True), feed)
+        looked = self._leases.take_new(db, taking)
         if looked.verdict is not Verdict.TAKE:
             return lambda: None
         # Under its lock: one that was found there may have become another one since it was read.
-        return lambda: self.member.claim(name, token, looked.feed)
+        return lambda: self.member.claim(taking.name, taking.token, looked.feed)
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
         """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
         self.member.require()
-        name, token = feed_lease(feed), self.member.new_token()
-        looked = await self._leases.take(
-            name,
-            replica=self.member.name,
-            token=token,
-            judge=judge_claim(is_wanted),
-            feed=feed,
-            skips_locked=True,
-        )
+        taking = self._taking(feed_lease(feed), judge_claim(is_wanted), feed, skips_locked=True)
+        looked = await self._leases.take(taking)
         if looked.verdict is not Verdict.TAKE:
             return None
-        self.member.claim(name, token, looked.feed)
+        self.member.claim(taking.name, taking.token, looked.feed)
         return looked.feed
 
     def release(self, feed: int) -> None:
@@ -222,19 +224,18 @@ class Shared:
     async def task(self, name: str) -> AsyncIterator[bool]:
         """Do something that one replica does at a time; yields whether this is the one."""
         self.member.require()
-        name, token, replica = f"task:{name}", self.member.new_token(), self.member.name
-        looked = await self._leases.take(
-            name, replica=replica, token=token, judge=lambda lease, _: judge(lease, replica, Wants())
-        )
+        replica = self.member.name
+        taking = self._taking(f"task:{name}", lambda lease, _: judge(lease, replica, Wants()))
+        looked = await self._leases.take(taking)
         if looked.verdict is not Verdict.TAKE:
             yield False
             return
-        holding = self.member.hold(name, token, str)
+        holding = self.member.hold(taking.name, taking.token, str)
         try:
             yield True
         finally:
             self.member.drop(holding)
-            self.member.end(name, token)
+            self.member.end(taking.name, taking.token)
 
     def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
         """Return how far another replica is with the refresh of a feed; None: none is at it."""

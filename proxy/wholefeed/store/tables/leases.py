@@ -119,6 +119,23 @@ Judge = Callable[[LeaseRow | None, FeedRow | None], Verdict]
 """Decides by the lease, if there is one, and the feed. It runs within the transaction, perhaps twice."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taking:
+    """What is to be taken, by whom."""
+
+    name: str
+    """Of the lease."""
+    replica: str
+    token: str
+    """Of this taking."""
+    judge: Judge
+    """Decides whether."""
+    feed: int | None = None
+    """The feed that it is on."""
+    skips_locked: bool = False
+    """Whether a feed that is being changed at this moment is left to whoever does."""
+
+
 class Looked(NamedTuple):
     """What came of wanting a lease."""
 
@@ -153,39 +170,22 @@ def feed_lease(feed: int) -> str:
     return f"feed:{feed}"
 
 
-def take(
-    db: Database,
-    name: str,
-    *,
-    replica: str,
-    token: str,
-    judge: Judge,
-    feed: int | None = None,
-    skips_locked: bool = False,
-) -> Looked:
-    """Take a lease if `judge` says so.
-
-    Args:
-        db: The connection, in a transaction that writes.
-        name: Of the lease.
-        replica: Who wants it.
-        token: Of this taking.
-        judge: Decides.
-        feed: The feed that it is on.
-        skips_locked: Whether a feed that is being changed at this moment is left to whoever does.
-    """
-    row = None
-    if feed is None:
+def take(db: Database, taking: Taking) -> Looked:
+    """Take a lease if its judge says so; in a transaction that writes."""
+    name, row = taking.name, None
+    if taking.feed is None:
         fetch_one(db, _LOCK_NAME, {"name": name})
     else:
-        found = fetch_one(db, _LOCK_FEED_IF_FREE if skips_locked else _LOCK_FEED, {"feed": feed})
+        lock = _LOCK_FEED_IF_FREE if taking.skips_locked else _LOCK_FEED
+        found = fetch_one(db, lock, {"feed": taking.feed})
         if found is None:
-            return Looked(Verdict.WAIT if skips_locked else Verdict.GONE, None, None)
+            return Looked(Verdict.WAIT if taking.skips_locked else Verdict.GONE, None, None)
         row = feed_row(found)
     lease = look(db, name)
-    verdict = judge(lease, row)
+    verdict = taking.judge(lease, row)
     if verdict is Verdict.TAKE:
-        run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
+        values = {"name": name, "feed": taking.feed, "replica": taking.replica, "token": taking.token}
+        run(db, _TAKE, values)
     elif verdict is Verdict.DONE and lease is not None:  # nobody is at it any more, or it would be waited for
         run(db, _END_WELL, {"name": name, "token": lease.token})
     return Looked(verdict, lease, row)
