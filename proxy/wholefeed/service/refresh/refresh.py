@@ -73,7 +73,12 @@ class Refresh:
         self._is_found = found is not None
         self._copies = copies
         self._storage = FeedStorage(
-            context.store, context.source.work, feed.id, now=context.now, fence=context.sharing.fence(feed.id)
+            context.store,
+            context.source.work,
+            feed.id,
+            now=context.now,
+            fence=context.sharing.fence(feed.id),
+            beginnings=context.beginnings,
         )
         self._asking = Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(
@@ -145,7 +150,7 @@ class Refresh:
     async def _begin(self) -> Decision:
         context = self._context
         is_new = self._is_found and self._feed.is_untouched  # as its opening has made it
-        rows, (missing, failure) = await self._storage.begin(is_new=is_new)
+        rows, (missing, failure) = await self._storage.begin(self._feed, is_new=is_new)
         given = Given(
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
