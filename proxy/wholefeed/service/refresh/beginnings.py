@@ -11,12 +11,13 @@ and the memory of both is bounded together. Where other processes change the sto
 from __future__ import annotations
 
 import sys
-from dataclasses import fields, replace
+from dataclasses import fields
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from wholefeed.core.refresh import intents
 from wholefeed.service.published import Published
+from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow
 from wholefeed.store.store import Store
@@ -132,7 +133,7 @@ class Start:
         found = None if self._beginnings is None else self._beginnings.find(self._feed_id)
         for place, row in enumerate([] if found is None else found.rows):
             if found is not None and row.id == document and feed.checked_at is not None:
-                found.rows[place] = replace(row, checked_at=feed.checked_at)
+                found.rows[place] = changed(row, checked_at=feed.checked_at)
         return True
 
     def _look(self, db: Database) -> Beginning:
@@ -148,7 +149,7 @@ def _only_checked(intent: intents.Remark, feed: FeedRow) -> tuple[FeedRow, int] 
         return None
     if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
         return None
-    row = replace(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
+    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
     return row, intent.unchanged
 
 
