@@ -179,7 +179,11 @@ def _hops_path(folder: Path) -> Path:
 
 
 def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("WHOLEFEED_") and name != "PYTHONDONTWRITEBYTECODE"
+    }
     own = {
         "store_path": folder / "wholefeed.db",
         "fetch_allow_networks": "127.0.0.0/8",
@@ -189,6 +193,7 @@ def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[
     return {
         **kept,
         "PYTHONPATH": tree.import_path,
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # what is installed has it, a checkout may not
         counting.FILE: str(_hops_path(folder)),
         **{
             f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
