@@ -65,7 +65,7 @@ CONSTANTS: Final = {
     "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing.hosts",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.housekeeping",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
-    "_HISTORY": Constant("a standby would have to be promoted", ("store.postgres.connection",)),
+    "HISTORY": Constant("a standby would have to be promoted", ("store.postgres.connection",)),
     "_MAX_QUOTES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
     "_STALLED_SECONDS": Constant(_WAIT_LONG, ("web.feed",)),
     "_WRITER_PRAGMAS": Constant("hundreds of databases that nobody keeps", ("store.sqlite.connection",)),

@@ -141,7 +141,7 @@ async def test_another_server_knows_nothing_of_a_commit(
 ) -> None:
     """Numbers of transactions mean others on a standby that was promoted: its word is not taken."""
     feed = (await relayed.write(create)).id
-    set_constant(monkeypatch, "_HISTORY", "SELECT CAST(clock_timestamp() AS text)")
+    set_constant(monkeypatch, "HISTORY", "SELECT CAST(clock_timestamp() AS text)")
     relay.cut_at_commit(reaches_server=True)
     with pytest.raises(OverloadedError, match="what became of a COMMIT is not known"):
         await relayed.write(lambda db: count_up(db, feed), feed=feed)
