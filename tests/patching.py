@@ -31,6 +31,7 @@ _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers 
 CONSTANTS: Final = {
     "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing.shared",)),
     "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing.membership",)),
+    "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres.engine", "store.postgres.pool")),
     "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing.membership",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.page.login",)),

@@ -63,20 +63,37 @@ class Connections:
             psycopg.OperationalError: There is none to be had, and it is no use to wait.
             OverloadedError: None was given back in time.
         """
+        while True:
+            found = self._taken(until)
+            if found is not None:
+                return found
+            try:
+                return self._made()
+            except psycopg.OperationalError:
+                if not self._is_served:
+                    raise
+
+    def _taken(self, until: float) -> PostgresDatabase | None:
+        """Return one that is idle, once there is one; None: one is to be made."""
         with self._changed:
-            while not self._idle and not self._may_make():
-                if self._is_closed or self.is_silent or not self._lent:
+            while not self._idle:
+                if self._may_make():
+                    self._making += 1
+                    return None
+                if not self._is_served:
                     raise psycopg.OperationalError(self._failure or _SILENT)
                 now = time.monotonic()
                 if now >= until:
                     raise overloaded("too many wait for the database")
                 _ = self._changed.wait(min(until, max(self._again_at, now + _AGAIN_SECONDS)) - now)
-            if self._idle:
-                db = self._idle.pop()
-                self._lent.add(db)
-                return db
-            self._making += 1
-        return self._made()
+            db = self._idle.pop()
+            self._lent.add(db)
+            return db
+
+    @property
+    def _is_served(self) -> bool:
+        """Whether others have a connection on which the server answers, as far as is known."""
+        return not (self._is_closed or self.is_silent) and bool(self._lent or self._idle)
 
     def _may_make(self) -> bool:
         if self._is_closed or len(self._lent) + self._making >= self._size:
