@@ -8,6 +8,7 @@ It begins and ends no transaction of its own. Results are whole when `execute` r
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
@@ -104,6 +105,8 @@ class PostgresDatabase:
         self._makers = dict[str, tuple[int, MakeRow]]()
         """By statement: how many columns its rows have, and what makes them."""
         self._is_leaving = False
+        self._readable = select.poll()
+        self._readable.register(raw.fileno(), select.POLLIN)
 
     def prepare_to_write(self) -> None:
         """Run what the connection needs. Not before: on a server that takes no writes it fails."""
@@ -175,10 +178,19 @@ class PostgresDatabase:
 
     def _arrive(self) -> None:
         """Take the answer to what `leave` has sent."""
-        if self._is_leaving:
-            self._is_leaving = False
-            while (result := self.raw.pgconn.get_result()) is not None:
-                self._require(result)
+        if not self._is_leaving:
+            return
+        self._is_leaving = False
+        pgconn = self.raw.pgconn
+        while True:
+            # get_result() would wait, too, but with the interpreter's lock: the event loop would stand still.
+            while pgconn.is_busy():
+                self._readable.poll()
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:
+                return
+            self._require(result)
 
     def _require(self, result: PGresult) -> None:
         """Raise what a result says that it failed with."""
