@@ -7,7 +7,8 @@ import time
 
 SLOW_COMMIT = """
     CREATE TABLE slow (n integer);
-    CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END $$;
+    CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END $$;
     CREATE CONSTRAINT TRIGGER nap AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION nap()
 """
