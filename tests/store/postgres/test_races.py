@@ -49,7 +49,7 @@ async def test_two_replicas_make_a_feed_once(postgres_url: str) -> None:
 
 
 async def test_a_row_that_another_replica_makes_meanwhile_is_found(another: OpenEngine) -> None:
-    """Both have looked and found none: whoever is second is begun again, and finds what the first has made."""
+    """Both have found none: whoever is second is begun again, and finds what the first has made."""
     meeting, made = threading.Barrier(2), list[bool]()
 
     def work(db: Database) -> None:

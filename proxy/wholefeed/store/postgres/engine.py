@@ -29,6 +29,7 @@ from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import Pool
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
 
@@ -47,7 +48,6 @@ class PostgresEngine:
         self.listen = notices.listen
         self.on_lost = notices.on_lost
         self.traffic = pool.traffic
-        notices.traffic = pool.traffic
         self.condition = Condition()
         self.is_shared = True
         self.measure = sizes.measure
@@ -141,8 +141,8 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await asyncio.to_thread(check_current, url)
-    async with _listening(url) as notices:
-        pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    async with _listening(url, pool.traffic) as notices:
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
         try:
             yield engine
@@ -151,10 +151,10 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
 
 
 @asynccontextmanager
-async def _listening(url: str) -> AsyncIterator[Notices]:
+async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
     async with AsyncExitStack() as stack:
         try:
-            notices = await stack.enter_async_context(Notices.open(url))
+            notices = await stack.enter_async_context(Notices.open(url, traffic))
         except psycopg.Error as exc:
             raise StoreUnusableError(str(translated(exc))) from exc
         yield notices
