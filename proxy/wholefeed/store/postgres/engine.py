@@ -51,6 +51,7 @@ class PostgresEngine:
         self.condition = Condition()
         self.is_shared = True
         self.measure = sizes.measure
+        self.measure_feed = sizes.measure_feed
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
