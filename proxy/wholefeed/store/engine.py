@@ -51,6 +51,10 @@ class Engine(Protocol):
     def measure(self) -> Callable[[Database], Sizes]:
         """What finds out how large the store is: a function to be read with."""
 
+    @property
+    def measure_feed(self) -> Callable[[Database, int], int] | None:
+        """What finds out how much less is stored without a feed; None where all is measured in no time."""
+
     def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment."""
 

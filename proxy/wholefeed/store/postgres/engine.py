@@ -31,6 +31,7 @@ from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import CLOSE_SECONDS, Pool
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
 
@@ -56,10 +57,10 @@ class PostgresEngine:
         notices.on_silent = self._distrust
         notices.on_lost(self._try_again)
         self.traffic = pool.traffic
-        notices.traffic = pool.traffic
         self.condition = Condition()
         self.is_shared = True
         self.measure = sizes.measure
+        self.measure_feed = sizes.measure_feed
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
@@ -172,8 +173,8 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await asyncio.to_thread(check_current, url)
-    async with _listening(url) as notices:
-        pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    async with _listening(url, pool.traffic) as notices:
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
         try:
             yield engine
@@ -182,10 +183,10 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
 
 
 @asynccontextmanager
-async def _listening(url: str) -> AsyncIterator[Notices]:
+async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
     async with AsyncExitStack() as stack:
         try:
-            notices = await stack.enter_async_context(Notices.open(url))
+            notices = await stack.enter_async_context(Notices.open(url, traffic))
         except psycopg.Error as exc:
             raise StoreUnusableError(str(translated(exc))) from exc
         yield notices

@@ -58,10 +58,12 @@ class Notices:
 
     Args:
         url: Of the database.
+        traffic: Counts how often the connection broke off; None: nobody wants to know.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, traffic: Traffic | None = None) -> None:
         self._url = url
+        self._traffic = traffic or Traffic()
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
@@ -70,18 +72,16 @@ class Notices:
         self.on_silent: Callable[[], None] = lambda: None
         """Called when the server has not answered for so long that it is given up."""
         self._link: Link | None = None
-        self.traffic = Traffic()
-        """Counts how often the connection broke off."""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str) -> AsyncIterator[Self]:
-        """Listen until exit.
+    async def open(cls, url: str, traffic: Traffic | None = None) -> AsyncIterator[Self]:
+        """Listen until exit; args as for the class.
 
         Raises:
             psycopg.Error: The database cannot be asked now.
         """
-        notices = cls(url)
+        notices = cls(url, traffic)
         link = await notices._opened()
         task = asyncio.create_task(notices._run(link), name="store-notices")
         try:
@@ -147,7 +147,7 @@ class Notices:
                     raise TimeoutError
                 asking.result()
         except (psycopg.Error, TimeoutError) as exc:
-            self.traffic.notices_lost += 1
+            self._traffic.notices_lost += 1
             _log.warning("notices.lost", reason=on_one_line(exc))
             if isinstance(exc, TimeoutError):
                 self.on_silent()

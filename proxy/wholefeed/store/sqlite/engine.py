@@ -42,6 +42,7 @@ class SqliteEngine:
         self.condition = condition
         self.is_shared = False
         self.measure = sizes.measure
+        self.measure_feed: None = None
         self.traffic = Traffic()
 
     @property
