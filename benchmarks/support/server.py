@@ -179,11 +179,8 @@ def _hops_path(folder: Path) -> Path:
 
 
 def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("WHOLEFEED_") and name != "PYTHONDONTWRITEBYTECODE"
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed server has its modules compiled
     own = {
         "store_path": folder / "wholefeed.db",
         "fetch_allow_networks": "127.0.0.0/8",
@@ -193,7 +190,7 @@ def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[
     return {
         **kept,
         "PYTHONPATH": tree.import_path,
-        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # what is installed has it, a checkout may not
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # that of its first start
         counting.FILE: str(_hops_path(folder)),
         **{
             f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
