@@ -10,8 +10,15 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
+from wholefeed.core.refresh.intents import NoteReply
+from wholefeed.service.documents.work import Work
+from wholefeed.service.published import Published
+from wholefeed.service.refresh.beginnings import Beginnings
+from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store import deferred
 from wholefeed.store.sqlite import connection
+from wholefeed.web.keys import STORE
+from wholefeed.workers.pool import Workers
 
 
 async def test_it_neither_reads_nor_writes_before_it_answers(
@@ -51,3 +58,33 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
         assert await refreshed(proxy)
         assert await refreshed(proxy) == 0
+
+
+async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Proxy, origin: Origin) -> None:
+    """R14: that is more than until when it is fresh, so it is written at once, and the failure goes."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
+    await proxy.whole(url)
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    document, *_ = await proxy.store.documents(feed.id)
+    await proxy.store.update_feed(feed.id, is_stale=True)
+    store, memory, now = proxy.app[STORE], Beginnings(Published(1 << 20)), proxy.clock()
+
+    storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, beginnings=memory)
+    await storage.begin(is_new=False)
+    storage.remark(
+        NoteReply(
+            checked_at=now,
+            fresh_until=now + 60,
+            is_private=False,
+            unchanged=document.id,
+            fetch_url=None,
+            move=None,
+        )
+    )
+    await storage.flush()
+
+    stored = await proxy.store.feed(feed.id)
+    assert stored is not None
+    assert (stored.is_stale, stored.fresh_until) == (False, now + 60)

@@ -2,7 +2,7 @@
 
     beginnings = Beginnings(published)          # of the service
     start = Start(store, feed_id, beginnings)   # of one refresh
-    rows, failures = await start.read(feed, is_new=False)
+    rows, failures = await start.read(is_new=False)
 
 It goes with what is held of the feed (`wholefeed.service.published`): whatever changes the feed drops both,
 and the memory of both is bounded together. Where other processes change the store nothing is held.
@@ -21,7 +21,7 @@ from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures
+from wholefeed.store.tables import documents, failures, feeds
 
 _MOST_READ: Final = 64
 """Documents of a feed that are read as it is published, for its next refresh."""
@@ -56,6 +56,11 @@ class Beginnings:
         found: Beginning | None = None if held is None else held.made(_KEY)
         return found
 
+    def row(self, feed: int) -> FeedRow | None:
+        """Return the row of a feed that is held."""
+        held = self._published.of(feed)
+        return None if held is None else held.snapshot.feed
+
     def keep(self, feed: int, found: Beginning) -> None:
         """Hold what was read of a feed as it is held now.
 
@@ -89,19 +94,19 @@ class Start:
         self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
         self._read_last: Beginning | None = None
 
-    async def read(self, feed: FeedRow, *, is_new: bool) -> Beginning:
+    async def read(self, *, is_new: bool) -> Beginning:
         """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        self._feed = feed
         if is_new:
             return Beginning([], Failures((), None))
         if self._beginnings is None:
             return await self._store.read(self._look)
-        found = self._beginnings.find(self._feed_id)
-        if found is None:
-            with self._beginnings.watched() as fill:
-                found = await self._store.read(self._look)
-                if not fill.has_changed(self._feed_id):
-                    self._beginnings.keep(self._feed_id, found)
+        if (held := self._beginnings.find(self._feed_id)) is not None:
+            self._feed = self._beginnings.row(self._feed_id)
+            return held
+        with self._beginnings.watched() as fill:
+            self._feed, found = await self._store.read(self._look_with_row)
+            if not fill.has_changed(self._feed_id):
+                self._beginnings.keep(self._feed_id, found)
         return found
 
     def look_again(self, db: Database, count: int) -> None:
@@ -135,6 +140,10 @@ class Start:
             if found is not None and row.id == document and feed.checked_at is not None:
                 found.rows[place] = changed(row, checked_at=feed.checked_at)
         return True
+
+    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
+        """Look at its row, too: who began the refresh may have had it from before the last one ended."""
+        return feeds.find(db, self._feed_id), self._look(db)
 
     def _look(self, db: Database) -> Beginning:
         return Beginning(documents.list_all(db, self._feed_id), failures.read(db, self._feed_id))

@@ -150,7 +150,7 @@ class Refresh:
     async def _begin(self) -> Decision:
         context = self._context
         is_new = self._is_found and self._feed.is_untouched  # as its opening has made it
-        rows, (missing, failure) = await self._storage.begin(self._feed, is_new=is_new)
+        rows, (missing, failure) = await self._storage.begin(is_new=is_new)
         given = Given(
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},

@@ -73,9 +73,9 @@ class FeedStorage:
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
 
-    async def begin(self, feed: FeedRow, *, is_new: bool) -> Beginning:
+    async def begin(self, *, is_new: bool) -> Beginning:
         """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        found = await self._start.read(feed, is_new=is_new)
+        found = await self._start.read(is_new=is_new)
         self._rows = found.rows
         return found
 
