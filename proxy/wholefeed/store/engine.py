@@ -84,5 +84,8 @@ class Engine(Protocol):
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Have a function called when notices come again after a time in which some may have been missed."""
 
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Have a function called before those, where the database may be another one than before."""
+
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
         """Return what feeds are now, those that there are: a read as cheap as there is one."""

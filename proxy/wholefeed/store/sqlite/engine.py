@@ -79,6 +79,9 @@ class SqliteEngine:
     def on_lost(self, callback: Callable[[], None]) -> None:
         """None is missed."""
 
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """None takes its place."""
+
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, versions.Version]]:
         """Return what feeds are now."""
         return self.read(lambda db: versions.read(db, feeds))
