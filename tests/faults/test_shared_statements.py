@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +108,9 @@ class Bench:
 async def bench(
     tmp_path: Path, origin: Origin, shared_postgres: Cluster, postgres_url: str
 ) -> AsyncIterator[Bench]:
-    config = a_patient_config(tmp_path)
     async with a_faulty(postgres_url) as faults:
-        shared = replace(config, store=replace(config.store, url=faults.url, connections=4))
-        async with running(shared) as proxy:
+        config = a_patient_config(tmp_path, store={"url": faults.url, "connections": 4})
+        async with running(config) as proxy:
             bench = Bench(proxy, origin, faults, shared_postgres, postgres_url)
             yield bench
             await bench.check()
