@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import PackedKeys
+from wholefeed.core.jobs.packed import PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -221,11 +221,9 @@ def _put_one(
     coded = bodies.encode(document.body) if document.coded is None else document.coded
     run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
     is_live = None if document.rank is None else 1
-    rows = (
-        (number, ordinal, feed, named.get(ordinal, entry.identity), *entry[1:], is_live)
-        for ordinal, entry in enumerate(document.entries)
-    )
-    db.executemany(_PUT_ENTRY, rows)
+    entries = document.entries
+    packed = entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
+    db.executemany(_PUT_ENTRY, packed.rows(number, feed, named, is_live))
     identities.put(db, feed, number, document.keys)
     tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     change.concern(number)
