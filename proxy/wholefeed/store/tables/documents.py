@@ -34,6 +34,11 @@ _LIVE_ORDINALS: Final = """
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
     ORDER BY document, ordinal
 """
+_LIVE_COUNTS: Final = """
+    SELECT document, count(*) FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    GROUP BY document
+"""
 _SUPERSEDED: Final = """
     SELECT document.id, count(*) FROM document
     CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
@@ -105,6 +110,12 @@ def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int
     for document, ordinal in fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
         found[document].append(ordinal)
     return {document: tuple(ordinals) for document, ordinals in found.items()}
+
+
+def live_counts(db: Database, documents: Iterable[int]) -> dict[int, int]:
+    """Return how many entries of each document are live, where there are any."""
+    rows = fetch_all(db, _LIVE_COUNTS, {"documents": json_ids(documents)})
+    return {row[0]: row[1] for row in rows}
 
 
 def superseded(db: Database, feed: int) -> dict[int, int]:
