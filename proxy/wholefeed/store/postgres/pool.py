@@ -89,6 +89,8 @@ class Pool:
         self.traffic = Traffic()
         self._executor = ThreadPoolExecutor(size, "store")
         self._reads = Reads()
+        self._first = asyncio.Semaphore(size)
+        """Who begins waits for this and not in the queue: what was begun would wait behind all of them."""
         self._jobs = set[_Job[Any]]()
         self._own = threading.local()
         self._connections = set[PostgresDatabase]()
@@ -96,7 +98,15 @@ class Pool:
         self._why_unreachable = ""
         self._is_closing = False
 
-    async def run(self, work: Callable[[Database], _T], *, is_read: bool, feed: int | None = None) -> _T:
+    async def run(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        is_read: bool,
+        is_first: bool = False,
+        feed: int | None = None,
+        is_lasting: bool = True,
+    ) -> _T:
         """Run `work` in a transaction on a connection that nobody else uses meanwhile.
 
         Whoever waits may be cancelled; what has begun runs to its end.
@@ -104,7 +114,9 @@ class Pool:
         Args:
             work: The function.
             is_read: Whether it only reads: then all that it sees is of one moment.
+            is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
             feed: The feed that it changes, whose row is locked first.
+            is_lasting: Whether what it changes is on the server's disk before it counts as done.
 
         Raises:
             OverloadedError: The database cannot be asked now, or the store is being closed.
@@ -114,19 +126,55 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        job = _Job(work, None if is_read else Write(work, feed))
-        self.traffic.asked()
-        future = self._executor.submit(self._do, job)
-        future.add_done_callback(self._count_unbegun)
-        running = asyncio.wrap_future(future)
         if not is_read:
-            return await running
+            job = _Job(work, Write(work, feed, is_lasting=is_lasting))
+            return await asyncio.wrap_future(self._begun(job))
+        if not is_first:
+            return await self._read(_Job(work, None))
+        await self._turn()
+        try:
+            return await self._read(_Job(work, None))
+        finally:
+            self._first.release()
+
+    async def _turn(self) -> None:
+        """Wait until so few begin that one more has a connection soon."""
+        if not self._first.locked():  # a deadline would cost more than the turn
+            await self._first.acquire()
+            return
+        self.traffic.asked()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._first.acquire()
+        except TimeoutError as exc:
+            raise overloaded("too many wait for the database") from exc
+        finally:
+            self.traffic.left()
+
+    async def _read(self, job: _Job[_T]) -> _T:
+        running = asyncio.wrap_future(self._begun(job))
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await running
         except TimeoutError as exc:
             _ = asyncio.get_running_loop().run_in_executor(None, job.cancel)
             raise overloaded("the database does not answer in time") from exc
+
+    def run_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Run `work`, which need not last, and wait for it in a thread of one's own. Raises as `run` does."""
+        if self._is_closing:
+            raise _closed()
+        return self._begun(_Job(work, Write(work, None, is_lasting=False))).result()
+
+    def _begun(self, job: _Job[_T]) -> Future[_T]:
+        self.traffic.asked()
+        try:
+            future = self._executor.submit(self._do, job)
+        except RuntimeError as exc:  # it is shut down
+            self.traffic.left()
+            raise _closed() from exc
+        future.add_done_callback(self._count_unbegun)
+        return future
 
     def _count_unbegun(self, future: Future[Any]) -> None:
         if future.cancelled():  # whoever asked has left before a connection was free

@@ -23,6 +23,7 @@ _BEAT: Final = """
 """
 _IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
 COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
+_BEAT_AGAIN: Final = "UPDATE replica SET beat_at = clock_seconds() WHERE name = :name"
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
 _FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
@@ -32,6 +33,11 @@ def beat(db: Database, name: str) -> bool:
     is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
     run(db, _BEAT, {"name": name})
     return is_known
+
+
+def beat_again(db: Database, name: str) -> bool:
+    """Give a sign of life of a replica that is known; return whether it is. One that has left stays away."""
+    return run(db, _BEAT_AGAIN, {"name": name}) > 0
 
 
 def count_live(db: Database) -> int:
