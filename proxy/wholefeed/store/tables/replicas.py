@@ -12,8 +12,9 @@ from wholefeed.store.statements import fetch_value, run
 
 DEAD_SECONDS: Final = 6.0
 """After so long without a sign of life a replica is dead, and what it held is anybody's."""
-FORGOTTEN_SECONDS: Final = 60.0
-"""After so long its row is deleted."""
+FORGOTTEN_SECONDS: Final = 600.0
+"""After so long its row is deleted. Longer than a request to a publisher may take: a place at a host is free
+when the row says that its replica is dead, and where there is none when the request must be over."""
 
 _BEAT: Final = """
     INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
