@@ -42,7 +42,7 @@ class Beats:
         return self.is_known
 
 
-@pytest.mark.fault("104")
+@pytest.mark.fault("104a")
 def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
     """One that was sent counts from its sending."""
     clock, beats = Clock(), Beats()
@@ -58,7 +58,7 @@ def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
     assert beats.names == ["a"]
 
 
-@pytest.mark.fault("104")
+@pytest.mark.fault("104a")
 @pytest.mark.parametrize("case", ["in time", "cut off", "stuck", "stopped"])
 def test_no_sign_of_life_comes(case: str) -> None:
     """Where the loop gives them itself; of one that the others may take for dead; where no loop is alive."""
@@ -74,7 +74,7 @@ def test_no_sign_of_life_comes(case: str) -> None:
         assert not beats.has_come.wait(LOOKS_SECONDS)
 
 
-@pytest.mark.fault("104")
+@pytest.mark.fault("104a")
 @pytest.mark.parametrize("beats", [Beats(is_known=False), Beats(is_away=True)], ids=["forgotten", "away"])
 def test_a_sign_of_life_that_nobody_heard_does_not_count(beats: Beats) -> None:
     """The replica is cut off in time."""

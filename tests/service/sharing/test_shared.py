@@ -309,7 +309,7 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
         assert await again is True
 
 
-@pytest.mark.fault("104")
+@pytest.mark.fault("104a")
 async def test_a_replica_whose_loop_is_late_is_alive(
     leases: MemoryLeases, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
