@@ -172,7 +172,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--exhaustive",
         action="store_true",
-        help="take every case where the suite takes some: each statement, 1,000 cancellations, 200 kills",
+        help="take every case where the suite takes some: statements, kills, real feeds, benchmarks",
     )
     parser.addoption(
         "--deploy",

@@ -31,6 +31,7 @@ _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers 
 CONSTANTS: Final = {
     "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing.shared",)),
     "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing.membership",)),
+    "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres.engine", "store.postgres.pool")),
     "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing.membership",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.page.login",)),
@@ -65,7 +66,7 @@ CONSTANTS: Final = {
     "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing.hosts",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.housekeeping",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
-    "_HISTORY": Constant("a standby would have to be promoted", ("store.postgres.connection",)),
+    "HISTORY": Constant("a standby would have to be promoted", ("store.postgres.connection",)),
     "_MAX_QUOTES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
     "_STALLED_SECONDS": Constant(_WAIT_LONG, ("web.feed",)),
     "_WRITER_PRAGMAS": Constant("hundreds of databases that nobody keeps", ("store.sqlite.connection",)),

@@ -17,6 +17,7 @@ import asyncio
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -156,6 +157,22 @@ class Cluster:
         """Stop it and start it on the same port."""
         self.stop(mode)
         self.start()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Halt all of its processes: connections are taken by the kernel, and nothing is answered."""
+        assert self.folder is not None
+        parent = int((self._data / "postmaster.pid").read_text().split()[0])
+        os.kill(parent, signal.SIGSTOP)  # first, so that there are no new ones
+        children = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, check=False).stdout
+        halted = [*map(int, children.split()), parent]
+        for each in halted:
+            os.kill(each, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for each in halted:
+                os.kill(each, signal.SIGCONT)
 
     @property
     def log(self) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -157,29 +158,31 @@ def rows(path: Path, sql: str) -> list[Any]:
 
 
 def check_database(path: Path) -> None:
-    """Assert that the database is sound and that nothing in it is half-written.
+    """Assert that the database is sound and that nothing in it is half-written."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        check_rows(lambda sql: db.execute(sql).fetchall())
+
+
+def check_rows(ask: Callable[[str], list[tuple[Any, ...]]]) -> None:
+    """Assert that nothing is half-written, on either engine.
 
     Every document has its body, whole, and its entries; every live entry of a published feed's documents
     stands in a segment, or its document says that it does not yet (dirty).
     """
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-        documents = db.execute(
-            "SELECT d.id, d.body_bytes, d.entries, b.length, b.coded,"
-            " (SELECT count(*) FROM entry AS e WHERE e.document = d.id)"
-            " FROM document AS d LEFT JOIN body AS b ON b.document = d.id"
-        ).fetchall()
-        for number, body_bytes, entries, length, coded, counted in documents:
-            assert coded is not None, f"document {number} has no body"
-            assert len(zstd.decompress(coded)) == length == body_bytes
-            assert counted == entries, f"document {number} has {counted} of {entries} entries"
-        astray = db.execute(
-            "SELECT d.id FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment"
-            " WHERE d.rank IS NOT NULL AND d.live_bytes > 0 AND NOT d.is_dirty AND s.position IS NULL"
-        ).fetchall()
-        assert astray == [], "clean documents without a segment"
-        blockless = db.execute(
-            "SELECT id FROM segment WHERE id NOT IN (SELECT segment FROM block)"
-        ).fetchall()
-        assert blockless == []
+    documents = ask(
+        "SELECT d.id, d.body_bytes, d.entries, b.length, b.coded,"
+        " (SELECT count(*) FROM entry AS e WHERE e.document = d.id)"
+        " FROM document AS d LEFT JOIN body AS b ON b.document = d.id"
+    )
+    for number, body_bytes, entries, length, coded, counted in documents:
+        assert coded is not None, f"document {number} has no body"
+        assert len(zstd.decompress(coded)) == length == body_bytes
+        assert counted == entries, f"document {number} has {counted} of {entries} entries"
+    astray = ask(
+        "SELECT d.id FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment"
+        " WHERE d.rank IS NOT NULL AND d.live_bytes > 0 AND d.is_dirty = 0 AND s.position IS NULL"
+    )
+    assert astray == [], "clean documents without a segment"
+    assert ask("SELECT id FROM segment WHERE id NOT IN (SELECT segment FROM block)") == []

@@ -180,6 +180,7 @@ def _hops_path(folder: Path) -> Path:
 
 def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed server has its modules compiled
     own = {
         "store_path": folder / "wholefeed.db",
         "fetch_allow_networks": "127.0.0.0/8",

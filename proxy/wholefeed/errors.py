@@ -38,9 +38,12 @@ reason); of a subscription document it becomes the answer where nothing is store
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from wholefeed.core.slugs import SLUGS
+
+NOTHING_YET_SECONDS: Final = 5.0
+"""After that, who did not wait long enough may ask again."""
 
 
 class WholefeedError(Exception):
@@ -264,6 +267,9 @@ class PublisherTimeoutError(PublisherError):
 
 class NothingYetError(PublisherTimeoutError):
     """The publisher is being asked, and whoever wanted to know did not wait for the end of it."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None, **facts: Any) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds or NOTHING_YET_SECONDS, **facts)
 
 
 class UnreadableError(DocumentError):

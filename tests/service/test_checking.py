@@ -26,6 +26,13 @@ NOTHING_SENT = (
 )
 """A function before PostgreSQL's own."""
 
+DATABASE_REPLACED = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+    'ALTER DATABASE "{name}" RENAME TO "{name}_before"',
+    'CREATE DATABASE "{name}" TEMPLATE "{name}_before"',
+)
+"""The same rows, in another one of that name."""
+
 LISTENING_ENDED = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE application_name = 'wholefeed notices' AND datname = '{name}'
@@ -127,22 +134,58 @@ async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
 
 
 @pytest.mark.fault("108")
-async def test_nothing_is_trusted_that_was_held_when_notices_were_lost(
+async def test_what_changed_while_notices_were_lost_is_let_go_and_the_rest_is_not(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
 ) -> None:
-    """A server that another one has replaced may give the same numbers to other feeds and segments."""
+    """All that is held is looked at once there are notices again, whether anybody asks for it or not."""
     publish(origin, 0)
-    url = origin.url("/feed")
+    origin.publish("/other", atom(an_item("b"), complete=True))
+    url, other_url = origin.url("/feed"), origin.url("/other")
     async with replicas(postgres_url, tmp_path, number=1) as (proxy,):
-        await proxy.whole(url)
-        await proxy.get(url)
-        assert proxy.service.load.memory.feeds == 1
-        name = urlsplit(postgres_url).path[1:]
-        await asyncio.to_thread(shared_postgres.run, LISTENING_ENDED.format(name=name))
+        for each in (url, other_url, url, other_url):
+            await proxy.whole(each)
+        assert proxy.service.load.memory.feeds == 2
+        changed = f"UPDATE feed SET revision = revision + 1 WHERE url = '{url}'"
+        await asyncio.to_thread(shared_postgres.run, changed, postgres_url)
+        ended = LISTENING_ENDED.format(name=urlsplit(postgres_url).path[1:])
+        await asyncio.to_thread(shared_postgres.run, ended)
         async with asyncio.timeout(20):
-            while proxy.service.load.memory.feeds:
+            while proxy.service.load.memory.feeds == 2:
                 await asyncio.sleep(0.02)
+        before = proxy.service.load.memory
+        assert ids((await proxy.get(other_url)).body) == ["b"]
+        assert proxy.service.load.memory.misses == before.misses
         assert change_of(await proxy.get(url)) == 0
+
+
+@pytest.mark.fault("108")
+async def test_nothing_is_trusted_that_was_held_of_another_database(
+    postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin
+) -> None:
+    """One that has taken its place may give the same numbers to other feeds and segments."""
+    publish(origin, 0)
+    url, name = origin.url("/feed"), urlsplit(postgres_url).path[1:]
+
+    def replace_it() -> None:
+        for sql in DATABASE_REPLACED:
+            shared_postgres.run(sql.format(name=name))
+
+    try:
+        async with a_relay(postgres_url) as relay, replicas(relay.url, tmp_path, number=1) as (proxy,):
+            await proxy.whole(url)
+            await proxy.get(url)
+            assert proxy.service.load.memory.feeds == 1
+            relay.is_open = False
+            relay.cut_all()
+            await asyncio.to_thread(replace_it)
+            assert proxy.service.load.memory.feeds == 1
+            relay.is_open = True
+            async with asyncio.timeout(20):
+                while proxy.service.load.memory.feeds:
+                    await asyncio.sleep(0.02)
+            assert change_of(await until_served(proxy, url)) == 0
+    finally:
+        await asyncio.to_thread(shared_postgres.run, f'DROP DATABASE IF EXISTS "{name}_before" WITH (FORCE)')
 
 
 @pytest.mark.fault("107")

@@ -7,6 +7,7 @@ import random
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from tests.store.places import Place
+from wholefeed.store.opening import open_shared
 
 BODY = random.Random(1).randbytes(1 << 20)
 """Nothing makes it smaller."""
@@ -24,6 +25,28 @@ async def test_what_is_stored_counts_until_it_is_forgotten(store: NamedStore) ->
 
     assert len(BODY) * 0.95 < stored < len(BODY) * 1.2  # free pages are used first
     assert await store.upkeep.used_bytes() - before < len(BODY) // 20
+
+
+async def test_without_a_feed_as_much_less_is_stored_as_it_takes(postgres_url: str) -> None:
+    """Evicting many feeds looks at the rows of each, and at all rows once: that comes to the same."""
+    async with open_shared(postgres_url, connections=2) as opened:
+        store = NamedStore(opened)
+        for number, name in enumerate("abc"):
+            feed = (await a_feed(store, f"{URL}/{name}")).id
+            held = [
+                a_document(f"{URL}/{name}/{n}", an_entry(str(n)), body=BODY[:n]) for n in range(1, number + 2)
+            ]
+            await store.put_documents(feed, held, now=NOW)
+            await publish(store, feed)
+        await a_feed(store)
+        used_bytes = await store.upkeep.used_bytes()
+        for feed, _ in await store.upkeep.least_asked():
+            own_bytes = await store.upkeep.feed_bytes(feed)
+            assert own_bytes
+            await store.forget(feed, now=NOW)
+            used_bytes -= own_bytes
+            assert await store.upkeep.used_bytes() == used_bytes
+        assert used_bytes == 0
 
 
 async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place) -> None:

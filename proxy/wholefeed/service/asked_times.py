@@ -2,7 +2,7 @@
 
     times = AskedTimes(store, now)
     held.asked_at = times.note(feed.id, held.asked_at)
-    await times.run()           # until it is cancelled; `write` once more at the end
+    await times.run()           # until it is cancelled; `close` at the end
 
 The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
 """
@@ -27,6 +27,9 @@ WARNED_SECONDS: Final = 0.5
 """For so long an answer waits until it is written that a reader has been warned."""
 WRITE_SECONDS: Final = 60.0
 """Between two writes. What is evicted is chosen after one."""
+
+CLOSE_SECONDS: Final = 1.0
+"""For so long the end waits for what is written last. It is written all the same, where the store can be."""
 
 
 class AskedTimes:
@@ -76,3 +79,9 @@ class AskedTimes:
             await self._store.write(lambda db: feeds.note_asked(db, noted))
         except (StoreError, OverloadedError):
             self._pending = {**noted, **self._pending}
+
+    async def close(self) -> None:
+        """Write what has been noted."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.write()

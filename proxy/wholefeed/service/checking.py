@@ -2,29 +2,37 @@
 
     checks = Checks(store, published)
     await checks.check(url)         # right before what is held of the URL is made use of
+    async with checks.answering(wait_seconds):
+        ...                         # an answer is put together, but does not wait for the database for good
 
 A reader who asks two processes in turn never sees a feed go back: what one of them has sent was committed,
 and the other one asks what the feed is now after the request has come. All that wait share a query. A notice
 of a change would not do: it may come after others have read the change.
 
-While the database does not answer, what is held is taken as it is.
+While the database does not answer, what is held is taken as it is. Where notices were lost meanwhile, all is
+compared with what it answers first; of a database that may be another one now, nothing is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
+from wholefeed.config.tables import LimitsConfig
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.service.published import Held, Published
 from wholefeed.store.store import Store
+from wholefeed.store.tables import feeds
 
 PATIENCE_SECONDS: Final = 0.5
 """So long who asks waits for the database."""
 UNASKED_SECONDS: Final = 1.0
 """For so long nobody asks a database again that could not say."""
+LEFT_SECONDS: Final = 1.0
+"""For what is stored, where a publisher has taken all of an answer's time."""
 
 
 class Checks:
@@ -33,22 +41,27 @@ class Checks:
     Args:
         store: Where feeds are.
         published: What is held of them.
+        limits: How long an answer may take.
     """
 
-    def __init__(self, store: Store, published: Published) -> None:
+    def __init__(self, store: Store, published: Published, limits: LimitsConfig) -> None:
         self.are_needed = store.is_shared
         """Whether others change the database; else nothing is asked."""
         self._store = store
         self._published = published
+        self._respond_within_seconds = limits.respond_within_seconds
         self._feeds = set[int]()
         """Those to be asked for next."""
+        self._doubted = set[int]()
+        """Those to be asked for with the next ones, since notices about them may have been lost."""
         self._has_answered = asyncio.Event()
         """Set when they have been."""
         self._task: asyncio.Task[None] | None = None
         self._asked_at = 0.0
         """When the query under way was begun."""
         self._unasked_until = 0.0
-        store.on_lost(published.drop_all)
+        store.on_replaced(published.drop_all)
+        store.on_lost(self._doubt)
 
     @property
     def are_blind(self) -> bool:
@@ -64,9 +77,7 @@ class Checks:
         if held is None or self.are_blind:
             return
         self._feeds.add(held.snapshot.feed.id)
-        if self._task is None:
-            self._asked_at = time.monotonic()
-            self._task = asyncio.create_task(self._ask())
+        self._begin()
         answered = self._has_answered
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -77,28 +88,79 @@ class Checks:
         await self.check(url)
         return self._published.find(url)
 
+    def answering(self, wait_seconds: float = 0.0) -> AbstractAsyncContextManager[None]:
+        """Let an answer be put together, as `in_time` does.
+
+        Args:
+            wait_seconds: How long whoever asks waits for a publisher, in place of the configured time.
+        """
+        return self.in_time(max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS)
+
+    async def require_answer(self) -> None:
+        """Make sure that feeds can be read.
+
+        Raises:
+            OverloadedError: The database does not answer.
+        """
+        if self.are_needed:
+            async with self.in_time(LEFT_SECONDS / 2):
+                await self._store.read(lambda db: feeds.find(db, 0))
+
+    @asynccontextmanager
+    async def in_time(self, seconds: float) -> AsyncIterator[None]:
+        """Let something be read for an answer, but not for longer; only where the database is shared.
+
+        A file does not fall silent, and who waits for it is not told to come again.
+
+        Raises:
+            OverloadedError: The database did not answer in time.
+        """
+        timeout = asyncio.timeout(seconds if self.are_needed else None)
+        try:
+            async with timeout:
+                yield
+        except TimeoutError as exc:
+            if not timeout.expired():
+                raise
+            raise OverloadedError("the database does not answer in time") from exc
+
     async def close(self) -> None:
         """Stop asking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
 
+    def _doubt(self) -> None:
+        """Look at all that is held, as soon as the database answers."""
+        self._published.doubt_all()
+        self._doubted.update(self._published.feeds)
+        self._unasked_until = 0.0
+        if self._doubted:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._asked_at = time.monotonic()
+            self._task = asyncio.create_task(self._ask())
+
     async def _ask(self) -> None:
         """Ask for feeds until nobody waits for any."""
         try:
+            await self._ask_once()
             while self._feeds:
                 await self._ask_once()
         finally:
             self._task = None
 
     async def _ask_once(self) -> None:
-        feeds, self._feeds = self._feeds, set()
+        feeds, self._feeds = self._feeds | self._doubted, set()
         answered, self._has_answered = self._has_answered, asyncio.Event()
         self._asked_at = time.monotonic()
         try:
             found = await self._store.versions(feeds)
             for feed_id in feeds:
                 self._published.confirm(feed_id, found.get(feed_id))
+            self._doubted -= feeds
         except (StoreError, OverloadedError):
             self._unasked_until = time.monotonic() + UNASKED_SECONDS
         except Exception:

@@ -15,6 +15,7 @@ from typing import Final
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.loggers import get_logger
 from wholefeed.service.refresh.context import RefreshContext
+from wholefeed.store.upkeep import REST
 
 log = get_logger()
 
@@ -48,6 +49,8 @@ class Housekeeping:
         self._is_refreshing = is_refreshing
         self._write_asked = write_asked
         self._has_grown = asyncio.Event()
+        self._measure_at = 0.0
+        """Not before that is the store measured because it has grown."""
 
     def note_growth(self) -> None:
         """Have the size of the store looked at soon."""
@@ -82,27 +85,38 @@ class Housekeeping:
             OverloadedError: The database stayed busy, or the store is being closed.
         """
         max_bytes = self._context.config.store.max_bytes
-        if not max_bytes or await self._upkeep.used_bytes() <= max_bytes:
+        if not max_bytes or await self._measured() <= max_bytes:
             return True
         await self._write_asked()
         async with self._context.sharing.task("eviction") as is_mine:
             return await self._evict(max_bytes) if is_mine else False
 
+    async def _measured(self) -> int:
+        """Return how much is stored; where that takes long, the next time is not soon."""
+        began_at = time.monotonic()
+        used_bytes = await self._upkeep.used_bytes()
+        now = time.monotonic()
+        self._measure_at = now + REST * (now - began_at)
+        return used_bytes
+
     async def _evict(self, max_bytes: int) -> bool:
         sharing = self._context.sharing
         is_all_gone = True
-        for feed_id, asked_at in (await self._upkeep.least_asked())[:-1]:
-            used_bytes = await self._upkeep.used_bytes()
+        least_asked = await self._upkeep.least_asked()
+        used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
+        for feed_id, asked_at in least_asked[:-1]:
             if used_bytes <= max_bytes:
                 return True
             is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
             if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):
                 is_all_gone = False
                 continue
+            own_bytes = await self._upkeep.feed_bytes(feed_id)
             await self._context.store.forget(feed_id, now=self._context.now())
             sharing.release(feed_id)
             self._context.counts.has_evicted()
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
+            used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
         return is_all_gone
 
     async def _is_free(self, feed_id: int) -> bool:
@@ -119,4 +133,5 @@ class Housekeeping:
                 await self._has_grown.wait()
         except TimeoutError:
             pass
+        await asyncio.sleep(max(0.0, self._measure_at - time.monotonic()))
         self._has_grown.clear()

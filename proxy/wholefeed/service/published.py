@@ -209,6 +209,15 @@ class Published:
         if held is not None and feed_id in self._awaited:
             self._left[feed_id] = held.blocks
 
+    @property
+    def feeds(self) -> list[int]:
+        """The numbers of the feeds that are held."""
+        return list(self._held)
+
+    def doubt_all(self) -> None:
+        """Fill nothing from what is being read now: any feed may have changed. What is held stays."""
+        self._changes.note_all()
+
     def drop_all(self) -> None:
         """Let go of everything: any feed may have changed."""
         self._changes.note_all()

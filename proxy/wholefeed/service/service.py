@@ -51,7 +51,7 @@ class FeedService:
         self._store = context.store
         self._published = Published(context.config.store.memory_bytes)
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
-        self.checks = Checks(context.store, self._published)
+        self.checks = Checks(context.store, self._published, context.config.limits)
         self._asked = AskedTimes(context.store, context.now)
         self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
@@ -106,7 +106,7 @@ class FeedService:
         await self._openings.close()
         await self._running.close()
         await self.checks.close()
-        await self._asked.write()
+        await self._asked.close()
 
     # What is served
 
@@ -139,31 +139,31 @@ class FeedService:
 
         Raises:
             DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
-            OverloadedError: Nothing is stored and no walk can be begun now.
+            OverloadedError: Nothing is stored and no walk can be begun now; the database does not answer.
         """
         deadline = time.monotonic() + wait_seconds
         async with AsyncExitStack() as stack:
-            while True:
-                try:
-                    feed, is_late, leads_there = await self._led_to(url, deadline, is_head=is_head)
-                    held = await self.checks.find(url) if from_memory else None
-                    if held is not None and held.is_whole:
-                        found = Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
-                    else:
-                        found = await self._read(stack, url if leads_there else "", feed, is_late)
-                except UnknownFeedError:  # forgotten just now: once more from the beginning
-                    if time.monotonic() >= deadline:
-                        raise
-                    continue
-                break
+            async with self.checks.answering(wait_seconds):
+                found = await self._found(stack, url, deadline, is_head=is_head, from_memory=from_memory)
             _ = self._asked.note(found.feed.id, found.feed.asked_at)
             yield found
 
-    async def _led_to(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool, bool]:
-        """Return what `_ready` does, and whether the URL still led to the feed when that was done."""
-        with self._published.filling() as fill:
-            feed, is_late = await self._ready(url, deadline, is_head=is_head)
-            return feed, is_late, feed.url == url or not fill.has_changed(feed.id)  # its key is nobody else's
+    async def _found(
+        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
+    ) -> Reconstruction:
+        """Return what `answer` gives; what has to stay readable is held on the stack."""
+        while True:
+            try:
+                with self._published.filling() as fill:
+                    feed, is_late = await self._ready(url, deadline, is_head=is_head)
+                    leads_there = feed.url == url or not fill.has_changed(feed.id)  # its key is its own
+                held = await self.checks.find(url) if from_memory else None
+                if held is not None and held.is_whole:
+                    return Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
+                return await self._read(stack, url if leads_there else "", feed, is_late)
+            except UnknownFeedError:  # forgotten just now: once more from the beginning
+                if time.monotonic() >= deadline:
+                    raise
 
     async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow, is_late: bool) -> Reconstruction:
         """Read what is served of a feed, hold its segments on the stack, and it in memory under a URL."""
@@ -218,8 +218,6 @@ class FeedService:
         """Return the known feeds."""
         return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
 
-    # How it gets there
-
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
         held = self._published.find(url)
@@ -249,6 +247,7 @@ class FeedService:
             break
         if self._stopping.done():
             raise OverloadedError("shutting down", slug="shutting-down")
+        await self.checks.require_answer()  # perhaps it is the database that has taken all of the time
         raise NothingYetError("expected a feed in time, got nothing yet", url=url)
 
     async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:

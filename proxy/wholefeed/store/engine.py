@@ -51,6 +51,10 @@ class Engine(Protocol):
     def measure(self) -> Callable[[Database], Sizes]:
         """What finds out how large the store is: a function to be read with."""
 
+    @property
+    def measure_feed(self) -> Callable[[Database, int], int] | None:
+        """What finds out how much less is stored without a feed; None where all is measured in no time."""
+
     def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment.
 
@@ -90,6 +94,9 @@ class Engine(Protocol):
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Have a function called when notices come again after a time in which some may have been missed."""
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Have a function called before those, where the database may be another one than before."""
 
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
         """Return what feeds are now, those that there are: a read as cheap as there is one."""

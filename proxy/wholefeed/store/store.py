@@ -109,6 +109,10 @@ class Store:
         """Have a function called when notices come again after a time in which some may have been missed."""
         self._engine.on_lost(callback)
 
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Have a function called before those, where the database may be another one than before."""
+        self._engine.on_replaced(callback)
+
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
         """Return what feeds are now, those that there are."""
         return await self._engine.versions(feeds)

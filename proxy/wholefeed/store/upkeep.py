@@ -24,6 +24,8 @@ KEEP_SENT_SECONDS: Final = 600.0
 """Often enough that one time may fail, and another, before an hour is over."""
 SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
+REST: Final = 20.0
+"""So many times as long as a measurement took nobody makes another one."""
 
 
 class Summary(NamedTuple):
@@ -46,6 +48,7 @@ class Upkeep:
         """Which segments answers are using."""
         self._summing_up = asyncio.Lock()
         self._summary: tuple[Summary, float] | None = None
+        """The last one, and until when it is good."""
 
     async def purge(self, *, now: float) -> int:
         """Delete documents detached for 90 days and retired segments. Returns how many documents."""
@@ -74,11 +77,19 @@ class Upkeep:
         """Return what all that is stored comes to, without segments that wait to be deleted."""
         return (await self._engine.read(self._engine.measure)).used_bytes
 
+    async def feed_bytes(self, feed_id: int) -> int | None:
+        """Return how much less `used_bytes` is without a feed; None where that is to be asked again."""
+        measure = self._engine.measure_feed
+        return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
+
     async def summary(self) -> Summary:
         """Return how large the store is, or was some seconds ago."""
         async with self._summing_up:
-            if self._summary is None or time.monotonic() - self._summary[1] > SUMMARY_SECONDS:
-                self._summary = await self._engine.read(self._sum_up), time.monotonic()
+            began_at = time.monotonic()
+            if self._summary is None or began_at > self._summary[1]:
+                summary = await self._engine.read(self._sum_up)
+                now = time.monotonic()
+                self._summary = summary, now + max(SUMMARY_SECONDS, REST * (now - began_at))
             return self._summary[0]
 
     async def least_asked(self) -> list[tuple[int, float]]:

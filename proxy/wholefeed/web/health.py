@@ -7,7 +7,10 @@ from typing import Final
 from aiohttp import web
 from multidict import CIMultiDict
 
-from wholefeed.web.keys import STORE
+from wholefeed.web.keys import SERVICE, STORE
+
+READY_SECONDS: Final = 2.0
+"""Balancers and supervisors take no answer for an answer soon after that."""
 
 _ALIVE: Final = b'{"status": "ok"}'
 _HEADERS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
@@ -24,6 +27,8 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
 
     Raises:
         StoreError: It cannot (503 `storage-full` when the volume is full).
+        OverloadedError: A database that others share does not say so in time.
     """
-    await request.app[STORE].check()
+    async with request.app[SERVICE].checks.in_time(READY_SECONDS):
+        await request.app[STORE].check()
     return web.Response(body=b'{"status": "ready"}', headers=_HEADERS)

@@ -20,7 +20,9 @@ from wholefeed.web.named import named_url
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
-    status, account = await request.app[SERVICE].account(await named_url(request))
+    service = request.app[SERVICE]
+    async with service.checks.answering():
+        status, account = await service.account(await named_url(request))
     return json_answer(account_object(status, account))
 
 

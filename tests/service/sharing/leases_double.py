@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wholefeed.errors import StoreError
+from wholefeed.errors import StorageFullError, StoreError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking, Verdict
@@ -36,6 +36,7 @@ class MemoryLeases:
         self.beats: dict[str, float] = {}
         self.feeds: dict[int, FeedRow] = {}
         self.is_down = False
+        self.is_full = False
         self.told: list[Callable[[str], None]] = []
         """Who listens for notices."""
 
@@ -139,3 +140,5 @@ class MemoryLeases:
     def _require(self) -> None:
         if self.is_down:
             raise StoreError("the database is down")
+        if self.is_full:
+            raise StorageFullError("the database cannot be written")

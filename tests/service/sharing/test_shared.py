@@ -334,6 +334,27 @@ async def test_a_replica_whose_loop_is_late_is_alive(
         assert await refreshing is True
 
 
+@pytest.mark.fault("104")
+async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
+    leases: MemoryLeases, clock: MovableClock
+) -> None:
+    """Its signs of life cannot be written either; who asks for a new feed is told what is the matter."""
+    async with a_replica(leases, clock) as one:
+        leases.is_full = True
+        clock.ahead_seconds += CUT_OFF_SECONDS
+        slugs = set[str]()
+
+        def is_told() -> bool:
+            with pytest.raises(LeaseLostError) as caught:
+                one.require()
+            slugs.add(caught.value.slug)
+            return "storage-full" in slugs
+
+        await until(is_told)
+        leases.is_full = False
+        await until(lambda: not one.member.is_cut_off)
+
+
 @pytest.mark.fault("103")
 async def test_who_finds_that_another_has_taken_over_stops(leases: MemoryLeases) -> None:
     """The database is right, whatever a replica believes of itself."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
+
+_R = TypeVar("_R", bound="Relay")
 
 _COMMIT: Final = b"COMMIT\0"
 
@@ -83,10 +85,14 @@ class Relay:
         writer.transport.abort()
 
 
-@asynccontextmanager
-async def a_relay(url: str) -> AsyncIterator[Relay]:
+def a_relay(url: str) -> AbstractAsyncContextManager[Relay]:
     """Relay to the server of that URL."""
-    relay = Relay(url)
+    return serving(Relay(url))
+
+
+@asynccontextmanager
+async def serving(relay: _R) -> AsyncIterator[_R]:
+    """Let a relay take connections until exit."""
     server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)
     relay.port = server.sockets[0].getsockname()[1]
     try:

@@ -141,7 +141,7 @@ async def test_another_server_knows_nothing_of_a_commit(
 ) -> None:
     """Numbers of transactions mean others on a standby that was promoted: its word is not taken."""
     feed = (await relayed.write(create)).id
-    set_constant(monkeypatch, "_HISTORY", "SELECT CAST(clock_timestamp() AS text)")
+    set_constant(monkeypatch, "HISTORY", "SELECT CAST(clock_timestamp() AS text)")
     relay.cut_at_commit(reaches_server=True)
     with pytest.raises(OverloadedError, match="what became of a COMMIT is not known"):
         await relayed.write(lambda db: count_up(db, feed), feed=feed)
@@ -202,6 +202,65 @@ async def test_a_server_that_answers_nothing_fails_reads_in_time(
     relay.is_silent = False
     monkeypatch.undo()
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
+
+
+async def test_an_answer_that_nobody_waits_for_keeps_nothing_else_waiting(
+    relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read has ended while its COMMIT is under way. Who comes next waits for that, and nobody else: the
+    relay, which runs in this process too, could not even be told to go on."""
+
+    def read(db: Database) -> int:
+        count = int(fetch_value(db, COUNT))
+        relay.is_silent = fetch_value(db, "SELECT 'silent'") == "silent" and is_last
+        return count
+
+    is_last = False
+    assert await relayed.read(read) == 0
+    is_last = True
+    assert await relayed.read(read) == 0
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
+    with pytest.raises(OverloadedError, match="does not answer in time"):
+        await relayed.read(lambda db: fetch_value(db, COUNT))
+    relay.is_silent = False
+    monkeypatch.undo()
+    assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
+
+
+@pytest.mark.fault("71a")
+async def test_who_finds_no_connection_takes_turns_on_those_that_there_are(
+    relay: Relay, relayed: PostgresEngine
+) -> None:
+    """The server takes no more of them: nobody is refused as long as it answers on one."""
+    assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
+    relay.is_open = False
+    asked = [relayed.read(lambda db: fetch_value(db, "SELECT 7 FROM pg_sleep(0.1)")) for _ in range(8)]
+    assert await asyncio.gather(*asked) == [7] * 8
+    relay.is_open = True
+
+
+@pytest.mark.fault("107")
+async def test_a_silent_server_does_not_keep_an_engine_from_closing(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads and writes that are under way are told that it closes; what was not committed is not there."""
+    set_constant(monkeypatch, "CLOSE_SECONDS", 0.3)
+    async with open_engine(relay.url, connections=4) as engine:
+        feed = (await engine.write(create)).id
+        relay.is_silent = True
+        asked = [
+            asyncio.create_task(engine.write(lambda db: count_up(db, feed), feed=feed)),
+            asyncio.create_task(engine.write_at_once(lambda db: run(db, "SELECT 1"))),
+            asyncio.create_task(engine.read(lambda db: fetch_value(db, COUNT))),
+        ]
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in results] == [OverloadedError] * 3
+    relay.is_silent = False
+    async with open_engine(relay.url) as again:
+        assert await again.read(lambda db: fetch_value(db, REVISION)) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
+from tests.store.postgres.conftest import OpenEngine
+from wholefeed.store.database import Database
 from wholefeed.store.opening import open_shared
+from wholefeed.store.statements import fetch_value, run
 from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
 
 LATER = NOW + KEEP_DETACHED_SECONDS + 1
@@ -42,3 +46,19 @@ async def test_two_replicas_make_a_feed_once(postgres_url: str) -> None:
         for n in range(20):
             made = await asyncio.gather(*(a_feed(each, f"{URL}/{n}") for each in stores * 4))
             assert len({row.id for row in made}) == 1
+
+
+async def test_a_row_that_another_replica_makes_meanwhile_is_found(another: OpenEngine) -> None:
+    """Both have found none: whoever is second is begun again, and finds what the first has made."""
+    meeting, made = threading.Barrier(2), list[bool]()
+
+    def work(db: Database) -> None:
+        is_there = bool(fetch_value(db, "SELECT count(*) FROM probe"))
+        made.append(not is_there)
+        if not is_there:
+            meeting.wait(10)
+            run(db, "INSERT INTO probe (id, filler) VALUES (1, '')")
+
+    async with another() as one, another() as other:
+        await asyncio.gather(one.write(work), other.write(work))
+    assert made == [True, True, False]

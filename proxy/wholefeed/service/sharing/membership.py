@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from wholefeed.errors import LeaseLostError, OverloadedError, StoreError
+from wholefeed.errors import LeaseLostError, OverloadedError, StorageFullError, StoreError
 from wholefeed.loggers import get_logger
 from wholefeed.service.sharing.holdings import Claim, Holding
 from wholefeed.service.sharing.leases import Leases
@@ -64,6 +64,8 @@ class Membership:
         """What is to be given back, by token."""
         self._has_ended = asyncio.Event()
         self._strays: Mapping[str, str] = {}
+        self._failure: StoreError | OverloadedError | None = None
+        """Why the last sign of life could not be given."""
 
     @property
     def is_cut_off(self) -> bool:
@@ -77,7 +79,9 @@ class Membership:
             LeaseLostError: They may not.
         """
         if self.is_cut_off:
-            raise LeaseLostError("cut off from the database that the replicas share")
+            why = f": {self._failure}" if self._failure is not None else ""
+            slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
+            raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
 
     def require_held(self, db: Database, holding: Holding) -> None:
         """Make sure, within a transaction, that a lease is still this one's.
@@ -199,7 +203,9 @@ class Membership:
             try:
                 async with asyncio.timeout(left_seconds):
                     await self.beat()
+                self._failure = None
             except (StoreError, OverloadedError, TimeoutError) as exc:
+                self._failure = None if isinstance(exc, TimeoutError) else exc
                 log.warning("replica.unheard", replica=self.name, reason=str(exc))
                 pause_seconds = RETRY_SECONDS
             if self._is_known and self.is_cut_off:

@@ -17,6 +17,8 @@ from wholefeed.store.store import Store
 log = get_logger()
 
 AGAIN_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 1.0
+"""For so long the end waits for a database that does not answer."""
 
 
 @asynccontextmanager
@@ -40,8 +42,10 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
     finally:
         life.cancel()
         await asyncio.wait({life})
-        with suppress(StoreError, OverloadedError):  # the others will find out
-            await shared.member.leave()
+        with suppress(StoreError, OverloadedError, TimeoutError):  # the others will find out
+            shared.require()
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await shared.member.leave()
 
 
 async def _living(shared: Shared) -> None:

@@ -8,11 +8,16 @@ It begins and ends no transaction of its own. Results are whole when `execute` r
 
 from __future__ import annotations
 
+import os
+import select
+import socket
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import psycopg
+from psycopg import capabilities
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
@@ -21,17 +26,21 @@ from wholefeed.store.postgres.rows import MakeRow, PostgresRow, row_maker
 from wholefeed.store.postgres.translate import translate
 from wholefeed.store.statements import fetch_value
 
-_CONNECT_SECONDS: Final = 5
+CONNECT_SECONDS: Final = 5
+_SET_UP_SECONDS: Final = 3.0
+"""For so long a server that has taken a connection may leave what sets it up unanswered."""
 _PREPARE_AT: Final = 2
 """How often a statement is seen before it is prepared."""
 _PREPARED: Final = 512
 """At the most; more than the program has."""
+# A machine that is gone is found out within ten seconds. Of one whose processes are halted the kernel goes on
+# to answer: that is up to whoever waits (`PostgresDatabase.cut`).
 _KEEPALIVE: Final[dict[str, Any]] = {
     "keepalives": 1,
-    "keepalives_idle": 15,
-    "keepalives_interval": 5,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
     "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
+    "tcp_user_timeout": 10_000,
 }
 # What a connection is set to: no statement and no lock may hold a thread for good, and what a replica that is
 # gone has left open ends by itself.
@@ -42,13 +51,13 @@ _SETTINGS: Final = """
     SET TimeZone = 'UTC'
 """
 # What numbers of transactions belong to: a standby that was promoted begins another history.
-_HISTORY: Final = """
+HISTORY: Final = """
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN
         (SELECT system_identifier FROM pg_control_system()) || '/'
             || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     END
 """
-_CANCEL_SECONDS: Final = 5.0
+_CANCEL_SECONDS: Final = 2.0
 _WRITES_BETWEEN: Final = 64
 
 
@@ -177,8 +186,19 @@ class PostgresDatabase:
         """Take the answer to what `leave` has sent."""
         if self._is_leaving:
             self._is_leaving = False
-            while (result := self.raw.pgconn.get_result()) is not None:
+            while (result := self._next_result()) is not None:
                 self._require(result)
+
+    def _next_result(self) -> PGresult | None:
+        """Wait for a result here: where libpq waits for one, psycopg keeps all other threads from running."""
+        connection = self.raw.pgconn
+        connection.consume_input()
+        while connection.is_busy():
+            waiting = select.poll()
+            waiting.register(connection.socket, select.POLLIN)
+            waiting.poll()
+            connection.consume_input()
+        return connection.get_result()
 
     def _require(self, result: PGresult) -> None:
         """Raise what a result says that it failed with."""
@@ -198,9 +218,17 @@ class PostgresDatabase:
             self.raw.close()
 
     def cancel(self) -> None:
-        """End the statement that runs; from another thread."""
+        """Ask the server to end the statement that runs; from another thread."""
+        if not capabilities.has_cancel_safe():  # an old libpq waits for a silent server for good
+            self.cut()
+            return
         with suppress(psycopg.Error):
             self.raw.cancel_safe(timeout=_CANCEL_SECONDS)
+
+    def cut(self) -> None:
+        """Break the connection, from another thread: whatever waits for the server fails at once."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.raw.fileno())) as its:
+            its.shutdown(socket.SHUT_RDWR)
 
     @property
     def is_lost(self) -> bool:
@@ -212,12 +240,15 @@ class PostgresDatabase:
         self.raw.close()
 
 
-def connect(url: str, scripts: Scripts = NO_SCRIPTS) -> PostgresDatabase:
+def connect(
+    url: str, scripts: Scripts = NO_SCRIPTS, *, within_seconds: int = CONNECT_SECONDS
+) -> PostgresDatabase:
     """Open a connection.
 
     Args:
         url: As libpq takes it.
         scripts: What it needs when it writes.
+        within_seconds: How long to wait for each address of the server.
 
     Raises:
         psycopg.Error: There is no such connection to be had.
@@ -226,7 +257,7 @@ def connect(url: str, scripts: Scripts = NO_SCRIPTS) -> PostgresDatabase:
         url,
         autocommit=True,
         prepare_threshold=_PREPARE_AT,
-        connect_timeout=_CONNECT_SECONDS,
+        connect_timeout=within_seconds,
         application_name="wholefeed",
         **_KEEPALIVE,
     )
@@ -234,10 +265,22 @@ def connect(url: str, scripts: Scripts = NO_SCRIPTS) -> PostgresDatabase:
         raw.prepared_max = _PREPARED
         adapting.register(raw)
         db = PostgresDatabase(raw, scripts)
-        db.executescript(_SETTINGS)
-        with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
-            db.history = fetch_value(db, _HISTORY) or ""
+        late = threading.Timer(_SET_UP_SECONDS, db.cut)
+        late.daemon = True
+        late.start()
+        try:
+            _set_up(db)
+        finally:
+            late.cancel()
     except BaseException:
         raw.close()
         raise
     return db
+
+
+def _set_up(db: PostgresDatabase) -> None:
+    db.executescript(_SETTINGS)
+    with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
+        db.history = fetch_value(db, HISTORY) or ""
+    if db.is_lost:
+        raise psycopg.OperationalError("the connection was lost while it was set up")

@@ -10,6 +10,7 @@ some connections are left to those who read.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ import psycopg
 
 from wholefeed.errors import OverloadedError, StoreUnusableError
 from wholefeed.futures import retrieve_failure, to_the_end
+from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
 from wholefeed.store.postgres import sizes
@@ -26,15 +28,20 @@ from wholefeed.store.postgres.connection import Scripts
 from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
-from wholefeed.store.postgres.pool import Pool
+from wholefeed.store.postgres.pool import CLOSE_SECONDS, Pool
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
+from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
+
+_log = get_logger()
 
 _SCRIPTS: Final = Scripts(TEMPORARY_TABLES, EMPTY_TEMPORARY_TABLES)
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
+_LOOK_SECONDS: Final = 0.1
+"""Between two looks, at the end, whether the server has fallen silent."""
 
 
 class PostgresEngine:
@@ -46,11 +53,14 @@ class PostgresEngine:
         self._spare = spare
         self.listen = notices.listen
         self.on_lost = notices.on_lost
+        self.on_replaced = notices.on_replaced
+        notices.on_silent = self._distrust
+        notices.on_lost(self._try_again)
         self.traffic = pool.traffic
-        notices.traffic = pool.traffic
         self.condition = Condition()
         self.is_shared = True
         self.measure = sizes.measure
+        self.measure_feed = sizes.measure_feed
         self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
@@ -94,8 +104,11 @@ class PostgresEngine:
         return await asyncio.shield(task)
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """Let a function change what is stored, on a connection that nothing else is done on."""
-        return await self._spare.run(work, is_read=False, is_lasting=False)
+        """Let a function change what is stored, on a connection that nothing else is done on.
+
+        Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
+        """
+        return await self._spare.run(work, is_read=False, is_brief=True, is_lasting=False)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Do the same in a thread that waits for it."""
@@ -105,18 +118,37 @@ class PostgresEngine:
         """Return what feeds are now: by the connection that listens, while there is one."""
         try:
             return versions.parsed(await self._notices.query(versions.POSTGRES, versions.numbers(feeds)))
-        except (psycopg.Error, OverloadedError):
+        except (psycopg.Error, OverloadedError) as exc:
+            if isinstance(exc, psycopg.Error) and exc.sqlstate is not None:  # it would fail there, too
+                raise translated(exc) from exc
             return await self.read(lambda db: versions.read(db, feeds))
 
     async def close(self) -> None:
-        """Finish what was asked for, then close the connections."""
+        """Finish what was asked for, if that is soon, then close the connections."""
         self._is_closing = True
         try:
-            while self._tasks:
-                await asyncio.wait(self._tasks)
+            await self._finished()
         finally:
-            await self.pool.close()
-            await self._spare.close()
+            await asyncio.gather(self.pool.close(), self._spare.close())
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LOOK_SECONDS)
+
+    async def _finished(self) -> None:
+        """Wait for what was asked for, as long as the server answers, and not for long."""
+        latest_at = time.monotonic() + CLOSE_SECONDS
+        while self._tasks and not self.pool.is_silent:
+            if time.monotonic() >= latest_at:
+                _log.warning("store.unfinished", writes=len(self._tasks))
+                return
+            await asyncio.wait(self._tasks, timeout=_LOOK_SECONDS)
+
+    def _distrust(self) -> None:
+        self.pool.distrust()
+        self._spare.distrust()
+
+    def _try_again(self) -> None:
+        self.pool.try_again()
+        self._spare.try_again()
 
     async def _in_turn(
         self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
@@ -160,8 +192,8 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await asyncio.to_thread(check_current, url)
-    async with _listening(url) as notices:
-        pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    async with _listening(url, pool.traffic) as notices:
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
         try:
             yield engine
@@ -170,10 +202,10 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
 
 
 @asynccontextmanager
-async def _listening(url: str) -> AsyncIterator[Notices]:
+async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
     async with AsyncExitStack() as stack:
         try:
-            notices = await stack.enter_async_context(Notices.open(url))
+            notices = await stack.enter_async_context(Notices.open(url, traffic))
         except psycopg.Error as exc:
             raise StoreUnusableError(str(translated(exc))) from exc
         yield notices

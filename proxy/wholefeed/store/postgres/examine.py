@@ -9,14 +9,13 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import psycopg
 
-from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.postgres.faults import on_one_line
-from wholefeed.store.postgres.migrate import place_of, read_version
+from wholefeed.store.postgres.migrate import connected, place_of, read_version
 from wholefeed.store.tables.replicas import COUNT_LIVE
 
 _CONNECT_SECONDS: Final = 4
@@ -50,6 +49,7 @@ _NEWEST: Final = "SELECT max(checked_at) FROM feed"
 _ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
 
 _Connection = psycopg.Connection[Any]
+_connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_CONNECT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +97,8 @@ def examine(url: str) -> ExaminedDatabase:
     Raises:
         StoreUnusableError: It cannot be reached, is none of this program's, or newer.
     """
-    try:
-        with _connected(url) as db:
-            return _examined(db, url)
-    except psycopg.ProgrammingError as exc:
-        if exc.sqlstate is None:  # its words may hold the password
-            raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
-        raise StoreUnusableError(f"cannot use {place_of(url)}: {on_one_line(exc)}") from exc
-    except psycopg.Error as exc:
-        raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc
+    with _connected(url) as db:
+        return _examined(db, url)
 
 
 def _examined(db: _Connection, url: str) -> ExaminedDatabase:
@@ -164,16 +157,6 @@ def _round_trip_seconds(db: _Connection) -> float:
         db.execute("SELECT 1")
         taken.append(time.perf_counter() - began)
     return statistics.median(taken)
-
-
-def _connected(url: str) -> _Connection:
-    return psycopg.connect(
-        url,
-        autocommit=True,
-        connect_timeout=_CONNECT_SECONDS,
-        prepare_threshold=None,
-        application_name="wholefeed doctor",
-    )
 
 
 def _value(db: _Connection, sql: str) -> Any:

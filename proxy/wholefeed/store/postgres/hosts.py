@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -33,6 +33,10 @@ SPARED_SECONDS: Final = 60.0
 of it."""
 MAX_ROWS: Final = 100_000
 """Those that are to be remembered longest stay."""
+
+_SILENT_SECONDS: Final = 5.0
+"""More than a statement may take: a server that has not answered by then is not waited for."""
+_CLOSE_SECONDS: Final = 1.0
 
 # Nothing is lost that would not be learnt again: a commit does not wait for the disk.
 _SETTINGS: Final = """
@@ -147,13 +151,30 @@ class HostRows:
         return await self._in_thread(lambda db: run(db, _SWEEP, {"spared": SPARED_SECONDS, "most": MAX_ROWS}))
 
     async def close(self) -> None:
-        """Close the connection, after what has begun."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        """Close the connection, after what has begun, if that is soon."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        last = self._thread.submit(lambda: None)
+        self._thread.shutdown(wait=False)
+        if wait({last}, _CLOSE_SECONDS).not_done:
+            self._cut()
+            wait({last}, _CLOSE_SECONDS)
         if self._db is not None:
             self._db.close()
 
+    def _cut(self) -> None:
+        db = self._db
+        if db is not None:
+            db.cut()
+
     async def _in_thread(self, work: Callable[[Database], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+        loop = asyncio.get_running_loop()
+        late = loop.call_later(_SILENT_SECONDS, self._cut)
+        try:
+            return await loop.run_in_executor(self._thread, self._run, work)
+        finally:
+            late.cancel()
 
     def _run(self, work: Callable[[Database], Any]) -> Any:
         try:

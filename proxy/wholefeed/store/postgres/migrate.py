@@ -90,7 +90,7 @@ def check_current(url: str) -> None:
         StoreUnusableError: It has not, is none of this program's, or cannot be reached.
     """
     newest = read_migrations("postgres")[-1].version
-    with _connected(url) as db:
+    with connected(url) as db:
         version = read_version(db, newest)
     if version < newest:
         raise StoreUnusableError(
@@ -136,7 +136,7 @@ def read_version(db: _Connection, newest: int) -> int:
 def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) -> list[str]:
     wanted = read_migrations("postgres") if migrations is None else migrations
     applied: list[str] = []
-    with _connected(url) as db:
+    with connected(url) as db:
         _check_server(db)
         if not is_moving and _value(db, _UNFINISHED):
             raise StoreUnusableError(
@@ -183,10 +183,23 @@ def _check_server(db: _Connection) -> None:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[_Connection]:
+def connected(
+    url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
+) -> Iterator[_Connection]:
+    """Connect as one who is no server; what psycopg raises until exit is told as `StoreUnusableError`.
+
+    Args:
+        url: Of the database.
+        name: What the database is told who it is.
+        within_seconds: How long that may take.
+    """
     try:
         db = psycopg.connect(
-            url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="wholefeed"
+            url,
+            autocommit=True,
+            connect_timeout=within_seconds,
+            prepare_threshold=None,  # a pooler may give each transaction another connection
+            application_name=name,
         )
     except psycopg.OperationalError as exc:
         raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc

@@ -2,7 +2,8 @@
 
     async with Notices.open(url) as notices:
         notices.listen("drop", on_drop)                  # told "12 a" when a replica sends "drop 12 a"
-        notices.on_lost(forget_everything)               # notices may have been missed; they come again
+        notices.on_lost(look_at_everything)              # notices may have been missed; they come again
+        notices.on_replaced(forget_everything)           # from a database that may be another one
 
 One is sent in the transaction that it is about, of at most 7,999 bytes:
 
@@ -28,7 +29,9 @@ from typing import Final, Self
 import psycopg
 
 from wholefeed.errors import OverloadedError
+from wholefeed.futures import retrieve_failure
 from wholefeed.loggers import get_logger
+from wholefeed.store.postgres.connection import HISTORY
 from wholefeed.store.postgres.faults import on_one_line
 from wholefeed.store.postgres.link import CONNECT_SECONDS, Link, Values
 from wholefeed.store.traffic import Traffic
@@ -43,6 +46,11 @@ SILENT_SECONDS: Final = 4.0
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 2.0
 _BEAT: Final = "SELECT 1"
+# A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
+_SCRIPTS: Final = ("SET statement_timeout = '2s'", f"LISTEN {CHANNEL}")
+_DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
+_IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
+"""The same for as long as numbers mean the same: neither server nor database is another one."""
 
 
 class Notices:
@@ -50,25 +58,30 @@ class Notices:
 
     Args:
         url: Of the database.
+        traffic: Counts how often the connection broke off; None: nobody wants to know.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, traffic: Traffic | None = None) -> None:
         self._url = url
+        self._traffic = traffic or Traffic()
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
+        self._replaced: list[Callable[[], None]] = []
+        self._identity = ""
+        """Of the database; empty where that cannot be known."""
+        self.on_silent: Callable[[], None] = lambda: None
+        """Called when the server has not answered for so long that it is given up."""
         self._link: Link | None = None
-        self.traffic = Traffic()
-        """Counts how often the connection broke off."""
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str) -> AsyncIterator[Self]:
-        """Listen until exit.
+    async def open(cls, url: str, traffic: Traffic | None = None) -> AsyncIterator[Self]:
+        """Listen until exit; args as for the class.
 
         Raises:
             psycopg.Error: The database cannot be asked now.
         """
-        notices = cls(url)
+        notices = cls(url, traffic)
         link = await notices._opened()
         task = asyncio.create_task(notices._run(link), name="store-notices")
         try:
@@ -90,6 +103,10 @@ class Notices:
         """Have a function called when it listens again after a time in which notices may have been missed."""
         self._lost.append(callback)
 
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Have a function called, before those of `on_lost`, where the database may be another one now."""
+        self._replaced.append(callback)
+
     async def query(self, sql: str, *parameters: bytes | None) -> list[Values]:
         """Return the rows of one small statement, whose parameters are `$1` and so on.
 
@@ -107,7 +124,11 @@ class Notices:
                 await self._attend(link)
             finally:
                 link.close()
+            before = self._identity
             link = await self._found_again()
+            if not before or before != self._identity:
+                for each in self._replaced:
+                    each()
             for each in self._lost:
                 each()
             _log.info("notices.resumed")
@@ -119,11 +140,17 @@ class Notices:
                 await asyncio.wait({link.ended}, timeout=BEAT_SECONDS)
                 if link.ended.done():
                     return link.ended.result()
-                async with asyncio.timeout(SILENT_SECONDS):
-                    await link.query(_BEAT)
+                asking = asyncio.create_task(link.query(_BEAT))
+                asking.add_done_callback(retrieve_failure)
+                # Not a timeout: a process that was stopped would find it over, and the answer there.
+                if asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]:
+                    raise TimeoutError
+                asking.result()
         except (psycopg.Error, TimeoutError) as exc:
-            self.traffic.notices_lost += 1
+            self._traffic.notices_lost += 1
             _log.warning("notices.lost", reason=on_one_line(exc))
+            if isinstance(exc, TimeoutError):
+                self.on_silent()
 
     async def _found_again(self) -> Link:
         pause_seconds = _FIRST_PAUSE_SECONDS
@@ -135,10 +162,26 @@ class Notices:
             pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 
     async def _opened(self) -> Link:
-        self._link = await Link.open(self._url, self._take, scripts=[f"LISTEN {CHANNEL}"])
-        return self._link
+        link = await Link.open(self._url, self._take, scripts=_SCRIPTS)
+        try:
+            self._identity = await _identity(link)
+        except BaseException:
+            link.close()
+            raise
+        self._link = link
+        return link
 
     def _take(self, payload: str) -> None:
         kind, _, words = payload.partition(" ")
         for each in self._listeners[kind]:
             each(words)
+
+
+async def _identity(link: Link) -> str:
+    try:
+        [(identity,)] = await link.query(_IDENTITY)
+    except psycopg.Error as exc:
+        if exc.sqlstate is None:
+            raise
+        return ""  # a server that is like PostgreSQL may not tell
+    return "" if identity is None else identity.decode()

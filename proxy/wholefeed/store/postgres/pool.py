@@ -1,10 +1,13 @@
-"""Threads with a connection each, which run whole functions (docs/design.md#the-store).
+"""Threads that run whole functions on connections (docs/design.md#the-store).
 
     row = await pool.run(lambda db: fetch_one(db, sql), is_read=True)
 
 Work is a function that runs in a thread, within one transaction, and it may run twice: a transaction that a
-concurrent one has ended is repeated, and so is one whose connection was lost before its COMMIT was sent. A
-connection is made when it is needed; while the server cannot be reached, whoever asks is told so at once.
+concurrent one has ended is repeated, and so is one whose connection was lost before its COMMIT was sent.
+
+A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. A read then ends when
+whoever asked has waited long enough, and with it its statement; where the server does not even end that, the
+connection is cut. A write is left alone: it may be committed still. `close` cuts all.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ import psycopg
 
 from wholefeed.errors import OverloadedError
 from wholefeed.store.database import Database
-from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Scripts, connect
+from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Scripts
+from wholefeed.store.postgres.connections import Connections
 from wholefeed.store.postgres.faults import is_repeated, is_stale, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
+from wholefeed.store.postgres.turns import Turns
 from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
@@ -33,11 +38,16 @@ TRIES: Final = 6
 """Of one transaction that others undo, or of a read whose connections are lost."""
 PATIENCE_SECONDS: Final = 10.0
 """For so long work waits for a connection, and a read for its result."""
+CLOSE_SECONDS: Final = 5.0
+"""For so long a write may go on when the pool is closed; no time at all where the server is silent."""
+_END_SECONDS: Final = 2.0
+"""For so long a server may take to end a statement that it was told to end."""
+_IN_THREAD_SECONDS: Final = 2.0
+"""For so long a thread waits."""
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
-_UNREACHABLE_SECONDS: Final = 1.0
-"""For so long nobody tries to connect again, where that has failed."""
+_LATE: Final = "the database does not answer in time"
 
 
 class _Job(Generic[_T]):
@@ -49,6 +59,8 @@ class _Job(Generic[_T]):
         """None: it only reads."""
         self.latest_at = time.monotonic() + PATIENCE_SECONDS
         """When it is not begun any more."""
+        self.is_ended = False
+        """Whether nobody wants it any more."""
         self._changing = threading.Lock()
         self._db: PostgresDatabase | None = None
 
@@ -57,6 +69,12 @@ class _Job(Generic[_T]):
         with self._changing:
             self._db = db
         try:
+            if self.is_ended:
+                raise overloaded(_LATE)
+            if self.write is not None and self.write.is_open:
+                found = self.write.settle(db, until=self.latest_at)
+                if found is not None:
+                    return found[0]
             return reads.run(db, self.work) if self.write is None else self.write.run(db)
         except psycopg.Error as exc:
             if is_unusable(exc):
@@ -66,11 +84,23 @@ class _Job(Generic[_T]):
             with self._changing:  # a cancellation that is under way is for this job, not for the next one
                 self._db = None
 
-    def cancel(self) -> None:
-        """End the statement that it runs; from another thread."""
+    def end(self) -> bool:
+        """End the statement that it runs, from another thread; return whether that took a cut."""
+        self.is_ended = True
         with self._changing:
             if self._db is not None:
                 self._db.cancel()
+        until = time.monotonic() + _END_SECONDS
+        while self._db is not None and time.monotonic() < until:
+            time.sleep(_PAUSE_SECONDS)
+        return self.cut()
+
+    def cut(self) -> bool:
+        """Break the connection that it is on, from another thread; return whether there was one."""
+        with self._changing:
+            if self._db is not None:
+                self._db.cut()
+            return self._db is not None
 
 
 class Pool:
@@ -84,19 +114,20 @@ class Pool:
 
     def __init__(self, url: str, *, size: int, scripts: Scripts = NO_SCRIPTS) -> None:
         self.size = size
-        self._url = url
-        self._scripts = scripts
         self.traffic = Traffic()
+        self._connections = Connections(url, size=size, scripts=scripts, traffic=self.traffic)
         self._executor = ThreadPoolExecutor(size, "store")
+        self._enders = ThreadPoolExecutor(size, "store-ender")
         self._reads = Reads()
-        self._first = asyncio.Semaphore(size)
-        """Who begins waits for this and not in the queue: what was begun would wait behind all of them."""
+        self._turns = Turns(size, self.traffic, lambda: PATIENCE_SECONDS)
         self._jobs = set[_Job[Any]]()
-        self._own = threading.local()
-        self._connections = set[PostgresDatabase]()
-        self._unreachable_until = 0.0
-        self._why_unreachable = ""
         self._is_closing = False
+        self.try_again = self._connections.try_again
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing comes from the server, as far as is known."""
+        return self._connections.is_silent
 
     async def run(
         self,
@@ -106,10 +137,11 @@ class Pool:
         is_first: bool = False,
         feed: int | None = None,
         is_lasting: bool = True,
+        is_brief: bool = False,
     ) -> _T:
         """Run `work` in a transaction on a connection that nobody else uses meanwhile.
 
-        Whoever waits may be cancelled; what has begun runs to its end.
+        Whoever waits may be cancelled: a read ends with that, what writes runs to its end.
 
         Args:
             work: The function.
@@ -117,6 +149,7 @@ class Pool:
             is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
             feed: The feed that it changes, whose row is locked first.
             is_lasting: Whether what it changes is on the server's disk before it counts as done.
+            is_brief: Whether it ends with its wait although it writes.
 
         Raises:
             OverloadedError: The database cannot be asked now, or the store is being closed.
@@ -128,43 +161,46 @@ class Pool:
             raise _closed()
         if not is_read:
             job = _Job(work, Write(work, feed, is_lasting=is_lasting))
-            return await asyncio.wrap_future(self._begun(job))
+            return await (self._result(job) if is_brief else asyncio.wrap_future(self._begun(job)))
         if not is_first:
-            return await self._read(_Job(work, None))
-        await self._turn()
-        try:
-            return await self._read(_Job(work, None))
-        finally:
-            self._first.release()
+            return await self._result(_Job(work, None))
+        async with self._turns:
+            return await self._result(_Job(work, None))
 
-    async def _turn(self) -> None:
-        """Wait until so few begin that one more has a connection soon."""
-        if not self._first.locked():  # a deadline would cost more than the turn
-            await self._first.acquire()
-            return
-        self.traffic.asked()
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._first.acquire()
-        except TimeoutError as exc:
-            raise overloaded("too many wait for the database") from exc
-        finally:
-            self.traffic.left()
-
-    async def _read(self, job: _Job[_T]) -> _T:
+    async def _result(self, job: _Job[_T]) -> _T:
+        """Wait for a job that ends with its wait."""
         running = asyncio.wrap_future(self._begun(job))
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await running
         except TimeoutError as exc:
-            _ = asyncio.get_running_loop().run_in_executor(None, job.cancel)
-            raise overloaded("the database does not answer in time") from exc
+            self._end(job)
+            raise overloaded(_LATE) from exc
+        except asyncio.CancelledError:
+            self._end(job)
+            raise
+
+    def distrust(self) -> None:
+        """Take note that the server is silent: what reads ends now, and whoever comes is told at once."""
+        self._connections.distrust()
+        for job in tuple(self._jobs):
+            if job.write is None and not self._is_closing:
+                job.is_ended = True
+                self._enders.submit(job.cut)
+
+    async def close(self) -> None:
+        """End what reads, finish what writes if that is soon, then close the connections."""
+        self._is_closing = True
+        await asyncio.to_thread(self._close)
 
     def run_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Run `work`, which need not last, and wait for it in a thread of one's own. Raises as `run` does."""
-        if self._is_closing:
-            raise _closed()
-        return self._begun(_Job(work, Write(work, None, is_lasting=False))).result()
+        job = _Job(work, Write(work, None, is_lasting=False))
+        try:
+            return self._begun(job).result(_IN_THREAD_SECONDS)
+        except TimeoutError as exc:  # the next one is not to wait behind it
+            self._end(job)
+            raise overloaded(_LATE) from exc
 
     def _begun(self, job: _Job[_T]) -> Future[_T]:
         self.traffic.asked()
@@ -180,18 +216,31 @@ class Pool:
         if future.cancelled():  # whoever asked has left before a connection was free
             self.traffic.left()
 
-    async def close(self) -> None:
-        """End what reads, finish what writes, then close the connections."""
-        self._is_closing = True
-        await asyncio.to_thread(self._close)
+    def _end(self, job: _Job[Any]) -> None:
+        """End a job, if it is under way."""
+        job.is_ended = True
+        if job in self._jobs and not self._is_closing:
+            self._enders.submit(self._ended, job)
+
+    def _ended(self, job: _Job[Any]) -> None:
+        if job.end():  # the server neither answers nor ends what it was told to end
+            self._connections.distrust()
 
     def _close(self) -> None:
+        latest_at = time.monotonic() + CLOSE_SECONDS
         for job in tuple(self._jobs):
             if job.write is None:
-                job.cancel()
-        self._executor.shutdown()
-        for db in self._connections:
-            db.close()
+                self._enders.submit(job.end)
+        self._executor.shutdown(wait=False)
+        while self._jobs and time.monotonic() < latest_at and not self.is_silent:
+            time.sleep(_PAUSE_SECONDS)
+        for job in tuple(self._jobs):  # the server undoes it, or it has been committed
+            job.cut()
+        self._connections.close()
+        latest_at = time.monotonic() + _END_SECONDS
+        while self._jobs and time.monotonic() < latest_at:  # one may be connecting, which nobody can end
+            time.sleep(_PAUSE_SECONDS)
+        self._enders.shutdown(wait=False)
 
     def _do(self, job: _Job[_T]) -> _T:
         """Do a job, in a thread of the pool."""
@@ -201,72 +250,50 @@ class Pool:
             now = time.monotonic()
             if now > job.latest_at:
                 raise overloaded("too many wait for the database")
+            job.latest_at = now + PATIENCE_SECONDS
             self._jobs.add(job)
             try:
-                return self._tried(job, now + PATIENCE_SECONDS)
+                return self._tried(job)
             finally:
                 self._jobs.discard(job)
 
-    def _tried(self, job: _Job[_T], until: float) -> _T:
+    def _tried(self, job: _Job[_T]) -> _T:
         """Do a job, again where that helps."""
         for tries in count(1):
+            db: PostgresDatabase | None = None
             try:
-                db = self._connected()
-                if job.write is not None and job.write.is_open:
-                    found = job.write.settle(db, until=until)
-                    if found is not None:
-                        return found[0]
+                db = self._connections.borrow(job.latest_at)
                 return job.run(db, self._reads)
             except psycopg.Error as exc:
                 if self._is_closing and job.write is None:
                     raise _closed() from exc
-                if not self._is_again(job, exc, tries, until):
+                if job.is_ended:
+                    raise overloaded(_LATE) from exc
+                if not self._is_again(job, exc, db, tries):
                     raise translated(exc) from exc
+            finally:
+                if db is not None:
+                    self._connections.give_back(db)
             self.traffic.again()
             pause = min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
         raise AssertionError
 
-    def _is_again(self, job: _Job[Any], error: psycopg.Error, tries: int, until: float) -> bool:
-        """Whether a job that has failed may succeed now.
+    def _is_again(
+        self, job: _Job[Any], error: psycopg.Error, db: PostgresDatabase | None, tries: int
+    ) -> bool:
+        """Whether a job that has failed may succeed now; on no connection, where there was none to be had.
 
         A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
         would end; who reads is told at once, for there may be something in memory to answer with.
         """
         if is_repeated(error) or is_stale(error):
             return tries < TRIES
-        if not (is_unusable(error) or self._is_lost()):
+        if db is not None and not (is_unusable(error) or db.is_lost):
             return False
         if job.write is None:
-            return tries < TRIES and time.monotonic() >= self._unreachable_until
-        return time.monotonic() < until and not self._is_closing
-
-    def _is_lost(self) -> bool:
-        db: PostgresDatabase | None = getattr(self._own, "db", None)
-        return db is not None and db.is_lost
-
-    def _connected(self) -> PostgresDatabase:
-        """Return this thread's connection, made if it has none or lost it."""
-        db: PostgresDatabase | None = getattr(self._own, "db", None)
-        if db is not None and not db.is_lost:
-            return db
-        if db is not None:
-            self._connections.discard(db)
-            self._own.db = None
-            self.traffic.disconnected(was_open=True)
-        if time.monotonic() < self._unreachable_until:
-            raise psycopg.OperationalError(self._why_unreachable)
-        try:
-            db = connect(self._url, self._scripts)
-        except psycopg.OperationalError as exc:
-            self._why_unreachable = str(exc)
-            self._unreachable_until = time.monotonic() + _UNREACHABLE_SECONDS
-            self.traffic.disconnected(was_open=False)
-            raise
-        self._connections.add(db)
-        self.traffic.connected()
-        self._own.db = db
-        return db
+            return db is not None and tries < TRIES
+        return time.monotonic() < job.latest_at and not self._is_closing
 
 
 def _closed() -> OverloadedError:

@@ -42,6 +42,7 @@ class SqliteEngine:
         self.condition = condition
         self.is_shared = False
         self.measure = sizes.measure
+        self.measure_feed: None = None
         self.traffic = Traffic()
 
     @property
@@ -85,6 +86,9 @@ class SqliteEngine:
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """None is missed."""
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """None takes its place."""
 
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, versions.Version]]:
         """Return what feeds are now."""
