@@ -190,6 +190,7 @@ def _environment(folder: Path, tree: Tree, settings: dict[str, object]) -> dict[
     return {
         **kept,
         "PYTHONPATH": tree.import_path,
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # that of its first start
         counting.FILE: str(_hops_path(folder)),
         **{
             f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)

@@ -268,6 +268,8 @@ class Exchange:
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
     """Read a small body that nobody wants, so that the connection can be used again; else give it up."""
+    if response.content.at_eof():
+        return
     received = 0
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):

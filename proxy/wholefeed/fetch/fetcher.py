@@ -265,7 +265,7 @@ class Fetcher:
             raise
         is_strained = response.status in BACKOFF_STATUSES
         asks = response.field("retry-after") if is_strained else None
-        wait_seconds = retry_after_seconds(asks or "", now=time.time())
+        wait_seconds = retry_after_seconds(asks, now=time.time()) if asks else None
         slot.answered(is_strained=is_strained, rest_seconds=wait_seconds)
         if response.status not in _USABLE:
             raise status_failure(response.status, target.url, wait_seconds)

@@ -16,6 +16,7 @@ CACHED_SITES = 4096
 """Hosts are few and asked for often: each document of a chain asks for its own."""
 
 
+@lru_cache(maxsize=1024)  # each refresh asks for the same
 def site_of(url: str) -> str:
     """Return the registrable domain of an http(s) URL's host; the port plays no part.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -78,11 +79,21 @@ class Transfer:
     def facts(self) -> dict[str, object]:
         """What every event of a fetch tells: never credentials, never a query string."""
         return {
-            "url": safe_url(self.url),
-            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
+            "url": _shown(self.url),
+            "host": _host(self.seen[-1]) if self.seen else None,
             "hops": max(0, len(self.seen) - 1),
             "status": self.traffic.status,
             "wire_bytes": self.traffic.wire_bytes,
             "body_bytes": self.traffic.body_bytes,
             "duration_s": round(self.spent_seconds, 6),
         }
+
+
+@lru_cache(maxsize=1024)  # each refresh tells of the same
+def _shown(url: str) -> str:
+    return safe_url(url)
+
+
+@lru_cache(maxsize=1024)
+def _host(url: str) -> str | None:
+    return urlsplit(url).hostname

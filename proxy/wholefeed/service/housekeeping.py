@@ -53,8 +53,9 @@ class Housekeeping:
         """Not before that is the store measured because it has grown."""
 
     def note_growth(self) -> None:
-        """Have the size of the store looked at soon."""
-        self._has_grown.set()
+        """Have the size of the store looked at soon, if it may not be of any."""
+        if self._context.config.store.max_bytes:
+            self._has_grown.set()
 
     async def run(self) -> None:
         """Keep house until cancelled."""

@@ -90,6 +90,12 @@ class Held:
         if key not in self._made and self._memory.grow(self, size):
             self._made[key] = value, size
 
+    def let_go(self, key: Hashable) -> None:
+        """Let go of what was made under that key."""
+        found = self._made.pop(key, None)
+        if found is not None:
+            self._memory.grow(self, -found[1])
+
 
 class Published:
     """The memory of one service.

@@ -28,7 +28,7 @@ from wholefeed.service.load import Load
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.polling import Polling
-from wholefeed.service.published import Held, Published
+from wholefeed.service.published import Held
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
@@ -49,7 +49,7 @@ class FeedService:
         self._context = context
         self.now = context.now
         self._store = context.store
-        self._published = Published(context.config.store.memory_bytes)
+        self._published = context.published
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self.checks = Checks(context.store, self._published, context.config.limits)
         self._asked = AskedTimes(context.store, context.now)

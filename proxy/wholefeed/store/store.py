@@ -24,11 +24,14 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from wholefeed.futures import to_the_end
 from wholefeed.store.database import Database
+from wholefeed.store.deferred import DeferredChecks
 from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.statements import either, fetch_value, run
 from wholefeed.store.tables import feeds, segments
+from wholefeed.store.tables.checks import Check
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.versions import Version
 from wholefeed.store.traffic import Traffic
@@ -56,6 +59,7 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._deferred = DeferredChecks(engine)
         self._name = secrets.token_hex(8)
         """By which it knows its own notices."""
         engine.listen("drop", self._take_drop)
@@ -72,7 +76,10 @@ class Store:
         store = cls(engine)
         with suppress(StorageFullError):  # what is stored can still be read
             await store.upkeep.sweep()
-        yield store
+        try:
+            yield store
+        finally:
+            await to_the_end(store._deferred.written)
 
     def on_change(
         self,
@@ -142,6 +149,7 @@ class Store:
             work: It does nothing but SQL.
             is_first: Whether whoever asks has only come, and may wait until others are further.
         """
+        await self._is_written()
         return await self._engine.read(work, is_first=is_first)
 
     async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
@@ -151,6 +159,7 @@ class Store:
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that is changed; None: one that is not known yet, or none.
         """
+        await self._is_written()
         return await self._engine.write(work, feed=feed)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
@@ -172,7 +181,29 @@ class Store:
             work(db)
             return feeds.require(db, feed)
 
+        await self._is_written()
         _ = await self._engine.write(both, feed=feed, tell=self._renewed)
+
+    def note_unchanged(self, row: FeedRow, document: int) -> bool:
+        """Let a row say from now on when the publisher said that nothing has changed, and for how long.
+
+        Whoever reads or writes has it; it is in the file a moment later, with others.
+
+        Args:
+            row: The feed's, which says so already, and nothing else that is not stored.
+            document: What has not changed.
+
+        Returns:
+            Whether that is done; it has to be written at once where others read the store, and where it
+            would have to be seen that it cannot be written.
+        """
+        if self._engine.is_shared or not self._engine.condition.is_sound:
+            return False
+        assert row.checked_at is not None, "its publisher was heard of"
+        assert row.fresh_until is not None, "the same"
+        self._deferred.add(Check(row.id, document, row.checked_at, row.fresh_until))
+        self._renewed(row)
+        return True
 
     async def publish(
         self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
@@ -191,6 +222,7 @@ class Store:
             blocks = {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
             self._published(found, blocks)
 
+        await self._is_written()
         found = await self._engine.write(both, feed=feed, tell=tell)
         if found is not None:
             await self._tell_others(feed)
@@ -224,6 +256,11 @@ class Store:
             piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
+
+    async def _is_written(self) -> None:
+        """Wait until there is nothing to be read or written that is not in the database."""
+        if self._deferred.are_waiting:
+            await self._deferred.written()
 
     async def _tell_others(self, feed: int) -> None:
         """Let the other processes drop what they hold of a feed that was changed.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from wholefeed.core.links.dialects import (
@@ -138,6 +139,15 @@ def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
         links: As in `Navigation.links`, stored.
         is_archive: As in `Navigation.is_archive`, stored.
     """
+    return _recalled(tuple(links), links.get(FH_INCREMENTAL), is_archive)
+
+
+@lru_cache(maxsize=256)  # there are few, and each refresh recalls one of them
+def _recalled(relations: tuple[str, ...], incremental: str | None, is_archive: bool) -> Finding:
+    """Where the links lead makes no difference to what they say."""
+    links = dict.fromkeys(relations, "")
+    if incremental is not None:
+        links[FH_INCREMENTAL] = incremental
     return recognise(Evidence(links=links, is_archive=is_archive, is_whole=False))
 
 

@@ -35,6 +35,8 @@ class _Pages:
 
 def known_ascent(feed: StoredFeed) -> PagesAscend | None:
     """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    if PagesAscend.__name__ not in feed.notes:
+        return None
     notes = json.loads(feed.notes)
     return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
 

@@ -18,7 +18,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ OwnAddresses = Callable[[str, int], bool]
 AddressInfo = tuple[Any, ...]
 """family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
 
+_MOST_PERMITTED: Final = 1024
 _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
@@ -66,6 +67,8 @@ class AddressPolicy:
     allow_hosts: tuple[str, ...] = ()
     deny_hosts: tuple[str, ...] = ()
     own_addresses: OwnAddresses | None = None
+    _permitted: set[tuple[str, int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Hosts and ports that nothing but where the proxy listens can speak against: each refresh names one."""
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
@@ -107,6 +110,8 @@ class AddressPolicy:
         candidates = _LOOPBACK if is_local_name else () if literal is None else (literal,)
         if any(self._is_own(address, port) for address in candidates):
             raise OwnAddressError
+        if (host, port) in self._permitted:
+            return
         if (
             not any(port in ports for ports in self.ports)
             or any(is_matched(name, pattern) for pattern in self.deny_hosts)
@@ -114,6 +119,9 @@ class AddressPolicy:
             or (candidates and all(is_forbidden(address, self.exempt) for address in candidates))
         ):
             raise TargetRefusedError
+        if len(self._permitted) >= _MOST_PERMITTED:
+            self._permitted.clear()
+        self._permitted.add((host, port))
 
     def check_address(self, address: str, port: int) -> None:
         """Judge an address that is about to be connected to.

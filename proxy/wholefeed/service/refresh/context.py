@@ -14,6 +14,8 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.guard.addresses import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.service.documents.source import Source
+from wholefeed.service.published import Published
+from wholefeed.service.refresh.beginnings import Beginnings
 from wholefeed.service.sharing.sharing import Alone, Sharing
 from wholefeed.service.walk.pauses import HostPauses
 from wholefeed.service.walk.turns import WalkTurns
@@ -41,9 +43,15 @@ class RefreshContext:
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
     settings: Settings = field(init=False)
     """What the configuration says about refreshes."""
+    published: Published = field(init=False)
+    """What is held of feeds, for their answers."""
+    beginnings: Beginnings = field(init=False)
+    """What is held of them for their refreshes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self._settings())
+        object.__setattr__(self, "published", Published(self.config.store.memory_bytes))
+        object.__setattr__(self, "beginnings", Beginnings(self.published))
 
     @property
     def longest_seconds(self) -> float:

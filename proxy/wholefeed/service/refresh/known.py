@@ -1,15 +1,18 @@
-"""What a decision wants to know of the entries of a document: which are stored, and which copies are live."""
+"""What is stored of what a decision names: entries of a document, which copies are live, a row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
+from wholefeed.core.jobs.packed import PackedKeys
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.model import EntryId
 from wholefeed.core.refresh.events import KnownRead
 from wholefeed.core.refresh.intents import ReadKnown
+from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.store.database import Database
+from wholefeed.store.rows import DocumentRow
 from wholefeed.store.tables import copies, documents, identities, live
 
 _T = TypeVar("_T")
@@ -34,6 +37,22 @@ def known_entries(
         return KnownRead(known)
     served = _renamed(copies.served(db, feed, present), asked, present)
     return KnownRead(known, served, live.subscription_updated_at(db, feed))
+
+
+def identified_facts(
+    db: Database, feed: int, facts: DocumentFacts, own: Collection[EntryId], besides: Sequence[PackedKeys]
+) -> DocumentFacts:
+    """Return what was read of a document, its entries identified by what is ambiguous in the feed.
+
+    Each entry is looked at in the connection's thread: they may be a hundred thousand.
+    """
+    found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
+    return facts if found == facts.ambiguous else facts.identified(found)
+
+
+def row_of(document: StoredDocument | None, rows: Sequence[DocumentRow]) -> DocumentRow | None:
+    """Return the row of a document that a decision has named, with what the store alone knows of it."""
+    return next((row for row in rows if document is not None and row.id == document.id), None)
 
 
 def _identified_now(

@@ -73,7 +73,12 @@ class Refresh:
         self._is_found = found is not None
         self._copies = copies
         self._storage = FeedStorage(
-            context.store, context.source.work, feed.id, now=context.now, fence=context.sharing.fence(feed.id)
+            context.store,
+            context.source.work,
+            feed.id,
+            now=context.now,
+            fence=context.sharing.fence(feed.id),
+            beginnings=context.beginnings,
         )
         self._asking = Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(

@@ -8,10 +8,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
 
-from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, EntriesRead, Event, ReadAgain, Stored
-from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.terms import Role
 from wholefeed.service.documents.fresh import FreshDocuments, at_hand
 from wholefeed.service.documents.memory import documents_to_remember, returning
@@ -20,14 +18,15 @@ from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
-from wholefeed.service.refresh.known import known_entries
+from wholefeed.service.refresh.beginnings import Beginning, Beginnings, Start
+from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.service.refresh.remarks import written
 from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, Publication
+from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, documents, failures, feeds, identities, segments
+from wholefeed.store.tables import arrangement, documents, feeds, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -45,12 +44,21 @@ class FeedStorage:
         feed_id: The feed.
         now: Epoch seconds.
         fence: What each transaction begins with, where others write to the store, too.
+        beginnings: What is held for the next refresh.
     """
 
     def __init__(
-        self, store: Store, work: Work, feed_id: int, *, now: Callable[[], float], fence: Fence | None = None
+        self,
+        store: Store,
+        work: Work,
+        feed_id: int,
+        *,
+        now: Callable[[], float],
+        fence: Fence | None = None,
+        beginnings: Beginnings | None = None,
     ) -> None:
         self._store = store
+        self._start = Start(store, feed_id, beginnings)
         self._fence = fence
         self.work = work
         self.feed_id = feed_id
@@ -65,18 +73,11 @@ class FeedStorage:
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
 
-    async def begin(self, *, is_new: bool) -> tuple[list[DocumentRow], Failures]:
+    async def begin(self, *, is_new: bool) -> Beginning:
         """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        if is_new:
-            self._rows = []
-            return [], Failures((), None)
-
-        def look(db: Database) -> tuple[list[DocumentRow], Failures]:
-            return documents.list_all(db, self.feed_id), failures.read(db, self.feed_id)
-
-        rows, missing = await self._store.read(look)
-        self._rows = rows
-        return rows, missing
+        found = await self._start.read(is_new=is_new)
+        self._rows = found.rows
+        return found
 
     async def receive(self, found: Subscription) -> Subscription:
         """Hold the subscription document that has come until it is stored; return it as it counts here."""
@@ -97,12 +98,8 @@ class FeedStorage:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
 
-        def identified(db: Database) -> DocumentFacts:
-            """Look at each entry in the connection's thread: they may be a hundred thousand."""
-            found = identities.ambiguous_with(db, self.feed_id, facts.keys, own, besides)
-            return facts if found == facts.ambiguous else facts.identified(found)
-
-        return replace(obtained, read=replace(obtained.read, facts=await self.read(identified)))
+        look = partial(identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
+        return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
     async def change(self, intent: intents.Change, take: Callable[[str], Obtained]) -> Event:
         """Change what the feed is made of, in one transaction; `take` hands over what has come."""
@@ -128,6 +125,7 @@ class FeedStorage:
         if isinstance(intent, intents.NoteReply):
             self.found = None  # what has not changed is not stored again
             self.fetch_url = intent.fetch_url or self.fetch_url
+        self._start.remarked(intent, is_first=not self._remarks)
         self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
 
@@ -170,14 +168,20 @@ class FeedStorage:
         pins, now = self._store.pins, self._now()
 
         def work(db: Database) -> FeedRow | None:
-            return segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
+            row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
+            self._start.look_again(db, publication.documents)
+            return row
 
         write = partial(self._store.publish, publication=publication, feed=self.feed_id)
-        return await self._with_remarks(work, write)
+        row = await self._with_remarks(work, write)
+        self._start.keep()
+        return row
 
     async def flush(self) -> None:
         """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
-        if self._remarks:
+        if self._start.is_deferred():
+            self._remarks.clear()
+        elif self._remarks:
             await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
 
     async def write(self, work: Callable[[Database], _T]) -> _T:
@@ -191,6 +195,7 @@ class FeedStorage:
     ) -> _R:
         remarks, self._remarks = self._remarks, []
         self._rows = self._material = None
+        self._start.writes()
 
         def both(db: Database) -> _T:
             if self._fence is not None:
@@ -226,7 +231,7 @@ class FeedStorage:
         assert found is not None, "it has come"
         self.found = None
         rows = await self._documents()
-        facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
+        facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         if old is not None:
             new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
@@ -250,7 +255,7 @@ class FeedStorage:
         ]
         if intent.remembers is not None:
             rows = await self._documents()
-            old = _row_of(intent.remembers, rows)
+            old = row_of(intent.remembers, rows)
             assert old is not None, "nothing else changes the documents of a feed meanwhile"
             facts = obtained.read.facts
             new += await documents_to_remember(self._store, self.work, rows, old, facts, now, is_page=True)
@@ -291,8 +296,3 @@ class FeedStorage:
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
         return numbers
-
-
-def _row_of(document: StoredDocument | None, rows: list[DocumentRow]) -> DocumentRow | None:
-    """Return the row of a document that a decision has named, with what the store alone knows of it."""
-    return next((row for row in rows if document is not None and row.id == document.id), None)

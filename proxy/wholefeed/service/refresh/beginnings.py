@@ -1,0 +1,167 @@
+"""What refreshes start from, of feeds that are held in memory: one that changes nothing reads nothing.
+
+    beginnings = Beginnings(published)          # of the service
+    start = Start(store, feed_id, beginnings)   # of one refresh
+    rows, failures = await start.read(is_new=False)
+
+It goes with what is held of the feed (`wholefeed.service.published`): whatever changes the feed drops both,
+and the memory of both is bounded together. Where other processes change the store nothing is held.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from wholefeed.core.refresh import intents
+from wholefeed.service.published import Published
+from wholefeed.store.changing import changed
+from wholefeed.store.database import Database
+from wholefeed.store.rows import DocumentRow, Failures, FeedRow
+from wholefeed.store.store import Store
+from wholefeed.store.tables import documents, failures, feeds
+
+_MOST_READ: Final = 64
+"""Documents of a feed that are read as it is published, for its next refresh."""
+_KEY: Final = "beginning"
+_NOTE_BYTES: Final = 600
+_PAIR_BYTES: Final = 200
+_values: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
+
+
+class Beginning(NamedTuple):
+    """What is stored of a feed beside its row."""
+
+    rows: list[DocumentRow]
+    failures: Failures
+
+
+class Beginnings:
+    """Belongs to one service.
+
+    Args:
+        published: What is held of feeds.
+    """
+
+    def __init__(self, published: Published) -> None:
+        self._published = published
+        self.watched = published.filling
+        """Watches for changes while one is read."""
+
+    def find(self, feed: int) -> Beginning | None:
+        """Return what is held."""
+        held = self._published.of(feed)
+        found: Beginning | None = None if held is None else held.made(_KEY)
+        return found
+
+    def row(self, feed: int) -> FeedRow | None:
+        """Return the row of a feed that is held."""
+        held = self._published.of(feed)
+        return None if held is None else held.snapshot.feed
+
+    def keep(self, feed: int, found: Beginning) -> None:
+        """Hold what was read of a feed as it is held now.
+
+        Detached documents are deleted some day without a word, so what has any is read each time.
+        """
+        held = self._published.of(feed)
+        if held is not None and all(row.rank is not None for row in found.rows):
+            held.keep_made(_KEY, found, sum(map(_size, found.rows)))
+
+    def let_go(self, feed: int) -> None:
+        """Forget it: something is written that it would not tell."""
+        held = self._published.of(feed)
+        if held is not None:
+            held.let_go(_KEY)
+
+
+class Start:
+    """Belongs to one refresh.
+
+    Args:
+        store: The store.
+        feed_id: The feed.
+        beginnings: What is held; None: nothing is.
+    """
+
+    def __init__(self, store: Store, feed_id: int, beginnings: Beginnings | None) -> None:
+        self._store = store
+        self._feed_id = feed_id
+        self._beginnings = None if store.is_shared else beginnings
+        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
+        self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
+        self._read_last: Beginning | None = None
+
+    async def read(self, *, is_new: bool) -> Beginning:
+        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+        if is_new:
+            return Beginning([], Failures((), None))
+        if self._beginnings is None:
+            return await self._store.read(self._look)
+        if (held := self._beginnings.find(self._feed_id)) is not None:
+            self._feed = self._beginnings.row(self._feed_id)
+            return held
+        with self._beginnings.watched() as fill:
+            self._feed, found = await self._store.read(self._look_with_row)
+            if not fill.has_changed(self._feed_id):
+                self._beginnings.keep(self._feed_id, found)
+        return found
+
+    def look_again(self, db: Database, count: int) -> None:
+        """Read it in the transaction that publishes the feed, if that is little, for the next refresh."""
+        is_wanted = self._beginnings is not None and count <= _MOST_READ
+        self._read_last = self._look(db) if is_wanted else None
+
+    def keep(self) -> None:
+        """Hold what was read then."""
+        if self._beginnings is not None and self._read_last is not None:
+            self._beginnings.keep(self._feed_id, self._read_last)
+
+    def remarked(self, intent: intents.Remark, *, is_first: bool) -> None:
+        """Take note of what is to be written."""
+        row = None if self._feed is None or not is_first else _only_checked(intent, self._feed)
+        self._checked = row
+
+    def writes(self) -> None:
+        """Take note that something is written: what is known is no longer so."""
+        self._feed = self._checked = None
+        if self._beginnings is not None:
+            self._beginnings.let_go(self._feed_id)
+
+    def is_deferred(self) -> bool:
+        """Have written later what was remarked, if it is no more than until when the feed is fresh."""
+        if self._checked is None or not self._store.note_unchanged(*self._checked):
+            return False
+        (feed, document), self._checked = self._checked, None
+        found = None if self._beginnings is None else self._beginnings.find(self._feed_id)
+        for place, row in enumerate([] if found is None else found.rows):
+            if found is not None and row.id == document and feed.checked_at is not None:
+                found.rows[place] = changed(row, checked_at=feed.checked_at)
+        return True
+
+    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
+        """Look at its row, too: who began the refresh may have had it from before the last one ended."""
+        return feeds.find(db, self._feed_id), self._look(db)
+
+    def _look(self, db: Database) -> Beginning:
+        return Beginning(documents.list_all(db, self._feed_id), failures.read(db, self._feed_id))
+
+
+def _only_checked(intent: intents.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:
+    """Return the row that a remark makes of a feed's, and the document that has not changed.
+
+    None: it says more than until when the feed is fresh.
+    """
+    if not isinstance(intent, intents.NoteReply) or intent.unchanged is None or feed.is_stale:
+        return None
+    if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
+        return None
+    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
+    return row, intent.unchanged
+
+
+def _size(row: DocumentRow) -> int:
+    inside = _PAIR_BYTES * len(row.links) + _NOTE_BYTES * len(row.notes)
+    return inside + sys.getsizeof(row) + sum(map(sys.getsizeof, _values(row)))

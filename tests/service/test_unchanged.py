@@ -1,0 +1,90 @@
+"""A refresh to which the publisher says that nothing has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import SqliteFaults
+from wholefeed.core.refresh.intents import NoteReply
+from wholefeed.service.documents.work import Work
+from wholefeed.service.published import Published
+from wholefeed.service.refresh.beginnings import Beginnings
+from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.store import deferred
+from wholefeed.store.sqlite import connection
+from wholefeed.web.keys import STORE
+from wholefeed.workers.pool import Workers
+
+
+async def test_it_neither_reads_nor_writes_before_it_answers(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R13: what it starts from is in memory since the feed was published; the store learns of it later.
+
+    That holds for one refresh after the other, and again when a restart has been got over.
+    """
+    monkeypatch.setattr(deferred, "WRITE_SECONDS", 3600)
+    faults = SqliteFaults()
+    monkeypatch.setattr(connection, "connect", faults.connect)
+    config = a_config(tmp_path)
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
+
+    async def refreshed(proxy: Proxy) -> int:
+        """Ask for the feed when it is stale; return how many statements that took."""
+        proxy.clock.advance(100_000)
+        faults.heal()
+        assert (await proxy.get(url)).state == "remembered"
+        return faults.statements
+
+    async with running(config) as proxy:
+        await proxy.whole(url)
+        assert [await refreshed(proxy) for _ in range(3)] == [0, 0, 0]
+        asked = [request.headers.get("if-none-match") for request in origin.requests]
+        assert asked == [None, '"1"', '"1"', '"1"']
+        before = await proxy.status(url)
+        assert await refreshed(proxy) == 0
+        assert (await proxy.status(url))["last_refresh"] > before[
+            "last_refresh"
+        ]  # who looks finds it written
+        clock = proxy.clock
+    async with running(config, clock) as proxy:
+        assert [bool(await refreshed(proxy)) for _ in range(3)] == [True, True, False]
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
+        assert await refreshed(proxy)
+        assert await refreshed(proxy) == 0
+
+
+async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Proxy, origin: Origin) -> None:
+    """R14: that is more than until when it is fresh, so it is written at once, and the failure goes."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
+    await proxy.whole(url)
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    document, *_ = await proxy.store.documents(feed.id)
+    await proxy.store.update_feed(feed.id, is_stale=True)
+    store, memory, now = proxy.app[STORE], Beginnings(Published(1 << 20)), proxy.clock()
+
+    storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, beginnings=memory)
+    await storage.begin(is_new=False)
+    storage.remark(
+        NoteReply(
+            checked_at=now,
+            fresh_until=now + 60,
+            is_private=False,
+            unchanged=document.id,
+            fetch_url=None,
+            move=None,
+        )
+    )
+    await storage.flush()
+
+    stored = await proxy.store.feed(feed.id)
+    assert stored is not None
+    assert (stored.is_stale, stored.fresh_until) == (False, now + 60)

@@ -1,0 +1,93 @@
+"""wholefeed.store.deferred: what is written a moment later is there for whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.named_store import NamedStore
+from tests.sqlite_faults import SqliteFaults, rows
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
+from wholefeed.store import deferred
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.sqlite import connection
+
+FRESH_UNTIL = "SELECT checked_at, fresh_until FROM feed"
+
+
+async def a_checked_feed(store: NamedStore) -> tuple[FeedRow, int]:
+    """A feed of one document, with the row that says that it was looked at, and the document."""
+    feed = await a_feed(store)
+    document, *_ = await store.put_documents(feed.id, [a_document(URL, an_entry("a"))], now=NOW)
+    found = await store.feed(feed.id)
+    assert found is not None
+    return replace(found, checked_at=NOW + 5, fresh_until=NOW + 60), document
+
+
+async def test_it_is_read_at_once_and_written_a_moment_later(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R13: whoever asks the store has it; the file has it without anybody asking."""
+    monkeypatch.setattr(deferred, "WRITE_SECONDS", 0.05)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        told: list[FeedRow] = []
+        store.store.on_change(lambda _: None, renewed=told.append)
+
+        assert store.store.note_unchanged(row, document)
+        assert told == [row]
+        assert rows(database, FRESH_UNTIL) == [(None, None)]
+        async with asyncio.timeout(10):
+            while rows(database, FRESH_UNTIL) != [(NOW + 5, NOW + 60)]:
+                await asyncio.sleep(0.01)
+        assert rows(database, "SELECT checked_at FROM document") == [(NOW + 5,)]
+
+        again = replace(row, checked_at=NOW + 70, fresh_until=NOW + 90)
+        assert store.store.note_unchanged(again, document)
+        assert await store.feed(row.id) == again
+
+
+async def test_what_is_written_after_it_is_not_undone(database: Path) -> None:
+    """What is remarked later is newer: it may be that the publisher could not be reached."""
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        store.store.note_unchanged(row, document)
+        await store.update_feed(row.id, fresh_until=NOW + 7)
+        found = await store.feed(row.id)
+
+    assert found == replace(row, fresh_until=NOW + 7)
+    assert rows(database, FRESH_UNTIL) == [(NOW + 5, NOW + 7)]
+
+
+async def test_a_store_that_is_closed_has_written_it(database: Path) -> None:
+    """Nothing is asked of publishers again because of a restart."""
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        store.store.note_unchanged(row, document)
+
+    assert rows(database, FRESH_UNTIL) == [(NOW + 5, NOW + 60)]
+
+
+async def test_what_cannot_be_written_is_told_to_have_changed(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows 68, 70: whoever holds the feed lets go of it; the next one is written at once, and fails."""
+    faults = SqliteFaults()
+    monkeypatch.setattr(connection, "connect", faults.connect)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        told: list[int] = []
+        store.store.on_change(told.append, renewed=lambda _: None)
+        faults.arm(1, "SQLITE_FULL", for_good=True)
+
+        assert store.store.note_unchanged(row, document)
+        found = await store.feed(row.id)
+
+        assert told == [row.id]
+        assert found is not None
+        assert found.fresh_until is None
+        assert not store.store.note_unchanged(row, document)
+        faults.heal()
