@@ -33,7 +33,7 @@ from benchmarks.support.publisher import Counts, Publisher, running_publisher
 from benchmarks.support.readers import Phase, Readers
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
-from benchmarks.support.shares import Shares
+from benchmarks.support.shares import Shares, Used
 
 CHAIN: Final = Chain(archives=0, entries=3, entry_bytes=1000)
 HOSTS: Final = 9
@@ -63,11 +63,11 @@ class Stage:
         self._folder = folder
 
     @contextmanager
-    def replica(self, number: int) -> Iterator[Server]:
-        """Run a replica."""
+    def replica(self, number: int, **more: Any) -> Iterator[Server]:
+        """Run a replica, with more settings than all have."""
         folder = self._folder / str(number)
         folder.mkdir(exist_ok=True)
-        settings = {**_SETTINGS, "store_url": self.postgres.url(_DATABASE)}
+        settings = {**_SETTINGS, "store_url": self.postgres.url(_DATABASE), **more}
         with running_server(folder, **settings) as server:
             yield server
 
@@ -119,14 +119,17 @@ def measure(options: argparse.Namespace) -> list[Figure]:
 
 
 def _throughput(stage: Stage, options: argparse.Namespace) -> list[Figure]:
-    """Ask as fast as answers come, with each number of replicas."""
+    """Ask as fast as answers come, with each number of replicas; nothing is polled meanwhile."""
     figures = []
     table = Table(
-        "", "answers/s", "p99 ms", "replicas", "PostgreSQL", "publishers+readers", "limit", first_width=14
-    )
+        "", "answers/s", "p99 ms", "cores: replicas", "PostgreSQL", "readers", "all else", "ms an answer",
+        "limit", first_width=14,
+    )  # fmt: skip
     for count in options.replicas:
         with ExitStack() as stack:
-            servers = [stack.enter_context(stage.replica(number)) for number in range(count)]
+            servers = [
+                stack.enter_context(stage.replica(number, history_poll_seconds=0)) for number in range(count)
+            ]
             readers = Readers(servers, stage.bases[: min(len(stage.bases), _WORKING_SET)], due_every=0)
             asyncio.run(readers.ask_all_once())
             shares = Shares(servers, stage.postgres)
@@ -138,9 +141,8 @@ def _throughput(stage: Stage, options: argparse.Namespace) -> list[Figure]:
             f"{count} replica{'s' * (count > 1)}",
             f"{per_second:,.0f}",
             f"{1000 * phase.latency(0.99):.0f}",
-            " ".join(f"{each:.2f}" for each in used.replicas),
-            f"{used.postgres:.2f}",
-            f"{used.others:.2f}",
+            *_cores(used),
+            used.each(per_second),
             used.limit(),
         )
         figures.append(Figure(f"replicas.throughput.{count}, {options.feeds} feeds", "/s", [per_second]))
@@ -152,7 +154,8 @@ def _story(stage: Stage, options: argparse.Namespace) -> list[Figure]:
     count, figures = max(options.replicas), []
     table = Table(
         f"{count} replicas", "answers", "p50 ms", "p99 ms", "max ms", "503/504", "asked again", "fetched",
-        "twice", "failed", "a replica", first_width=24,
+        "twice", "failed", "a replica", "cores: replicas", "PostgreSQL", "readers", "all else",
+        first_width=24,
     )  # fmt: skip
     with ExitStack() as stack:
         servers = [stack.enter_context(stage.replica(number)) for number in range(count)]
@@ -160,12 +163,12 @@ def _story(stage: Stage, options: argparse.Namespace) -> list[Figure]:
         stage.publisher.counts()
 
         def stretch(name: str, seconds: float, *, may_fail: bool, killed: bool = False) -> None:
-            before = readers.by_replica()
+            before, shares = readers.by_replica(), Shares(servers, stage.postgres)
             phase = asyncio.run(readers.at_pace(options.per_second, seconds))
-            counts = stage.publisher.counts()
+            used, counts = shares.used(), stage.publisher.counts()
             _require_right(readers, phase, name, may_fail=may_fail)
             work = [after - begun for after, begun in zip(readers.by_replica(), before, strict=True)]
-            _row(table, name, phase, counts, work)
+            _row(table, name, phase, counts, work, used)
             if not killed:
                 expect(f"documents fetched twice, {name}", counts.doubled, 0)
             figures.extend(_figures(name, phase, options))
@@ -189,7 +192,12 @@ def _require_right(readers: Readers, phase: Phase, name: str, *, may_fail: bool)
         expect(f"statuses, {name}: {dict(phase.statuses)}", failures, 0)
 
 
-def _row(table: Table, name: str, phase: Phase, counts: Counts, work: Sequence[int]) -> None:
+def _cores(used: Used) -> tuple[str, ...]:
+    replicas = " ".join(f"{each:.2f}" for each in used.replicas)
+    return replicas, f"{used.postgres:.2f}", f"{used.readers:.2f}", f"{used.others:.2f}"
+
+
+def _row(table: Table, name: str, phase: Phase, counts: Counts, work: Sequence[int], used: Used) -> None:
     table.row(
         name,
         f"{len(phase.durations):,}",
@@ -200,6 +208,7 @@ def _row(table: Table, name: str, phase: Phase, counts: Counts, work: Sequence[i
         f"{counts.doubled}",
         f"{counts.failed}",
         " ".join(map(str, work)),
+        *_cores(used),
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ async def replicas(
     url: str, folder: Path, *, number: int = 2, clock: Clock | None = None, **sections: Any
 ) -> AsyncIterator[list[Proxy]]:
     """Start some on a database; the sections are of the configuration."""
-    config = a_config(folder, **sections)
-    config = replace(config, store=replace(config.store, url=url, connections=4))
+    store = {"url": url, "connections": 4, **sections.pop("store", {})}
+    config = a_config(folder, store=store, **sections)
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(running(config, clock)) for _ in range(number)]

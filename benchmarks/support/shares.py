@@ -27,13 +27,20 @@ class Used:
 
     replicas: tuple[float, ...]
     postgres: float
+    readers: float
+    """This program."""
     others: float
-    """Everything else that runs on the machine: the readers, the publishers."""
+    """Everything else that runs on the machine: the publishers, and what is not of this."""
     cores: int
+
+    def each(self, per_second: float) -> str:
+        """Return the processor time of an answer in ms: in replicas, PostgreSQL and readers."""
+        parts = (sum(self.replicas), self.postgres, self.readers)
+        return " ".join(f"{1000 * part / per_second:.2f}" for part in parts)
 
     def limit(self) -> str:
         """Say what was used up."""
-        if sum(self.replicas) + self.postgres + self.others > _FULL * self.cores:
+        if sum(self.replicas) + self.postgres + self.readers + self.others > _FULL * self.cores:
             return f"the {self.cores} cores"
         if max(self.replicas) > _FULL:
             return "a replica's core"
@@ -44,7 +51,7 @@ class Shares:
     """Counts from when it was made."""
 
     def __init__(self, servers: Sequence[Server], postgres: Postgres) -> None:
-        self._servers = servers
+        self._servers = list(servers)
         self._postgres = postgres
         self._began = time.monotonic()
         self._before = self._now()
@@ -52,15 +59,15 @@ class Shares:
     def used(self) -> Used:
         """Return what was used since then."""
         seconds = time.monotonic() - self._began
-        *replicas, postgres, machine = (
+        *replicas, postgres, readers, machine = (
             (after - before) / seconds for after, before in zip(self._now(), self._before, strict=True)
         )
-        others = max(machine - postgres - sum(replicas), 0.0)
-        return Used(tuple(replicas), postgres, others, os.cpu_count() or 1)
+        others = max(machine - postgres - readers - sum(replicas), 0.0)
+        return Used(tuple(replicas), postgres, readers, others, os.cpu_count() or 1)
 
     def _now(self) -> list[float]:
         own = [server.cpu_seconds() for server in self._servers]
-        return [*own, self._postgres.cpu_seconds(), _machine_seconds()]
+        return [*own, self._postgres.cpu_seconds(), time.process_time(), _machine_seconds()]
 
 
 def _machine_seconds() -> float:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -45,9 +46,9 @@ def publish_new(origin: Origin) -> None:
     origin.publish("/archive/1", atom(changed, an_item("e1", 1), archive=True, current="/feed"))
 
 
-def a_patient_config(folder: Path) -> Config:
+def a_patient_config(folder: Path, **sections: Any) -> Config:
     """No answer leaves early: what is shown is what the store made of it."""
-    return a_config(folder, limits={"respond_within_seconds": 60})
+    return a_config(folder, limits={"respond_within_seconds": 60}, **sections)
 
 
 async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:

@@ -21,9 +21,9 @@ from wholefeed.core.jobs.rendering import Part, Stored, compose, render
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.workers import frames, pool, worker
-from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, Workers
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
-SMALL, MIDDLE, LARGE = INLINE_BYTES, INLINE_BYTES + 1, START_BYTES
+SMALL, NEARBY, MIDDLE, LARGE = INLINE_BYTES, THREAD_BYTES - 1, THREAD_BYTES, START_BYTES
 BODY = BODIES["atom"]
 PATIENCE_SECONDS = 20
 
@@ -126,6 +126,20 @@ async def test_nothing_is_started_before_it_is_needed() -> None:
         assert workers.pids == []
         await read(workers, size=MIDDLE)
         assert len(workers.pids) == 1
+
+
+async def test_what_is_little_larger_waits_for_one_thread_while_little_waits_there() -> None:
+    """A trip to a worker costs more, even one that is there; where much waits, it takes a share."""
+    async with opened(1, start_bytes=3 * NEARBY) as workers:
+        await read(workers, size=LARGE)
+        threads = threading.active_count()
+        for count, at_work in ((2, 0), (3, 1)):
+            reading = [asyncio.create_task(read(workers, size=NEARBY)) for _ in range(count)]
+            await asyncio.sleep(0)  # until each has been handed over
+            assert workers.busy == at_work
+            for document in await asyncio.gather(*reading):
+                assert document.facts.entries
+            assert threading.active_count() == threads + 1
 
 
 async def test_a_worker_is_started_for_enough_work_only() -> None:

@@ -55,8 +55,13 @@ class Engine(Protocol):
     def measure_feed(self) -> Callable[[Database, int], int] | None:
         """What finds out how much less is stored without a feed; None where all is measured in no time."""
 
-    def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """Return what a function finds; all of it is of one moment."""
+    def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds; all of it is of one moment.
+
+        Args:
+            work: It changes nothing.
+            is_first: Whether whoever asks has only come, and may wait until others are further.
+        """
 
     def write(
         self,
@@ -74,6 +79,12 @@ class Engine(Protocol):
             is_alone: Whether its transaction is not to be shared.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+
+    def write_loosely(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """As `write`, of what a crash of a shared database's server may undo; nothing waits for its disk."""
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """As `write_at_once`, in a thread that waits for it; of a shared database."""
 
     def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""

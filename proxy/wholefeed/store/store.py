@@ -23,7 +23,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final, Self, TypeVar
 
-from wholefeed.errors import StorageFullError
+from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import to_the_end
 from wholefeed.store.database import Database
 from wholefeed.store.deferred import DeferredChecks
@@ -142,10 +142,15 @@ class Store:
         """Whether it can be written, as far as is known."""
         return self._engine.condition.is_sound
 
-    async def read(self, work: Callable[[Database], _T]) -> _T:
-        """Return what a function finds; all of it is of one moment."""
+    async def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> _T:
+        """Return what a function finds; all of it is of one moment.
+
+        Args:
+            work: It does nothing but SQL.
+            is_first: Whether whoever asks has only come, and may wait until others are further.
+        """
         await self._is_written()
-        return await self._engine.read(work)
+        return await self._engine.read(work, is_first=is_first)
 
     async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
@@ -156,6 +161,14 @@ class Store:
         """
         await self._is_written()
         return await self._engine.write(work, feed=feed)
+
+    async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, of what a crash of a shared database's server may undo; nothing waits for its disk."""
+        return await self._engine.write_loosely(work)
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """As `write_at_once`, in a thread that waits for it; of a shared store."""
+        return self._engine.write_in_thread(work)
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
@@ -199,8 +212,6 @@ class Store:
 
         def both(db: Database) -> Snapshot | None:
             row = work(db)
-            if row is not None:
-                self._tell_others(db, feed)
             return None if row is None else segments.shown(db, row)
 
         def tell(found: Snapshot | None) -> None:
@@ -213,16 +224,14 @@ class Store:
 
         await self._is_written()
         found = await self._engine.write(both, feed=feed, tell=tell)
+        if found is not None:
+            await self._tell_others(feed)
         return None if found is None else found.feed
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
-
-        def both(db: Database) -> bool:
-            self._tell_others(db, feed_id)
-            return feeds.forget(db, feed_id, now)
-
-        is_gone = await self.write(both, feed=feed_id)
+        is_gone = await self.write(partial(feeds.forget, feed=feed_id, now=now), feed=feed_id)
+        await self._tell_others(feed_id)
         await self.upkeep.sweep()
         return is_gone
 
@@ -253,14 +262,17 @@ class Store:
         if self._deferred.are_waiting:
             await self._deferred.written()
 
-    def _tell_others(self, db: Database, feed: int) -> None:
-        """Let the other processes drop what they hold of a feed, once this is committed.
+    async def _tell_others(self, feed: int) -> None:
+        """Let the other processes drop what they hold of a feed that was changed.
 
-        Not of each change: a server lets one transaction at a time commit that sends any, and whoever makes
-        use of what it holds asks for `versions` first.
+        After the change and by itself, and not of each one: a server lets one transaction at a time commit
+        that sends any, and one that is to last holds that turn until the disk has it. None has to come:
+        whoever makes use of what it holds asks for `versions` first.
         """
         if self._engine.is_shared:
-            _ = fetch_value(db, _TELL, {"payload": f"drop {feed} {self._name}"})
+            payload = {"payload": f"drop {feed} {self._name}"}
+            with suppress(StoreError, OverloadedError):
+                await self.write_loosely(lambda db: fetch_value(db, _TELL, payload))
 
     def _take_drop(self, words: str) -> None:
         feed, _, name = words.partition(" ")

@@ -4,10 +4,10 @@
     read = await workers.run(len(body), read_document, body, sender, max_depth=256)
     await workers.close()
 
-What is small is done on the spot, since a trip to a worker costs more. A thread does the rest where there are
-to be no workers, or none can be started; and what is of middle size while there is too little of it to make a
-worker worth its start, or while all of them are at something long. Whoever waits for a worker gets one in the
-order of asking.
+What is small is done on the spot, since a trip to a worker costs more. What is little larger waits for one
+thread, unless too much of it waits there already. A thread does the rest where there are to be no workers, or
+none can be started; and what is of middle size while there is too little of it to make a worker worth its
+start, or while all of them are at something long. Whoever waits for a worker gets one in the order of asking.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 INLINE_BYTES: Final = 64 * 1024
 """Up to here a document is worked on where it is (docs/design.md#worker-processes has the figures)."""
+THREAD_BYTES: Final = 128 * 1024
+"""Below that a thread does it for less: a trip to a worker takes a third of the CPU of reading 78 KB."""
 START_BYTES: Final = 1 << 20
 """A worker is started for so much work at hand, or done lately: its start costs as much as reading 8 MB."""
 IDLE_SECONDS: Final = 30.0
@@ -73,6 +75,9 @@ class Workers:
         self._work: set[asyncio.Future[Any]] = set()
         """What goes on in threads of our own."""
         self._threads: ThreadPoolExecutor | None = None
+        self._nearby = ThreadPoolExecutor(1, thread_name_prefix="documents")  # begins with its first job
+        self._nearby_bytes = 0
+        """What the one thread works on, and what waits for it."""
         self._timer: asyncio.TimerHandle | None = None
         self._threads_until = 0.0
         self._is_closed = False
@@ -107,6 +112,8 @@ class Workers:
         """
         if body_bytes <= INLINE_BYTES:
             return job(*arguments, **options)
+        if body_bytes < THREAD_BYTES and self._nearby_bytes + body_bytes < self._start_bytes:
+            return await self._in_turn(body_bytes, partial(job, *arguments, **options))
         if self._is_for_thread(body_bytes):
             return await asyncio.to_thread(job, *arguments, **options)
         worker = await self._turn(body_bytes)
@@ -122,6 +129,7 @@ class Workers:
     async def close(self) -> None:
         """End all workers, whatever they do, and wait until they are gone."""
         self._is_closed = True
+        self._nearby.shutdown(wait=False)
         if self._timer is not None:
             self._timer.cancel()
         for _, turn in self._waiting:
@@ -138,6 +146,18 @@ class Workers:
                 break
         if self._threads is not None:
             self._threads.shutdown(wait=False)
+
+    async def _in_turn(self, body_bytes: int, work: Callable[[], T]) -> T:
+        """Do a job in the one thread for such: more of them would keep the loop from its turn."""
+        if self._is_closed:
+            raise _closing()
+        doing = asyncio.get_running_loop().run_in_executor(self._nearby, work)
+        self._nearby_bytes += body_bytes
+        doing.add_done_callback(lambda _: self._leave(body_bytes))
+        return await doing
+
+    def _leave(self, body_bytes: int) -> None:
+        self._nearby_bytes -= body_bytes
 
     def _is_for_thread(self, body_bytes: int) -> bool:
         now = asyncio.get_running_loop().time()

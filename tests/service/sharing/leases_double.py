@@ -92,6 +92,12 @@ class MemoryLeases:
         }
         return Beat(was_known, held, sum(self.clock() - at < DEAD_SECONDS for at in self.beats.values()))
 
+    def beat_in_thread(self, replica: str) -> bool:
+        self._require()
+        if replica in self.beats:
+            self.beats[replica] = self.clock()
+        return replica in self.beats
+
     async def leave(self, replica: str) -> None:
         self._require()
         self.beats.pop(replica, None)

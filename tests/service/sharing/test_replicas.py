@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -18,19 +16,10 @@ from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Clock, Proxy, a_config, running
+from tests.replicas import replicas
+from tests.running import Clock
 from wholefeed.store.statements import run
 from wholefeed.store.tables import replicas as replicas_table
-
-
-@asynccontextmanager
-async def replicas(
-    url: str, folder: Path, *, number: int = 2, clock: Clock | None = None, **sections: Any
-) -> AsyncIterator[list[Proxy]]:
-    config = a_config(folder, **sections)
-    config = replace(config, store=replace(config.store, url=url, connections=4))
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(running(config, clock)) for _ in range(number)]
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:

@@ -19,12 +19,12 @@ from wholefeed.errors import (
     PublisherStatusError,
     UnknownFeedError,
 )
-from wholefeed.service.sharing.membership import CUT_OFF_SECONDS
 from wholefeed.service.sharing.progress import Elsewhere
+from wholefeed.service.sharing.pulse import BEAT_SECONDS, CUT_OFF_SECONDS
 from wholefeed.service.sharing.shared import Shared
 from wholefeed.service.sharing.sharing import Wanted
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.leases import feed_lease
+from wholefeed.store.tables.leases import Beat, feed_lease
 from wholefeed.store.tables.replicas import DEAD_SECONDS
 
 URL = "https://o.test/feed"
@@ -307,6 +307,31 @@ async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
         await until(lambda: work.begun == 2)
         work.may_end.set()
         assert await again is True
+
+
+@pytest.mark.fault("104a")
+async def test_a_replica_whose_loop_is_late_is_alive(
+    leases: MemoryLeases, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread gives its signs of life: what it was at goes on, and nothing is fetched again."""
+    work = Work()
+
+    async def late(*_: object) -> Beat:
+        return await asyncio.Future[Beat]()
+
+    async with a_replica(leases, clock) as one:
+        name = one.member.name
+        refreshing = asyncio.create_task(one.refresh(wanted(), work.refresh))
+        await until(lambda: work.begun == 1)
+        monkeypatch.setattr(leases, "beat", late)
+        for _ in range(2):
+            clock.ahead_seconds += CUT_OFF_SECONDS - BEAT_SECONDS
+            at = clock() - 1
+            await until(lambda at=at: leases.beats[name] > at)  # type: ignore[misc]
+        one.require()
+        assert (one.member.name, work.stopped) == (name, 0)
+        work.may_end.set()
+        assert await refreshing is True
 
 
 @pytest.mark.fault("104")

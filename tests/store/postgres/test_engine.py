@@ -227,6 +227,59 @@ async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) ->
     assert all(await asyncio.gather(*writes))
 
 
+@pytest.mark.fault("104a")
+async def test_what_was_begun_waits_for_few_of_those_who_have_only_come(another: OpenEngine) -> None:
+    """A refresh that was begun comes to its end, and an answer too, however many readers ask meanwhile."""
+    async with another(connections=2) as engine:
+        go_on, order = threading.Event(), list[str]()
+
+        def first(_: object) -> None:
+            go_on.wait(10)
+            time.sleep(0.01)
+            order.append("first")
+
+        await engine.write(lambda _: None)  # what a connection needs before it writes takes its time
+
+        firsts = [asyncio.create_task(engine.read(first, is_first=True)) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        others = [
+            asyncio.create_task(ask(lambda _: order.append("other"))) for ask in (engine.read, engine.write)
+        ]
+        await asyncio.sleep(0.05)
+        assert engine.traffic.waiting == 20
+        go_on.set()
+        await asyncio.gather(*firsts, *others)
+        assert order[12:] == 10 * ["first"]
+
+
+@pytest.mark.fault("104a")
+async def test_who_has_only_come_does_not_wait_for_ever(
+    another: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told to come again, and nothing is left of it."""
+    async with another(connections=1) as engine:
+        go_on = threading.Event()
+        busy = asyncio.create_task(engine.read(lambda _: go_on.wait(10), is_first=True))
+        await asyncio.sleep(0.05)
+        set_constant(monkeypatch, "PATIENCE_SECONDS", 0.1)
+        with pytest.raises(OverloadedError, match="too many wait for the database"):
+            await engine.read(lambda _: None, is_first=True)
+        monkeypatch.undo()
+        go_on.set()
+        assert await busy is True
+        await engine.read(lambda _: None, is_first=True)
+        assert engine.traffic.waiting == 0
+
+
+async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEngine) -> None:
+    """Who does what is lost with the server anyway; what a publisher has sent is not."""
+    shown = [
+        await write(lambda db: fetch_value(db, "SHOW synchronous_commit"))
+        for write in (engine.write, engine.write_loosely, engine.write_at_once, engine.write)
+    ]
+    assert shown == ["on", "off", "off", "on"]
+
+
 @pytest.mark.fault("71a")
 async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,32 @@ class PackedEntries:
                 EntryId(identity), _instant(updated_at), _instant(order_at), size, _instant(document_at)
             )
 
+    def rows(
+        self, document: int, feed: int, named: Mapping[int, EntryId], is_live: int | None
+    ) -> Iterator[tuple[object, ...]]:
+        """Yield the entries as the store keeps them, without an object for each.
+
+        Args:
+            document: Where they stand.
+            feed: The document's.
+            named: What identifies some of them otherwise, by ordinal.
+            is_live: As it is stored.
+        """
+        name = named.get
+        for ordinal, record in enumerate(_RECORD.iter_unpack(self.data)):
+            identity, updated_at, order_at, document_at, size = record
+            yield (
+                document,
+                ordinal,
+                feed,
+                name(ordinal, identity),
+                updated_at if updated_at == updated_at else None,  # noqa: PLR0124 - not a number
+                order_at if order_at == order_at else None,  # noqa: PLR0124
+                size,
+                document_at if document_at == document_at else None,  # noqa: PLR0124
+                is_live,
+            )
+
     def identities(self) -> Iterator[EntryId]:
         """Yield what identifies each entry, from the top."""
         for (identity,) in _IDENTITY.iter_unpack(self.data):

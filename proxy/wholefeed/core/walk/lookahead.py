@@ -185,6 +185,7 @@ def _counted(first: str, second: str, before: str, after: str) -> _Step | None:
     return _Step(before, after, counters[1].value - counters[0].value, counters[1])
 
 
+@lru_cache(_REMEMBERED)
 def _divided(url: str) -> tuple[str, str]:
     parts = split(url)
     origin = joined(parts._replace(path="", query=None, fragment=None))

@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, TypeVar
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import bodies
-from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, Workers
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -24,7 +24,8 @@ CODED_BYTES: Final = 1 << 20
 """Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
 
 _INLINE_MARKS: Final = 4096
-"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half."""
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
+of twice the size, for which there is one thread, twice as many."""
 _SNIFFED_BYTES: Final = 64
 _THREAD_VALUES: Final = 50_000
 """Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
@@ -69,10 +70,13 @@ def work_bytes(body: bytes) -> int:
         return size_bytes
     is_xml = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
     values = 0 if is_xml else sum(map(body.count, (b",", b"[", b"{")))
-    if size_bytes > INLINE_BYTES:
-        return START_BYTES if values > _THREAD_VALUES else size_bytes
-    is_costly = max(values, body.count(b"<") + body.count(b"&")) > _INLINE_MARKS
-    return INLINE_BYTES + 1 if is_costly else size_bytes
+    if values > _THREAD_VALUES:
+        return START_BYTES
+    if size_bytes >= THREAD_BYTES:
+        return size_bytes
+    most = _INLINE_MARKS if size_bytes <= INLINE_BYTES else 2 * _INLINE_MARKS
+    is_costly = max(values, body.count(b"<") + body.count(b"&")) > most
+    return THREAD_BYTES if is_costly else size_bytes
 
 
 async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:

@@ -16,7 +16,7 @@ from wholefeed.service.documents.fresh import ANY
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, SegmentRow
 from wholefeed.store.tables import bodies, feeds, segments, tombstones
-from wholefeed.store.tables.documents import live_ordinals
+from wholefeed.store.tables.documents import live_counts, live_ordinals
 
 _READ_AHEAD_BYTES: Final = 256 * 1024
 """Of the bodies that are likely to be rendered, read before it is known which are."""
@@ -25,7 +25,8 @@ _READ_AHEAD_BYTES: Final = 256 * 1024
 class Held(NamedTuple):
     """What was read to render a document."""
 
-    live: tuple[int, ...]
+    live: Sequence[int]
+    """The ordinals of its live entries."""
     body: bytes | None
     """None: it is at hand."""
 
@@ -38,14 +39,18 @@ def read(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dic
         wanted: Their numbers.
         at_hand: As `FreshDocuments.at_hand`.
     """
-    live = live_ordinals(db, wanted)
-    return {
-        document: Held(
-            live[document],
-            None if at_hand.get(document) in (ANY, len(live[document])) else bodies.read(db, document),
-        )
-        for document in wanted
+    rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
+    counts = live_counts(db, rendered) if rendered else {}
+    found = {
+        document: Held(range(entries), None)
+        for document, entries in rendered.items()
+        if counts.get(document, 0) == entries
     }
+    others = [document for document in wanted if document not in found]
+    for document, live in live_ordinals(db, others).items() if others else ():
+        is_at_hand = at_hand.get(document) == ANY
+        found[document] = Held(live, None if is_at_hand else bodies.read(db, document))
+    return found
 
 
 class Material(NamedTuple):

@@ -103,7 +103,7 @@ class Rendering:
         for row in rows:
             shape = shapes[row.id] or self._shape(row, style, found[row.id])
             assert shape is not None, "it was read"
-            parts.append(Part(shape, found[row.id].live))
+            parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
         return parts
 
     def _shape(self, row: DocumentRow, style: Style, held: Held) -> Stored | FeedDocument | Rendered | None:

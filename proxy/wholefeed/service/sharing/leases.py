@@ -42,6 +42,12 @@ class Leases(Protocol):
     async def forget_old(self) -> None:
         """Delete what nobody asks for any more."""
 
+    def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is known.
+
+        Raises as the coroutines do.
+        """
+
     def is_held(self, db: Database, name: str, token: str) -> bool:
         """Whether that taking of a lease is the one that counts."""
 
@@ -67,11 +73,11 @@ class StoredLeases:
 
     async def take(self, taking: Taking) -> Looked:
         """Take a lease if its judge says so."""
-        return await self._store.write(partial(leases.take, taking=taking))  # of the feed nothing is changed
+        return await self._store.write_loosely(partial(leases.take, taking=taking))
 
     async def end(self, ends: Sequence[End]) -> None:
         """Give leases back, and wake who waits for them."""
-        await self._store.write(partial(leases.end, ends=ends))
+        await self._store.write_loosely(partial(leases.end, ends=ends))
 
     async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
         """Return leases by name, those that there are."""
@@ -80,6 +86,10 @@ class StoredLeases:
     async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
         """Give a sign of life, and tell how far things are."""
         return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
+
+    def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is."""
+        return self._store.write_in_thread(partial(replicas.beat_again, name=replica))
 
     async def leave(self, replica: str) -> None:
         """Take a replica off at once."""
@@ -96,4 +106,4 @@ class StoredLeases:
 
     async def forget_old(self) -> None:
         """Delete what nobody asks for any more."""
-        await self._store.write(leases.forget_old)
+        await self._store.write_loosely(leases.forget_old)

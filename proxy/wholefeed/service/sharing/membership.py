@@ -23,16 +23,13 @@ from wholefeed.errors import LeaseLostError, OverloadedError, StorageFullError, 
 from wholefeed.loggers import get_logger
 from wholefeed.service.sharing.holdings import Claim, Holding
 from wholefeed.service.sharing.leases import Leases
+from wholefeed.service.sharing.pulse import BEAT_SECONDS, CUT_OFF_SECONDS, Pulse
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.leases import Beat, End
 
 log = get_logger()
 
-BEAT_SECONDS: Final = 2.0
-"""Between two signs of life."""
-CUT_OFF_SECONDS: Final = 5.0
-"""Less than `replicas.DEAD_SECONDS`."""
 RETRY_SECONDS: Final = 0.5
 """After the database could not be reached."""
 CLAIM_SECONDS: Final = 10.0
@@ -55,7 +52,7 @@ class Membership:
         """How many are alive, as far as is known."""
         self.on_loss: Callable[[], None] = lambda: None
         """Called when the database has lost what the replicas have told each other."""
-        self._beat_at = clock()
+        self._pulse = Pulse(leases.beat_in_thread, clock)
         self._is_known = False
         """Whether the others know this one by its name."""
         self._numbers = itertools.count(1)
@@ -73,7 +70,7 @@ class Membership:
     @property
     def is_cut_off(self) -> bool:
         """Whether the others may take this one for dead."""
-        return not self._is_known or self._clock() - self._beat_at > CUT_OFF_SECONDS
+        return not self._is_known or self._pulse.silent_seconds > CUT_OFF_SECONDS
 
     def require(self) -> None:
         """Make sure that the others take this one for alive.
@@ -149,13 +146,15 @@ class Membership:
 
     async def run(self) -> None:
         """Give signs of life, and give back what has ended, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep_beating())
-            tasks.create_task(self._keep_ending())
+        with self._pulse.beating():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_beating())
+                tasks.create_task(self._keep_ending())
 
     async def leave(self) -> None:
         """Tell the others at once that this one has ended."""
         self._is_known = False
+        self._pulse.stop()
         if self._ends:
             await self._leases.end(list(self._ends.values()))
         await self._leases.leave(self.name)
@@ -177,7 +176,8 @@ class Membership:
         if self._is_known and not beat.was_known:
             log.warning("replica.forgotten", replica=name)
             self.on_loss()
-        self._beat_at, self._is_known, self.replicas = sent_at, True, beat.replicas
+        self._pulse.given(name, at=sent_at)
+        self._is_known, self.replicas = True, beat.replicas
         for each in holdings:
             if self._holdings.get(each.name) is each and beat.held.get(each.name) != each.token:
                 self._lose(each)
@@ -198,9 +198,10 @@ class Membership:
     async def _keep_beating(self) -> None:
         while True:
             pause_seconds = BEAT_SECONDS
-            left_seconds = CUT_OFF_SECONDS - (self._clock() - self._beat_at)
+            self._pulse.seen()
+            left_seconds = CUT_OFF_SECONDS - (self._pulse.silent_seconds if self._is_known else 0.0)
             try:
-                async with asyncio.timeout(left_seconds if self._is_known else CUT_OFF_SECONDS):
+                async with asyncio.timeout(left_seconds):
                     await self.beat()
                 self._failure = None
             except (StoreError, OverloadedError, TimeoutError) as exc:
@@ -232,6 +233,7 @@ class Membership:
         """Stop everything, and be another one from now on."""
         name, self.name = self.name, _new_name()
         self._is_known = False
+        self._pulse.stop()
         log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
         for each in list(self._holdings.values()):
             self._lose(each)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -67,10 +67,10 @@ class PostgresEngine:
         self._tasks = set[asyncio.Task[Any]]()
         self._is_closing = False
 
-    async def read(self, work: Callable[[Database], _T]) -> _T:
+    async def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> _T:
         """Return what a function finds."""
         try:
-            return await self.pool.run(work, is_read=True)
+            return await self.pool.run(work, is_read=True, is_first=is_first)
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -86,7 +86,17 @@ class PostgresEngine:
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
         if self._is_closing:
             raise OverloadedError("the store is being closed", slug="shutting-down")
-        writing = self._told(work, feed, tell) if feed is None else self._in_turn(work, feed, tell)
+        return await self._begun(
+            self._told(work, feed, tell) if feed is None else self._in_turn(work, feed, tell)
+        )
+
+    async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
+        """Let a function change what a crash of the server may undo; nothing waits for its disk."""
+        if self._is_closing:
+            raise OverloadedError("the store is being closed", slug="shutting-down")
+        return await self._begun(self._told(work, None, None, is_lasting=False))
+
+    async def _begun(self, writing: Coroutine[Any, Any, _T]) -> _T:
         task = asyncio.create_task(writing, name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -98,7 +108,11 @@ class PostgresEngine:
 
         Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
         """
-        return await self._spare.run(work, is_read=False, is_brief=True)
+        return await self._spare.run(work, is_read=False, is_brief=True, is_lasting=False)
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Do the same in a thread that waits for it."""
+        return self._spare.run_in_thread(work)
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, versions.Version]:
         """Return what feeds are now: by the connection that listens, while there is one."""
@@ -146,12 +160,17 @@ class PostgresEngine:
             return await self._told(work, feed, tell)
 
     async def _told(
-        self, work: Callable[[Database], _T], feed: int | None, tell: Callable[[_T], None] | None
+        self,
+        work: Callable[[Database], _T],
+        feed: int | None,
+        tell: Callable[[_T], None] | None,
+        *,
+        is_lasting: bool = True,
     ) -> _T:
         try:
             self.condition.require_sound()
             async with self._writing:
-                result = await self.pool.run(work, is_read=False, feed=feed)
+                result = await self.pool.run(work, is_read=False, feed=feed, is_lasting=is_lasting)
         except Exception as exc:
             if feed is not None:  # a COMMIT said to have failed may be done
                 self.on_change(feed)

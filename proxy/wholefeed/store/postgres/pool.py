@@ -29,6 +29,7 @@ from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Sc
 from wholefeed.store.postgres.connections import Connections
 from wholefeed.store.postgres.faults import is_repeated, is_stale, is_unusable, overloaded, translated
 from wholefeed.store.postgres.transactions import Reads, Write
+from wholefeed.store.postgres.turns import Turns
 from wholefeed.store.traffic import Traffic
 
 _T = TypeVar("_T")
@@ -41,6 +42,8 @@ CLOSE_SECONDS: Final = 5.0
 """For so long a write may go on when the pool is closed; no time at all where the server is silent."""
 _END_SECONDS: Final = 2.0
 """For so long a server may take to end a statement that it was told to end."""
+_IN_THREAD_SECONDS: Final = 2.0
+"""For so long a thread waits."""
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
@@ -116,6 +119,7 @@ class Pool:
         self._executor = ThreadPoolExecutor(size, "store")
         self._enders = ThreadPoolExecutor(size, "store-ender")
         self._reads = Reads()
+        self._turns = Turns(size, self.traffic, lambda: PATIENCE_SECONDS)
         self._jobs = set[_Job[Any]]()
         self._is_closing = False
         self.try_again = self._connections.try_again
@@ -130,7 +134,9 @@ class Pool:
         work: Callable[[Database], _T],
         *,
         is_read: bool,
+        is_first: bool = False,
         feed: int | None = None,
+        is_lasting: bool = True,
         is_brief: bool = False,
     ) -> _T:
         """Run `work` in a transaction on a connection that nobody else uses meanwhile.
@@ -140,7 +146,9 @@ class Pool:
         Args:
             work: The function.
             is_read: Whether it only reads: then all that it sees is of one moment.
+            is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
             feed: The feed that it changes, whose row is locked first.
+            is_lasting: Whether what it changes is on the server's disk before it counts as done.
             is_brief: Whether it ends with its wait although it writes.
 
         Raises:
@@ -151,13 +159,17 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        job = _Job(work, None if is_read else Write(work, feed))
-        self.traffic.asked()
-        future = self._executor.submit(self._do, job)
-        future.add_done_callback(self._count_unbegun)
-        running = asyncio.wrap_future(future)
-        if not (is_read or is_brief):
-            return await running
+        if not is_read:
+            job = _Job(work, Write(work, feed, is_lasting=is_lasting))
+            return await (self._result(job) if is_brief else asyncio.wrap_future(self._begun(job)))
+        if not is_first:
+            return await self._result(_Job(work, None))
+        async with self._turns:
+            return await self._result(_Job(work, None))
+
+    async def _result(self, job: _Job[_T]) -> _T:
+        """Wait for a job that ends with its wait."""
+        running = asyncio.wrap_future(self._begun(job))
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await running
@@ -180,6 +192,25 @@ class Pool:
         """End what reads, finish what writes if that is soon, then close the connections."""
         self._is_closing = True
         await asyncio.to_thread(self._close)
+
+    def run_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Run `work`, which need not last, and wait for it in a thread of one's own. Raises as `run` does."""
+        job = _Job(work, Write(work, None, is_lasting=False))
+        try:
+            return self._begun(job).result(_IN_THREAD_SECONDS)
+        except TimeoutError as exc:  # the next one is not to wait behind it
+            self._end(job)
+            raise overloaded(_LATE) from exc
+
+    def _begun(self, job: _Job[_T]) -> Future[_T]:
+        self.traffic.asked()
+        try:
+            future = self._executor.submit(self._do, job)
+        except RuntimeError as exc:  # it is shut down
+            self.traffic.left()
+            raise _closed() from exc
+        future.add_done_callback(self._count_unbegun)
+        return future
 
     def _count_unbegun(self, future: Future[Any]) -> None:
         if future.cancelled():  # whoever asked has left before a connection was free

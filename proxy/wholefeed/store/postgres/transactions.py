@@ -20,7 +20,8 @@ _T = TypeVar("_T")
 
 _BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Not READ WRITE, which a standby refuses with another error than what is written later.
-_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()"
+_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT pg_current_xact_id()"
+_LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
 _LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
 _STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
 
@@ -89,11 +90,14 @@ class Write(Generic[_T]):
     Args:
         work: What it does.
         feed: The feed that it changes, whose row it locks first; None: none that is known.
+        is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
     """
 
-    def __init__(self, work: Callable[[Database], _T], feed: int | None) -> None:
+    def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
         self._work = work
-        self._feed = feed
+        self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
+        if feed is not None:
+            self._begin += _LOCK.format(feed)
         self._ending: tuple[str, str, _T] | None = None
         """From when COMMIT is sent: the history its number there, and what the work returned."""
 
@@ -102,7 +106,7 @@ class Write(Generic[_T]):
         self._ending = None
         try:
             db.prepare_to_write()
-            number = db.ask(_BEGIN_WRITE + ("" if self._feed is None else _LOCK.format(self._feed)))
+            number = db.ask(self._begin)
             result = self._work(db)
             self._ending = db.history, number, result
             db.commit()

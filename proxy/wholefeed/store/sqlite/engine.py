@@ -54,8 +54,8 @@ class SqliteEngine:
     def on_change(self, listener: Callable[[int], None]) -> None:
         self._writer.on_change = listener
 
-    def read(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """Return what a function finds."""
+    def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds, in the order in which it is asked for."""
         return self._readers.run(work)
 
     def write(
@@ -68,6 +68,14 @@ class SqliteEngine:
     ) -> Coroutine[Any, Any, _T]:
         """Let a function change what is stored."""
         return self._writer.run(work, feed=feed, is_alone=is_alone, tell=tell)
+
+    def write_loosely(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored; as lasting as all else."""
+        return self._writer.run(work)
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Nobody shares it."""
+        raise NotImplementedError
 
     def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """Let a function change what is stored; there is one writer, and nothing waits long for it."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import PackedKeys
+from wholefeed.core.jobs.packed import PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -33,6 +33,11 @@ _LIVE_ORDINALS: Final = """
     SELECT document, ordinal FROM entry
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
     ORDER BY document, ordinal
+"""
+_LIVE_COUNTS: Final = """
+    SELECT document, count(*) FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    GROUP BY document
 """
 _SUPERSEDED: Final = """
     SELECT document.id, count(*) FROM document
@@ -105,6 +110,12 @@ def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int
     for document, ordinal in fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
         found[document].append(ordinal)
     return {document: tuple(ordinals) for document, ordinals in found.items()}
+
+
+def live_counts(db: Database, documents: Iterable[int]) -> dict[int, int]:
+    """Return how many entries of each document are live, where there are any."""
+    rows = fetch_all(db, _LIVE_COUNTS, {"documents": json_ids(documents)})
+    return {row[0]: row[1] for row in rows}
 
 
 def superseded(db: Database, feed: int) -> dict[int, int]:
@@ -221,11 +232,9 @@ def _put_one(
     coded = bodies.encode(document.body) if document.coded is None else document.coded
     run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
     is_live = None if document.rank is None else 1
-    rows = (
-        (number, ordinal, feed, named.get(ordinal, entry.identity), *entry[1:], is_live)
-        for ordinal, entry in enumerate(document.entries)
-    )
-    db.executemany(_PUT_ENTRY, rows)
+    entries = document.entries
+    packed = entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
+    db.executemany(_PUT_ENTRY, packed.rows(number, feed, named, is_live))
     identities.put(db, feed, number, document.keys)
     tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     change.concern(number)

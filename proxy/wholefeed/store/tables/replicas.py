@@ -12,8 +12,9 @@ from wholefeed.store.statements import fetch_value, run
 
 DEAD_SECONDS: Final = 6.0
 """After so long without a sign of life a replica is dead, and what it held is anybody's."""
-FORGOTTEN_SECONDS: Final = 60.0
-"""After so long its row is deleted."""
+FORGOTTEN_SECONDS: Final = 600.0
+"""After so long its row is deleted. Longer than a request to a publisher may take: a place at a host is free
+when the row says that its replica is dead, and where there is none when the request must be over."""
 
 _BEAT: Final = """
     INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
@@ -23,6 +24,7 @@ _BEAT: Final = """
 """
 _IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
 COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
+_BEAT_AGAIN: Final = "UPDATE replica SET beat_at = clock_seconds() WHERE name = :name"
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
 _FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
@@ -32,6 +34,11 @@ def beat(db: Database, name: str) -> bool:
     is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
     run(db, _BEAT, {"name": name})
     return is_known
+
+
+def beat_again(db: Database, name: str) -> bool:
+    """Give a sign of life of a replica that is known; return whether it is. One that has left stays away."""
+    return run(db, _BEAT_AGAIN, {"name": name}) > 0
 
 
 def count_live(db: Database) -> int:
