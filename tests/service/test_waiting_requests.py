@@ -89,8 +89,8 @@ async def test_a_reader_that_looked_before_a_feed_was_made_gets_it_without_anoth
     store, has_looked, may_go_on = proxy.app[STORE], asyncio.Event(), asyncio.Event()
     real = store.read
 
-    async def late(work: Any) -> Any:
-        found = await real(work)
+    async def late(work: Any, **options: Any) -> Any:
+        found = await real(work, **options)
         if found is None and not has_looked.is_set():
             has_looked.set()
             await may_go_on.wait()
