@@ -11,11 +11,13 @@ and the memory of both is bounded together. Where other processes change the sto
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import fields
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from wholefeed.core.refresh import intents
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.published import Published
 from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
@@ -28,7 +30,9 @@ _MOST_READ: Final = 64
 _KEY: Final = "beginning"
 _NOTE_BYTES: Final = 600
 _PAIR_BYTES: Final = 200
+"""Beside the texts, which publishers have made as long as they like."""
 _values: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
+_attempt_values: Final = attrgetter(*(each.name for each in fields(Attempt)))
 
 
 class Beginning(NamedTuple):
@@ -68,7 +72,7 @@ class Beginnings:
         """
         held = self._published.of(feed)
         if held is not None and all(row.rank is not None for row in found.rows):
-            held.keep_made(_KEY, found, sum(map(_size, found.rows)))
+            held.keep_made(_KEY, found, _size(found))
 
     def let_go(self, feed: int) -> None:
         """Forget it: something is written that it would not tell."""
@@ -162,6 +166,18 @@ def _only_checked(intent: intents.Remark, feed: FeedRow) -> tuple[FeedRow, int] 
     return row, intent.unchanged
 
 
-def _size(row: DocumentRow) -> int:
-    inside = _PAIR_BYTES * len(row.links) + _NOTE_BYTES * len(row.notes)
-    return inside + sys.getsizeof(row) + sum(map(sys.getsizeof, _values(row)))
+def _size(found: Beginning) -> int:
+    missing, last = found.failures
+    attempts = missing if last is None else (*missing, last)
+    size = sum(sys.getsizeof(each) + _sum(_attempt_values(each)) for each in attempts)
+    return size + sum(map(_row_size, found.rows))
+
+
+def _row_size(row: DocumentRow) -> int:
+    inside = _PAIR_BYTES * len(row.links) + _sum(row.links.values())
+    inside += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
+    return inside + sys.getsizeof(row) + _sum(_values(row))
+
+
+def _sum(values: Iterable[object]) -> int:
+    return sum(map(sys.getsizeof, values))
