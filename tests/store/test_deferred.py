@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,31 @@ async def test_a_store_that_is_closed_has_written_it(database: Path) -> None:
         store.store.note_unchanged(row, document)
 
     assert rows(database, FRESH_UNTIL) == [(NOW + 5, NOW + 60)]
+
+
+async def test_who_reads_does_not_wait_behind_a_long_transaction(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other feeds are read meanwhile as ever; who held this one as it was lets go of it afterwards."""
+    monkeypatch.setattr(deferred, "READ_SECONDS", 0.05)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        told: list[int] = []
+        store.store.on_change(told.append, renewed=lambda _: None)
+        may_end = threading.Event()
+        long = asyncio.create_task(store.write(lambda _: may_end.wait(30)))
+        try:
+            await asyncio.sleep(0)
+            assert store.store.note_unchanged(row, document)
+            async with asyncio.timeout(5):
+                found = [await store.feed(row.id) for _ in range(3)]
+        finally:
+            may_end.set()
+        assert await long
+        assert found == [replace(row, checked_at=None, fresh_until=None)] * 3
+        await store.write(lambda _: None)
+        assert await store.feed(row.id) == row
+        assert told == [row.id]
 
 
 async def test_what_cannot_be_written_is_told_to_have_changed(

@@ -1,10 +1,14 @@
 """What publishers say of feeds that have not changed, written for many at once a moment later.
 
     deferred.add(Check(...))
-    await deferred.written()        # before anything else is read or written
+    await deferred.written()                    # before anything else is written
+    await deferred.written(within_seconds=1)    # before anything is read
 
 A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing. A
 crash loses what was not written yet: those publishers are asked once more, and say it again.
+
+Who reads does not wait long for that: before it a transaction may run that takes seconds. What is read then
+is as it was before, which may be asked once more, too.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from wholefeed.store.tables.checks import Check
 
 WRITE_SECONDS: Final = 0.25
 """For so long one waits for others at most."""
+READ_SECONDS: Final = 1.0
+"""For so long who reads waits for what is being written."""
 
 
 class DeferredChecks:
@@ -26,7 +32,8 @@ class DeferredChecks:
 
     Args:
         engine: Where they are written. Of those that cannot be, the feeds are told to have changed: whatever
-            holds them has it that their publishers were heard of.
+            holds them has it that their publishers were heard of. So are those that were late: whoever has
+            read them meanwhile has it that they were not.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -35,6 +42,8 @@ class DeferredChecks:
         """By feed."""
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._is_late = False
+        """Whether somebody has read without waiting for the end of the task."""
 
     @property
     def are_waiting(self) -> bool:
@@ -46,12 +55,24 @@ class DeferredChecks:
         self._waiting[check.feed] = check
         self._begin_later()
 
-    async def written(self) -> None:
-        """Wait until all that was added before is written, or could not be."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
+    async def written(self, *, within_seconds: float | None = None) -> None:
+        """Wait until all that was added before is written, or could not be.
+
+        Args:
+            within_seconds: For no longer than that; and not at all where somebody has waited for so long.
+        """
+        if self._task is not None and not await self._is_over(within_seconds):
+            return
         if self._waiting or self._task is not None:  # those that came since that one began
-            await asyncio.wait({self._task or self._begin()})
+            await self._is_over(within_seconds)
+
+    async def _is_over(self, within_seconds: float | None) -> bool:
+        """Wait for the task under way, or else a new one; return whether it has ended in time."""
+        if within_seconds is not None and self._is_late:
+            return False
+        _, late = await asyncio.wait({self._task or self._begin()}, timeout=within_seconds)
+        self._is_late = self._is_late or bool(late)
+        return not late
 
     def _begin_later(self) -> None:
         if self._timer is None and self._task is None:
@@ -66,12 +87,15 @@ class DeferredChecks:
 
     async def _write(self) -> None:
         taken, self._waiting = list(self._waiting.values()), {}
+        is_told = False
         try:
             await self._engine.write(lambda db: checks.note(db, taken))
         except (StoreError, OverloadedError):
-            for each in taken:
-                self._engine.on_change(each.feed)
+            is_told = True
         finally:
-            self._task = None
+            is_told = is_told or self._is_late  # it may be held as it was read meanwhile
+            self._task, self._is_late = None, False
             if self._waiting:
                 self._begin_later()
+        for each in taken if is_told else ():
+            self._engine.on_change(each.feed)

@@ -25,6 +25,7 @@ from typing import Final, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import to_the_end
+from wholefeed.store import deferred
 from wholefeed.store.database import Database
 from wholefeed.store.deferred import DeferredChecks
 from wholefeed.store.engine import Engine
@@ -149,7 +150,8 @@ class Store:
             work: It does nothing but SQL.
             is_first: Whether whoever asks has only come, and may wait until others are further.
         """
-        await self._is_written()
+        if self._deferred.are_waiting:
+            await self._deferred.written(within_seconds=deferred.READ_SECONDS)
         return await self._engine.read(work, is_first=is_first)
 
     async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
@@ -187,7 +189,8 @@ class Store:
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.
 
-        Whoever reads or writes has it; it is in the file a moment later, with others.
+        Whoever reads or writes has it; it is in the file a moment later, with others. Who reads while
+        another transaction takes long may not have it yet.
 
         Args:
             row: The feed's, which says so already, and nothing else that is not stored.
@@ -258,7 +261,7 @@ class Store:
             number, left_bytes = number + 1, left_bytes - len(piece)
 
     async def _is_written(self) -> None:
-        """Wait until there is nothing to be read or written that is not in the database."""
+        """Wait until there is nothing that would be written after what is written now."""
         if self._deferred.are_waiting:
             await self._deferred.written()
 
