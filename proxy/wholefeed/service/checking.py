@@ -19,6 +19,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from itertools import islice
 from typing import Final
 
 from wholefeed.config.tables import LimitsConfig
@@ -29,6 +30,11 @@ from wholefeed.store.tables import feeds
 
 PATIENCE_SECONDS: Final = 0.5
 """So long who asks waits for the database."""
+_LOOKS: Final = 5
+"""In which that passes: each needs the event loop, so that a database is not taken for silent where it is the
+loop which is late, with the answer there."""
+_MOST_DOUBTED: Final = 1000
+"""Feeds that are asked for at once because notices were lost."""
 UNASKED_SECONDS: Final = 1.0
 """For so long nobody asks a database again that could not say."""
 LEFT_SECONDS: Final = 1.0
@@ -59,6 +65,8 @@ class Checks:
         self._task: asyncio.Task[None] | None = None
         self._asked_at = 0.0
         """When the query under way was begun."""
+        self._is_late = False
+        """Whether somebody has waited in vain for it."""
         self._unasked_until = 0.0
         store.on_replaced(published.drop_all)
         store.on_lost(self._doubt)
@@ -66,10 +74,7 @@ class Checks:
     @property
     def are_blind(self) -> bool:
         """Whether the database did not answer a moment ago."""
-        now = time.monotonic()
-        return now < self._unasked_until or (
-            self._task is not None and now - self._asked_at > PATIENCE_SECONDS
-        )
+        return self._is_late or time.monotonic() < self._unasked_until
 
     async def check(self, url: str) -> None:
         """Let go of what is held of a URL if that is no longer so; without a database, leave it."""
@@ -79,9 +84,13 @@ class Checks:
         self._feeds.add(held.snapshot.feed.id)
         self._begin()
         answered = self._has_answered
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await answered.wait()
+        for _ in range(_LOOKS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS / _LOOKS):
+                    await answered.wait()
+                    return
+        asked_seconds = time.monotonic() - self._asked_at
+        self._is_late = self._is_late or (self._task is not None and asked_seconds > PATIENCE_SECONDS / 2)
 
     async def find(self, url: str) -> Held | None:
         """Return what is held of the feed that a URL leads to, once it has been checked."""
@@ -144,16 +153,16 @@ class Checks:
             self._task = asyncio.create_task(self._ask())
 
     async def _ask(self) -> None:
-        """Ask for feeds until nobody waits for any."""
+        """Ask for feeds until nobody waits for any, and none is in doubt that can be asked for."""
         try:
             await self._ask_once()
-            while self._feeds:
+            while self._feeds or (self._doubted and time.monotonic() >= self._unasked_until):
                 await self._ask_once()
         finally:
             self._task = None
 
     async def _ask_once(self) -> None:
-        feeds, self._feeds = self._feeds | self._doubted, set()
+        feeds, self._feeds = self._feeds.union(islice(self._doubted, _MOST_DOUBTED)), set()
         answered, self._has_answered = self._has_answered, asyncio.Event()
         self._asked_at = time.monotonic()
         try:
@@ -167,4 +176,5 @@ class Checks:
             self._published.drop_all()  # what cannot be compared is not trusted
             raise
         finally:
+            self._is_late = False
             answered.set()

@@ -76,6 +76,7 @@ async def test_one_of_many_that_want_a_lease_at_once_has_it(store: Store) -> Non
     assert len({each.lease.replica for each in found if each.lease is not None}) == 1
 
 
+@pytest.mark.fault("104a")
 async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store) -> None:
     """A sign of life brings nothing back that another has taken."""
     await beat(store, "one", "other")
@@ -83,6 +84,9 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
     assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
     await die(store, "one")
     assert (await take(store, "other", "other.2")).verdict is Verdict.TAKE
+    assert not await store.write(partial(replicas.beat_again, name="one"))
+    assert await store.read(replicas.count_live) == 1
+    assert await store.write(partial(replicas.beat_again, name="other"))
     await beat(store, "one")
     held = await store.write(partial(leases.beat, replica="one", progress=[]))
     assert (held.was_known, held.held, held.replicas) == (True, {}, 2)

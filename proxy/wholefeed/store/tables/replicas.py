@@ -24,7 +24,10 @@ _BEAT: Final = """
 """
 _IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
 COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
-_BEAT_AGAIN: Final = "UPDATE replica SET beat_at = clock_seconds() WHERE name = :name"
+_BEAT_AGAIN: Final = """
+    UPDATE replica SET beat_at = clock_seconds()
+    WHERE name = :name AND beat_at > clock_seconds() - :dead_seconds
+"""
 _LEAVE: Final = "DELETE FROM replica WHERE name = :name"
 _FORGET_DEAD: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
@@ -37,8 +40,12 @@ def beat(db: Database, name: str) -> bool:
 
 
 def beat_again(db: Database, name: str) -> bool:
-    """Give a sign of life of a replica that is known; return whether it is. One that has left stays away."""
-    return run(db, _BEAT_AGAIN, {"name": name}) > 0
+    """Give a sign of life of a replica that is known; return whether it is.
+
+    One that has left stays away, and one that is dead stays so, however late this comes: others may have
+    taken what it held.
+    """
+    return run(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 
 
 def count_live(db: Database) -> int:
