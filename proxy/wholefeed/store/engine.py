@@ -55,12 +55,15 @@ class Engine(Protocol):
     def measure_feed(self) -> Callable[[Database, int], int] | None:
         """What finds out how much less is stored without a feed; None where all is measured in no time."""
 
-    def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> Coroutine[Any, Any, _T]:
+    def read(
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+    ) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment.
 
         Args:
             work: It changes nothing.
             is_first: Whether whoever asks has only come, and may wait until others are further.
+            is_long: Whether it looks at all that is stored, which may take minutes; no reader waits for it.
         """
 
     def write(

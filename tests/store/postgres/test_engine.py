@@ -284,11 +284,14 @@ async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEng
 async def test_a_database_that_is_too_slow_is_told_in_time(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again."""
+    """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again. What
+    measures the whole store goes on."""
     set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
     with pytest.raises(OverloadedError) as caught:
         await engine.read(lambda db: run(db, SLOW))
     assert caught.value.retry_after_seconds > 0
+    slowly = "SELECT count(*) FROM pg_sleep(0.4)"
+    assert await engine.read(lambda db: fetch_value(db, slowly), is_long=True) == 1
     monkeypatch.undo()
     running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = :query"
     async with asyncio.timeout(10):

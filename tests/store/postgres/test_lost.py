@@ -204,6 +204,33 @@ async def test_a_server_that_answers_nothing_fails_reads_in_time(
     assert await relayed.read(lambda db: fetch_value(db, COUNT)) == 0
 
 
+@pytest.mark.fault("107")
+async def test_what_a_server_was_writing_is_not_waited_for_when_another_has_taken_its_place(
+    relay: Relay, relayed: PostgresEngine
+) -> None:
+    """A primary may be halted for good: its connections are not for ever those that write."""
+    feed, runs = (await relayed.write(create)).id, list[int]()
+
+    def work(db: Database) -> int:
+        runs.append(1)
+        relay.is_silent = len(runs) == 1
+        return count_up(db, feed)
+
+    writing = asyncio.create_task(relayed.write(work))
+    async with asyncio.timeout(10):
+        while not relay.is_silent:
+            await asyncio.sleep(0.01)
+        relayed.pool.distrust()
+        await asyncio.sleep(0.05)
+        assert not writing.done()
+        relayed.pool.give_up()
+        relayed.pool.try_again()
+        await asyncio.sleep(0.2)
+        relay.is_silent = False
+        assert await writing == 1
+    assert len(runs) == 2
+
+
 async def test_an_answer_that_nobody_waits_for_keeps_nothing_else_waiting(
     relay: Relay, relayed: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ class PostgresEngine:
         self.on_lost = notices.on_lost
         self.on_replaced = notices.on_replaced
         notices.on_silent = self._distrust
+        notices.on_replaced(pool.give_up)
         notices.on_lost(self._try_again)
         self.traffic = pool.traffic
         self.condition = Condition()
@@ -67,10 +68,12 @@ class PostgresEngine:
         self._tasks = set[asyncio.Task[Any]]()
         self._is_closing = False
 
-    async def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> _T:
+    async def read(
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+    ) -> _T:
         """Return what a function finds."""
         try:
-            return await self.pool.run(work, is_read=True, is_first=is_first)
+            return await self.pool.run(work, is_read=True, is_first=is_first, is_long=is_long)
         except Exception as exc:
             self.condition.judge(exc)
             raise

@@ -7,19 +7,19 @@ concurrent one has ended is repeated, and so is one whose connection was lost be
 
 A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. A read then ends when
 whoever asked has waited long enough, and with it its statement; where the server does not even end that, the
-connection is cut. A write is left alone: it may be committed still. `close` cuts all.
+connection is cut. A write is left alone, for it may be committed still, until another server has taken the
+place of that one. `close` cuts all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 
@@ -28,6 +28,7 @@ from wholefeed.store.database import Database
 from wholefeed.store.postgres.connection import NO_SCRIPTS, PostgresDatabase, Scripts
 from wholefeed.store.postgres.connections import Connections
 from wholefeed.store.postgres.faults import is_repeated, is_stale, is_unusable, overloaded, translated
+from wholefeed.store.postgres.jobs import END_SECONDS, LATE, Job
 from wholefeed.store.postgres.transactions import Reads, Write
 from wholefeed.store.postgres.turns import Turns
 from wholefeed.store.traffic import Traffic
@@ -38,69 +39,15 @@ TRIES: Final = 6
 """Of one transaction that others undo, or of a read whose connections are lost."""
 PATIENCE_SECONDS: Final = 10.0
 """For so long work waits for a connection, and a read for its result."""
+LONG_SECONDS: Final = 115.0
+"""For so long a read waits that looks at all rows: about as long as the server lets a statement run."""
 CLOSE_SECONDS: Final = 5.0
 """For so long a write may go on when the pool is closed; no time at all where the server is silent."""
-_END_SECONDS: Final = 2.0
-"""For so long a server may take to end a statement that it was told to end."""
 _IN_THREAD_SECONDS: Final = 2.0
 """For so long a thread waits."""
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
-_LATE: Final = "the database does not answer in time"
-
-
-class _Job(Generic[_T]):
-    """What one thread does for one who asked."""
-
-    def __init__(self, work: Callable[[Database], _T], write: Write[_T] | None) -> None:
-        self.work = work
-        self.write = write
-        """None: it only reads."""
-        self.latest_at = time.monotonic() + PATIENCE_SECONDS
-        """When it is not begun any more."""
-        self.is_ended = False
-        """Whether nobody wants it any more."""
-        self._changing = threading.Lock()
-        self._db: PostgresDatabase | None = None
-
-    def run(self, db: PostgresDatabase, reads: Reads) -> _T:
-        """Do it on a connection."""
-        with self._changing:
-            self._db = db
-        try:
-            if self.is_ended:
-                raise overloaded(_LATE)
-            if self.write is not None and self.write.is_open:
-                found = self.write.settle(db, until=self.latest_at)
-                if found is not None:
-                    return found[0]
-            return reads.run(db, self.work) if self.write is None else self.write.run(db)
-        except psycopg.Error as exc:
-            if is_unusable(exc):
-                db.close()
-            raise
-        finally:
-            with self._changing:  # a cancellation that is under way is for this job, not for the next one
-                self._db = None
-
-    def end(self) -> bool:
-        """End the statement that it runs, from another thread; return whether that took a cut."""
-        self.is_ended = True
-        with self._changing:
-            if self._db is not None:
-                self._db.cancel()
-        until = time.monotonic() + _END_SECONDS
-        while self._db is not None and time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
-        return self.cut()
-
-    def cut(self) -> bool:
-        """Break the connection that it is on, from another thread; return whether there was one."""
-        with self._changing:
-            if self._db is not None:
-                self._db.cut()
-            return self._db is not None
 
 
 class Pool:
@@ -120,9 +67,10 @@ class Pool:
         self._enders = ThreadPoolExecutor(size, "store-ender")
         self._reads = Reads()
         self._turns = Turns(size, self.traffic, lambda: PATIENCE_SECONDS)
-        self._jobs = set[_Job[Any]]()
+        self._jobs = set[Job[Any]]()
+        self._unanswered: tuple[Job[Any], ...] = ()
+        """Those under way when the server had fallen silent."""
         self._is_closing = False
-        self.try_again = self._connections.try_again
 
     @property
     def is_silent(self) -> bool:
@@ -135,6 +83,7 @@ class Pool:
         *,
         is_read: bool,
         is_first: bool = False,
+        is_long: bool = False,
         feed: int | None = None,
         is_lasting: bool = True,
         is_brief: bool = False,
@@ -147,6 +96,7 @@ class Pool:
             work: The function.
             is_read: Whether it only reads: then all that it sees is of one moment.
             is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
+            is_long: Whether it may read for minutes.
             feed: The feed that it changes, whose row is locked first.
             is_lasting: Whether what it changes is on the server's disk before it counts as done.
             is_brief: Whether it ends with its wait although it writes.
@@ -160,22 +110,22 @@ class Pool:
         if self._is_closing:
             raise _closed()
         if not is_read:
-            job = _Job(work, Write(work, feed, is_lasting=is_lasting))
+            job = self._job(work, Write(work, feed, is_lasting=is_lasting))
             return await (self._result(job) if is_brief else asyncio.wrap_future(self._begun(job)))
         if not is_first:
-            return await self._result(_Job(work, None))
+            return await self._result(self._job(work), LONG_SECONDS if is_long else None)
         async with self._turns:
-            return await self._result(_Job(work, None))
+            return await self._result(self._job(work))
 
-    async def _result(self, job: _Job[_T]) -> _T:
+    async def _result(self, job: Job[_T], seconds: float | None = None) -> _T:
         """Wait for a job that ends with its wait."""
         running = asyncio.wrap_future(self._begun(job))
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS if seconds is None else seconds):
                 return await running
         except TimeoutError as exc:
             self._end(job)
-            raise overloaded(_LATE) from exc
+            raise overloaded(LATE) from exc
         except asyncio.CancelledError:
             self._end(job)
             raise
@@ -183,9 +133,22 @@ class Pool:
     def distrust(self) -> None:
         """Take note that the server is silent: what reads ends now, and whoever comes is told at once."""
         self._connections.distrust()
-        for job in tuple(self._jobs):
+        self._unanswered = tuple(self._jobs)
+        for job in self._unanswered:
             if job.write is None and not self._is_closing:
                 job.is_ended = True
+                self._enders.submit(job.cut)
+
+    def try_again(self) -> None:
+        """Take note that the server has answered somebody."""
+        self._unanswered = ()
+        self._connections.try_again()
+
+    def give_up(self) -> None:
+        """Take note that another server is in the place of a silent one: what writes on that begins again."""
+        for job in self._unanswered:
+            if job in self._jobs and not self._is_closing:
+                job.latest_at = time.monotonic() + PATIENCE_SECONDS
                 self._enders.submit(job.cut)
 
     async def close(self) -> None:
@@ -195,14 +158,17 @@ class Pool:
 
     def run_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Run `work`, which need not last, and wait for it in a thread of one's own. Raises as `run` does."""
-        job = _Job(work, Write(work, None, is_lasting=False))
+        job = self._job(work, Write(work, None, is_lasting=False))
         try:
             return self._begun(job).result(_IN_THREAD_SECONDS)
         except TimeoutError as exc:  # the next one is not to wait behind it
             self._end(job)
-            raise overloaded(_LATE) from exc
+            raise overloaded(LATE) from exc
 
-    def _begun(self, job: _Job[_T]) -> Future[_T]:
+    def _job(self, work: Callable[[Database], _T], write: Write[_T] | None = None) -> Job[_T]:
+        return Job(work, write, latest_at=time.monotonic() + PATIENCE_SECONDS)
+
+    def _begun(self, job: Job[_T]) -> Future[_T]:
         self.traffic.asked()
         try:
             future = self._executor.submit(self._do, job)
@@ -216,13 +182,13 @@ class Pool:
         if future.cancelled():  # whoever asked has left before a connection was free
             self.traffic.left()
 
-    def _end(self, job: _Job[Any]) -> None:
+    def _end(self, job: Job[Any]) -> None:
         """End a job, if it is under way."""
         job.is_ended = True
         if job in self._jobs and not self._is_closing:
             self._enders.submit(self._ended, job)
 
-    def _ended(self, job: _Job[Any]) -> None:
+    def _ended(self, job: Job[Any]) -> None:
         if job.end():  # the server neither answers nor ends what it was told to end
             self._connections.distrust()
 
@@ -237,12 +203,12 @@ class Pool:
         for job in tuple(self._jobs):  # the server undoes it, or it has been committed
             job.cut()
         self._connections.close()
-        latest_at = time.monotonic() + _END_SECONDS
+        latest_at = time.monotonic() + END_SECONDS
         while self._jobs and time.monotonic() < latest_at:  # one may be connecting, which nobody can end
             time.sleep(_PAUSE_SECONDS)
         self._enders.shutdown(wait=False)
 
-    def _do(self, job: _Job[_T]) -> _T:
+    def _do(self, job: Job[_T]) -> _T:
         """Do a job, in a thread of the pool."""
         with self.traffic.work():
             if self._is_closing:
@@ -257,7 +223,7 @@ class Pool:
             finally:
                 self._jobs.discard(job)
 
-    def _tried(self, job: _Job[_T]) -> _T:
+    def _tried(self, job: Job[_T]) -> _T:
         """Do a job, again where that helps."""
         for tries in count(1):
             db: PostgresDatabase | None = None
@@ -268,7 +234,7 @@ class Pool:
                 if self._is_closing and job.write is None:
                     raise _closed() from exc
                 if job.is_ended:
-                    raise overloaded(_LATE) from exc
+                    raise overloaded(LATE) from exc
                 if not self._is_again(job, exc, db, tries):
                     raise translated(exc) from exc
             finally:
@@ -279,9 +245,7 @@ class Pool:
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
         raise AssertionError
 
-    def _is_again(
-        self, job: _Job[Any], error: psycopg.Error, db: PostgresDatabase | None, tries: int
-    ) -> bool:
+    def _is_again(self, job: Job[Any], error: psycopg.Error, db: PostgresDatabase | None, tries: int) -> bool:
         """Whether a job that has failed may succeed now; on no connection, where there was none to be had.
 
         A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk

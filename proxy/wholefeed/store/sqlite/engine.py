@@ -54,7 +54,9 @@ class SqliteEngine:
     def on_change(self, listener: Callable[[int], None]) -> None:
         self._writer.on_change = listener
 
-    def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> Coroutine[Any, Any, _T]:
+    def read(
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+    ) -> Coroutine[Any, Any, _T]:
         """Return what a function finds, in the order in which it is asked for."""
         return self._readers.run(work)
 
