@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from typing import cast
+
+import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from tests.store.places import Place
+from wholefeed.errors import OverloadedError
+from wholefeed.store import upkeep
+from wholefeed.store.engine import Engine
 from wholefeed.store.opening import open_shared
+from wholefeed.store.tables.pins import Pins
+from wholefeed.store.upkeep import Summary, Upkeep
+
+
+class Measuring:
+    """An engine that takes as long as a test says to look at all that is stored."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.may_end = asyncio.Event()
+
+    async def read(self, _: object, *, is_long: bool = False) -> Summary:
+        assert is_long
+        self.reads += 1
+        await self.may_end.wait()
+        return Summary({}, 1, 2, None)
+
 
 BODY = random.Random(1).randbytes(1 << 20)
 """Nothing makes it smaller."""
@@ -58,3 +84,18 @@ async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place)
     assert summary.file_bytes > 0
     assert summary.used_bytes > 0
     assert (summary.free_bytes is None) == bool(place.url)
+
+
+async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 107: the other figures come in time, and it ends though whoever wanted it has left."""
+    monkeypatch.setattr(upkeep, "SUM_UP_SECONDS", 0.02)
+    engine = Measuring()
+    measured = Upkeep(cast(Engine, engine), Pins())
+    for _ in range(2):
+        with pytest.raises(OverloadedError):
+            async with asyncio.timeout(5):
+                await measured.summary()
+    engine.may_end.set()
+    await asyncio.sleep(0)
+    assert (await measured.summary()).used_bytes == 1
+    assert engine.reads == 1

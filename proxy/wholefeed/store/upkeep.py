@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.futures import retrieve_failure
 from wholefeed.store.database import Database
 from wholefeed.store.engine import Engine
 from wholefeed.store.statements import fetch_all
@@ -24,8 +25,10 @@ KEEP_SENT_SECONDS: Final = 600.0
 """Often enough that one time may fail, and another, before an hour is over."""
 SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
+SUM_UP_SECONDS: Final = 5.0
+"""For so long one waits for a new one: who asks for it gives up after ten, and then knows nothing at all."""
 REST: Final = 20.0
-"""So many times as long as a measurement took nobody makes another one."""
+"""So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
 
 
 class Summary(NamedTuple):
@@ -46,9 +49,10 @@ class Upkeep:
         self._engine = engine
         self.pins = pins
         """Which segments answers are using."""
-        self._summing_up = asyncio.Lock()
-        self._summary: tuple[Summary, float] | None = None
-        """The last one, and until when it is good."""
+        self._summing_up: asyncio.Task[Summary] | None = None
+        self._summary: Summary | None = None
+        """The last one."""
+        self._good_until = 0.0
 
     async def purge(self, *, now: float) -> int:
         """Delete documents detached for 90 days and retired segments. Returns how many documents."""
@@ -75,7 +79,7 @@ class Upkeep:
 
     async def used_bytes(self) -> int:
         """Return what all that is stored comes to, without segments that wait to be deleted."""
-        return (await self._engine.read(self._engine.measure)).used_bytes
+        return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
 
     async def feed_bytes(self, feed_id: int) -> int | None:
         """Return how much less `used_bytes` is without a feed; None where that is to be asked again."""
@@ -83,14 +87,22 @@ class Upkeep:
         return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
 
     async def summary(self) -> Summary:
-        """Return how large the store is, or was some seconds ago."""
-        async with self._summing_up:
-            began_at = time.monotonic()
-            if self._summary is None or began_at > self._summary[1]:
-                summary = await self._engine.read(self._sum_up)
-                now = time.monotonic()
-                self._summary = summary, now + max(SUMMARY_SECONDS, REST * (now - began_at))
-            return self._summary[0]
+        """Return how large the store is, or was some time ago; it is summed up though nobody waits for that.
+
+        Raises:
+            OverloadedError: It was not summed up in time, and never before.
+            StoreError: It could not be.
+        """
+        if self._summing_up is None and time.monotonic() > self._good_until:
+            self._summing_up = asyncio.create_task(self._sum_up(), name="store-summary")
+            self._summing_up.add_done_callback(retrieve_failure)
+        if (task := self._summing_up) is not None:
+            await asyncio.wait({task}, timeout=SUM_UP_SECONDS)
+            if task.done():
+                return task.result()
+        if self._summary is None:
+            raise OverloadedError("the store is being measured")
+        return self._summary
 
     async def least_asked(self) -> list[tuple[int, float]]:
         """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
@@ -101,5 +113,18 @@ class Upkeep:
         """Whether an answer with this feed is under way."""
         return feed_id in self.pins.feeds or feed_id in self.pins.sent
 
-    def _sum_up(self, db: Database) -> Summary:
+    async def _sum_up(self) -> Summary:
+        began_at = time.monotonic()
+        try:
+            summary = await self._engine.read(self._summed_up, is_long=True)
+        except BaseException:  # of a store that cannot say it nothing is told
+            self._summary, self._good_until = None, 2 * time.monotonic() - began_at
+            raise
+        finally:
+            self._summing_up = None
+        now = time.monotonic()
+        self._summary, self._good_until = summary, now + max(SUMMARY_SECONDS, REST * (now - began_at))
+        return summary
+
+    def _summed_up(self, db: Database) -> Summary:
         return Summary(feeds.count_states(db), *self._engine.measure(db))
