@@ -21,8 +21,9 @@ from tests.sqlite_faults import Connections
 from wholefeed.store.sqlite import connection
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suite")
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", UNHURRIED, max_examples=40)
+settings.register_profile("exhaustive", UNHURRIED)
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,8 @@ def no_blocking_call() -> Iterator[BlockBuster]:
     with blockbuster_ctx("wholefeed") as buster:
         # What measures coverage locks its data in the middle of whatever runs: no call of the package.
         buster.functions["threading.Lock.acquire"].can_block_in("coverage/collector.py", {"lock_data"})
+        # A command that runs in a thread of its own ends its loop with the threads of that.
+        buster.functions["threading.Lock.acquire"].can_block_in("asyncio/runners.py", {"close"})
         yield buster
 
 
@@ -166,6 +169,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if asked or skipped:
             why = f": {skipped[0]}" if skipped else ""
             terminalreporter.write_line(said.format(len(asked), len(skipped)) + why)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide how many examples are made where a test does not say it."""
+    settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,6 +14,7 @@ Events
     store.exposed       path, reason: others can use it, and that could not be changed
     store.failed        the database refused a write
     store.unpurged      reason: what is old could not be deleted this time
+    store.unfinished    writes: so many were given up at the end, since the database took too long
     store.full          the volume is full or cannot be written
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again

@@ -295,9 +295,9 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     store = proxy.app[STORE]
     real = store.read
 
-    async def read(work: Callable[[Database], Any]) -> Any:
+    async def read(work: Callable[[Database], Any], **options: Any) -> Any:
         nonlocal looks
-        found = await real(work)
+        found = await real(work, **options)
         with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
             unheard.setattr(store, "read", real)
             if (await proxy.service.status(url)).is_refreshing:
