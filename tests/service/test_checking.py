@@ -116,6 +116,31 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
     assert origin.counts() == {"/feed": 2}
 
 
+@pytest.mark.fault("107")
+async def test_who_forgets_a_feed_does_not_wait_for_a_lock_for_good(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """503 with Retry-After in time; what the database was told by then is done when the lock is gone."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    publish(origin, 0)
+    url = origin.url("/feed")
+    limits = {"respond_within_seconds": 0.1}
+    async with replicas(postgres_url, tmp_path, number=1, limits=limits) as (replica,):
+        await replica.whole(url)
+        with psycopg.connect(postgres_url, autocommit=True) as holder:
+            holder.execute("BEGIN")
+            holder.execute("LOCK TABLE feed IN SHARE MODE")
+            async with asyncio.timeout(5):
+                reply = await replica.ask("DELETE", "/feed", params={"url": url})
+            assert (reply.status, "Retry-After" in reply.headers) == (503, True)
+            holder.execute("ROLLBACK")
+        async with asyncio.timeout(5):
+            while (await replica.ask("DELETE", "/feed", params={"url": url})).status != 404:
+                await asyncio.sleep(0.05)
+    assert origin.counts() == {"/feed": 1}
+
+
 @pytest.mark.fault("106")
 async def test_a_feed_that_is_forgotten_on_one_replica_is_not_served_by_another(
     postgres_url: str, tmp_path: Path, origin: Origin

@@ -28,7 +28,10 @@ async def get_status(request: web.Request) -> web.StreamResponse:
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
-    return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+    service = request.app[SERVICE]
+    async with service.checks.answering():
+        known = await service.feeds()
+    return json_answer([summary_object(feed) for feed in known])
 
 
 def status_object(status: Status) -> dict[str, Any]:
