@@ -68,6 +68,12 @@ async def origin() -> AsyncIterator[Origin]:
 
 
 @pytest.fixture
+def step(request: pytest.FixtureRequest) -> int:
+    """Of the feeds of a corpus one in so many is taken."""
+    return 1 if request.config.getoption("--exhaustive") else 3
+
+
+@pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
     """Where the proxy's store is, where a test is played `on_both`; empty: in a SQLite file."""
     if getattr(request, "param", "SQLite") == "SQLite":

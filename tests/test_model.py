@@ -21,7 +21,7 @@ from tests.running import Proxy, Reply
 BASE_AT = 1_700_000_000.0
 
 
-@pytest.mark.parametrize("seed", range(1, 31))
+@pytest.mark.parametrize("seed", range(1, 17))
 async def test_every_answer_is_as_the_rules_say(seed: int) -> None:
     """R0 to R20, R23, R25: one made-up story of a publisher and a reader (`make stories` plays thousands)."""
     story = a_story(seed)

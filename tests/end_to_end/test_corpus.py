@@ -87,12 +87,6 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture
-def step(request: pytest.FixtureRequest) -> int:
-    """One feed in so many is taken."""
-    return 1 if request.config.getoption("--exhaustive") else 3
-
-
 def feeds(*folders: str) -> Iterator[tuple[str, bytes]]:
     """Yield name and body of every well-formed feed of the formats that the proxy reads."""
     for folder in folders:
@@ -190,11 +184,11 @@ async def test_a_reader_sees_every_entry_of_a_chain_as_in_its_own_document(
     assert count > 200 / step
 
 
-def test_a_reader_sees_every_conformance_case_as_in_its_own_document() -> None:
+def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) -> None:
     """R11, R22: the many small cases of other projects, cut, made self-contained and joined."""
     found: list[tuple[str, str]] = []
     count = 0
-    for name, body in feeds("conf"):
+    for name, body in islice(feeds("conf"), 0, None, step):
         try:
             parts = cut(body, lambda place: f"http://site.test/{'older/' * place}feed.xml")
         except NotCuttableError:
@@ -204,7 +198,7 @@ def test_a_reader_sees_every_conformance_case_as_in_its_own_document() -> None:
         found += [(name, why) for why in differences(before, after)]
         count += 1
     assert found == []
-    assert count > 1000
+    assert count > 1000 / step
 
 
 def joined(parts: list[Part]) -> bytes:

@@ -75,10 +75,10 @@ def is_listed(path: Path, table: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: Path) -> None:
+def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: Path, step: int) -> None:
     """docs/design.md#parsing: never another exception; the entries are those that feedparser finds."""
     read = 0
-    for path in files(folder):
+    for path in files(folder)[::step]:
         body = path.read_bytes()
         document = parsed(body)
         if isinstance(document, ParseError):
@@ -91,7 +91,7 @@ def test_every_feed_is_read_as_feedparser_does_or_refused_with_a_reason(folder: 
             assert len(document.entries) == len(json.loads(body)["items"]), path
         elif not theirs.bozo and not is_listed(path, OTHER_COUNTS):
             assert len(document.entries) == len(theirs.entries), path
-    assert read > {"rfc5005": 40, "real": 150, "conf": 1000}[folder.name]
+    assert read > {"rfc5005": 40, "real": 150, "conf": 1000}[folder.name] / step
 
 
 def is_readable(body: bytes) -> bool:
@@ -102,9 +102,9 @@ def is_readable(body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path) -> None:
+def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path, step: int) -> None:
     """R22: the same identities and instants, and nothing is added twice."""
-    for path in files(folder):
+    for path in files(folder)[::step]:
         document = parsed(path.read_bytes())
         if isinstance(document, ParseError):
             continue
