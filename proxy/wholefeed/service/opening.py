@@ -18,6 +18,7 @@ from wholefeed.service.documents.subscription import (
     Subscription,
     find_subscription,
 )
+from wholefeed.service.made import Made
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.flights import Flights
@@ -48,8 +49,7 @@ class Openings:
         self._unopened = Unopened(context.now)
         self._choices = Unopened(context.now)
         """Pages that announce several feeds, of which nobody has chosen one yet."""
-        self.made = 0
-        """How many feeds have been made, or were there already: what was not known before one may be now."""
+        self.made = Made()
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -66,7 +66,8 @@ class Openings:
         Args:
             url: Canonical URL.
             may_walk: Whether its refresh may.
-            unknown_at: What `made` was before the store was asked for the URL, and had nothing.
+            unknown_at: What `made.count` was before the store was asked for the URL, and had nothing; -1: it
+                was not asked.
             is_choosing: Whether a person chooses where a page announces several feeds; a reader that asks
                 meanwhile does not, and has an opening of its own.
 
@@ -85,7 +86,7 @@ class Openings:
     async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None
-        if unknown_at != self.made:
+        if self.made.has_come(url, unknown_at):
             known = await self._store.read(lambda db: feeds.find_by_url(db, url))
         if known is not None:
             return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
@@ -103,7 +104,7 @@ class Openings:
         if self._context.sharing.is_shared:
             known = await self._store.read(lambda db: feeds.find_by_url(db, url))
             if known is not None:
-                self.made += 1
+                self.made.note(url)
                 return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
@@ -142,4 +143,4 @@ class Openings:
             note_claim()
             return feed
         finally:
-            self.made += 1
+            self.made.note(url, key)

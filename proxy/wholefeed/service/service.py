@@ -221,10 +221,10 @@ class FeedService:
     async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time."""
         held = self._published.find(url)
-        made = self._openings.made
+        made = self._openings.made.count
         feed = held.snapshot.feed if held is not None else await self._by_url(url)
-        while feed is None and made != self._openings.made:  # one was made meanwhile: perhaps this
-            made = self._openings.made
+        while feed is None and self._openings.made.has_come(url, made):
+            made = self._openings.made.count
             feed = await self._by_url(url)
         if feed is None or not feed.digest:
             self._context.counts.given("publisher")
