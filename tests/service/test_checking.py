@@ -127,7 +127,7 @@ async def test_who_forgets_a_feed_does_not_wait_for_a_lock_for_good(
     url = origin.url("/feed")
     limits = {"respond_within_seconds": 0.1}
     async with replicas(postgres_url, tmp_path, number=1, limits=limits) as (replica,):
-        await replica.whole(url)
+        await replica.begun(url)
         with psycopg.connect(postgres_url, autocommit=True) as holder:
             holder.execute("BEGIN")
             holder.execute("LOCK TABLE feed IN SHARE MODE")

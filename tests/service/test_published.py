@@ -238,6 +238,26 @@ def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
         assert memory.put(fill, url_of(1), a_snapshot(1)) is None
 
 
+@pytest.mark.parametrize(("change", "is_said"), [({"revision": 2}, False), ({"is_walking": True}, True)])
+def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], is_said: bool) -> None:
+    """What is stored and not published yet changes nothing that is sent; another state changes the head."""
+    memory = Published(MIB)
+    held = hold(memory, a_snapshot(1), "http://o.test/alias")
+    assert held is not None
+    held.keep_block(0, b"x")
+    held.keep_made("key", "value", 10)
+    row = replace(held.snapshot.feed, **change)
+    with memory.filling() as fill:
+        memory.renew(row)
+        assert memory.put(fill, url_of(1), a_snapshot(1)) is None
+    found = memory.find("http://o.test/alias")
+    assert found is not None
+    assert (found.snapshot.feed, found.blocks) == (row, {0: b"x"})
+    assert found.made("key") == (None if is_said else "value")
+    memory.drop(1)
+    assert memory.usage.bytes == 0
+
+
 def test_what_is_not_there_any_more_is_let_go() -> None:
     """It was forgotten; what nothing is held of is no matter."""
     memory = Published(MIB)

@@ -133,7 +133,7 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
 async def test_a_publisher_that_has_nothing_new_leaves_what_is_held(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, changes: bool
 ) -> None:
-    """A 304 renews the freshness that is held; a failure lets go of the feed."""
+    """A 304 renews the freshness that is held, and a failure the whole row; the text stays."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1), complete=True), etag='"1"')
     first = await proxy.whole(url)
@@ -144,7 +144,7 @@ async def test_a_publisher_that_has_nothing_new_leaves_what_is_held(
     calls = count_store_calls(proxy, monkeypatch)
     again = await proxy.get(url)
     assert (again.body, again.headers["ETag"]) == (first.body, held.headers["ETag"])
-    assert calls.count("snapshot") == changes
+    assert "snapshot" not in calls
     assert again.reconstruction == first.reconstruction + (";stale" if changes else "")
     assert changes or again.headers["Cache-Control"] == held.headers["Cache-Control"] != "max-age=0"
 

@@ -8,9 +8,10 @@
 
 What a refresh publishes while an answer waits for it is held from then on (`replace`).
 
-Whatever changes a feed drops it, after the commit and before whoever asked for the change is told (`drop`).
-So what is held is what the database says, or said when the request came. A read that a drop has overtaken
-fills nothing: it may have seen the feed as it was. A URL leads to the same feed until that is forgotten.
+Whatever changes what is sent of a feed drops it, after the commit and before whoever asked for the change is
+told (`drop`), or gives its row where the text stays as it is (`renew`). So what is held is what the database
+says, or said when the request came. A read that either has overtaken fills nothing: it may have seen the feed
+as it was. A URL leads to the same feed until that is forgotten.
 Where other processes change the database, too, what is held is compared with it each time (`confirm`).
 Nothing here waits or reads.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -187,21 +188,23 @@ class Published:
         blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
         if feed_id not in self._awaited or len(blocks) < len(snapshot.segments):
             return
-        held = self._hold(snapshot) if self._max_bytes else None
-        if held is None:
-            return
-        for segment_id, block in blocks.items():
-            held.keep_block(segment_id, block)
-        self._lead(snapshot.feed.url, held)
+        if self._max_bytes:
+            self._hold(snapshot, blocks, (snapshot.feed.url,))
 
-    def _hold(self, snapshot: Snapshot) -> Held | None:
+    def _hold(
+        self, snapshot: Snapshot, blocks: Mapping[int, bytes] | None = None, urls: Iterable[str] = ()
+    ) -> Held | None:
         feed_id = snapshot.feed.id
         self._remove(feed_id)
         held = self._held[feed_id] = Held(self, snapshot)
-        if self.grow(held, _size(snapshot)):
-            return held
-        self._remove(feed_id)
-        return None
+        if not self.grow(held, _size(snapshot)):
+            self._remove(feed_id)
+            return None
+        for segment_id, block in (blocks or {}).items():
+            held.keep_block(segment_id, block)
+        for url in urls:
+            self._lead(url, held)
+        return held
 
     def _lead(self, url: str, held: Held) -> None:
         if url not in held.urls and self.grow(held, 2 * _ENTRY_BYTES + sys.getsizeof(url)):
@@ -244,15 +247,16 @@ class Published:
             held.snapshot = replace(held.snapshot, feed=feed)
 
     def renew(self, feed: FeedRow) -> None:
-        """Take a row of which no more has changed than is said here; where more has, let go of the feed."""
+        """Take the row of a feed, whose text stays; what was made of a row that said something else goes."""
         held = self._held.get(feed.id)
         self._changes.note(feed.id)
         if held is None:
             return
+        snapshot = replace(held.snapshot, feed=feed)
         if _of_answers(feed) == _of_answers(held.snapshot.feed):
-            held.snapshot = replace(held.snapshot, feed=feed)
+            held.snapshot = snapshot
         else:
-            self._remove(feed.id)
+            self._hold(snapshot, held.blocks, held.urls)
 
     def grow(self, held: Held, size: int) -> bool:
         """Count bytes of a feed, letting go of those not asked for longest; return whether there is room."""
@@ -277,10 +281,10 @@ class Published:
         return held
 
 
-_AGE: Final = ("asked_at", "checked_at", "fresh_until")
-"""Columns that nothing which is made of a feed depends on."""
+_APART: Final = ("asked_at", "checked_at", "fresh_until", "revision")
+"""Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
 _FEED: Final = tuple(each.name for each in fields(FeedRow))
-_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _AGE))
+_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
 _SEGMENT: Final = tuple(each.name for each in fields(SegmentRow))
 _ATTEMPT: Final = tuple(each.name for each in fields(Attempt))
 

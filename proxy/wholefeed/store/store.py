@@ -176,15 +176,15 @@ class Store:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
         return await self._engine.write_at_once(work)
 
-    async def renew(self, work: Callable[[Database], object], feed: int) -> None:
-        """Let a function change what the row of a feed says, and nothing else that is sent of it."""
+    async def renew(self, work: Callable[[Database], _T], feed: int) -> _T:
+        """Let a function change a feed: of what is sent of it no more than its row; return its result."""
 
-        def both(db: Database) -> FeedRow:
-            work(db)
-            return feeds.require(db, feed)
+        def both(db: Database) -> tuple[_T, FeedRow]:
+            return work(db), feeds.require(db, feed)
 
         await self._is_written()
-        _ = await self._engine.write(both, feed=feed, tell=self._renewed)
+        result, _ = await self._engine.write(both, feed=feed, tell=lambda found: self._renewed(found[1]))
+        return result
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.

@@ -185,8 +185,8 @@ class FeedStorage:
             await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
 
     async def write(self, work: Callable[[Database], _T]) -> _T:
-        """Change what is stored of the feed, and write the remarks made before, in one transaction."""
-        return await self._with_remarks(work, partial(self._store.write, feed=self.feed_id))
+        """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
+        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
 
     async def _with_remarks(
         self,
