@@ -38,3 +38,11 @@ async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:
     task.result()
     if cancelled is not None:
         raise cancelled
+
+
+async def cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; raise what it failed with, if it did before."""
+    task.cancel()
+    await asyncio.wait({task})  # to await the task itself would hide that its owner is cancelled
+    if not task.cancelled():
+        task.result()

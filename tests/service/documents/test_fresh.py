@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,20 @@ async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
                 found.append((reply.reconstruction, reply.body.partition(b"<entry")[2]))
     assert found[0][1].count(b"large") >= 60
     assert found[1:] == found[:1] * 3
+
+
+async def test_who_renders_what_is_here_is_told_before_some_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three quarters of the bound since the last time; what stays from before does not count again."""
+    documents = FreshDocuments()
+    monkeypatch.setattr(module, "MAX_BYTES", 4 * Fresh(b"", document=DOCUMENT).size_bytes)
+    growing = asyncio.create_task(documents.grown(60.0))
+    for number in range(4):
+        await asyncio.sleep(0)
+        assert not growing.done()
+        documents.keep(number, Fresh(b"", document=DOCUMENT))
+    await growing
+    documents.keep(5, Fresh(b"", document=DOCUMENT))
+    growing = asyncio.create_task(documents.grown(0.01))
+    await asyncio.sleep(0)
+    assert not growing.done()
+    await growing

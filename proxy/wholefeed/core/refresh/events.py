@@ -207,6 +207,7 @@ class Stored:
     """A document was put, under this number."""
 
     document: int
+    """Below 0: a stand-in, as good as its own number wherever documents are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,8 @@ class Put:
     """The adapter that asked for it (R26); empty where a link leads to it."""
     found_in: int = 0
     """As `StoredDocument.found_in`."""
+    may_wait: bool = False
+    """Whether it may be put with those that come next: nothing is stored of it."""
 
 
 @dataclass(frozen=True, slots=True)

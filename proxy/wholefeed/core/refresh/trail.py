@@ -255,7 +255,7 @@ class TrailSteps:
     # What is kept
 
     def _keep_joined(self) -> Steps[None]:
-        """Store what has joined the path, one transaction a document, in the order of the path."""
+        """Store what has joined the path, in the order of the path."""
         path: Sequence[Arrival] = self._walk.path
         while self._joined < len(path):
             arrival = path[self._joined]
@@ -284,6 +284,7 @@ class TrailSteps:
                 rank=rank,
                 is_settled=place > 1,
                 brought_news=self._walk.news(arrival.url),
+                may_wait=row is None,
             ),
             Stored,
         )

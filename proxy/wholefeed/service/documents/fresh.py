@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from wholefeed.core.jobs.rendering import Composed, Rendered, Style
@@ -60,14 +62,27 @@ class FreshDocuments:
     def __init__(self) -> None:
         self._documents: dict[int, Fresh] = {}
         self._held_bytes = 0
+        self._new_bytes = 0
+        self._is_much = asyncio.Event()
 
     def keep(self, number: int, fresh: Fresh) -> None:
         """Take in what was put under a number; the oldest go when it becomes too much."""
         self._drop(number)
         self._documents[number] = fresh
         self._held_bytes += fresh.size_bytes
+        self._new_bytes += fresh.size_bytes
+        if self._new_bytes > MAX_BYTES * 3 // 4:
+            self._is_much.set()
         while self._held_bytes > MAX_BYTES:
             self._drop(next(iter(self._documents)))
+
+    async def grown(self, within_seconds: float) -> None:
+        """Wait until so much has come since that some would go before it is rendered, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self._is_much.wait()
+        self._new_bytes = 0
+        self._is_much.clear()
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Let go of documents that will hardly be rendered again."""

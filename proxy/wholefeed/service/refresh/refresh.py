@@ -19,17 +19,13 @@ from typing import Final, assert_never
 from wholefeed.core.reading_notes import ReadingNote
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.decision import Decision
-from wholefeed.core.refresh.events import (
-    ArchivedCopy,
-    CarriedOut,
-    Event,
-)
+from wholefeed.core.refresh.events import ArchivedCopy, CarriedOut, Event
 from wholefeed.core.refresh.given import Clock, Given, RefreshRequest
 from wholefeed.core.refresh.progress import Progress
 from wholefeed.core.terms import State
 from wholefeed.counts import NONE
-from wholefeed.errors import OverloadedError, StoreError, WorkError
-from wholefeed.futures import retrieve_failure
+from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
+from wholefeed.futures import cancelled, retrieve_failure
 from wholefeed.loggers import get_logger
 from wholefeed.service.documents.facts import OfferedCopy, archived_copy
 from wholefeed.service.documents.subscription import Subscription
@@ -46,6 +42,8 @@ log = get_logger()
 
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
+_LEAVING_SECONDS: Final = 1.0
+"""For what was fetched to be stored when a refresh is broken off."""
 
 
 class Refresh:
@@ -130,6 +128,7 @@ class Refresh:
             while True:
                 intent = decision.intent
                 if isinstance(intent, intents.Done | intents.GiveUp):
+                    await self._put_gathered()
                     await self._storage.flush()
                 if isinstance(intent, intents.Done):
                     return
@@ -143,6 +142,9 @@ class Refresh:
             raise
         finally:
             try:
+                with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
+                    async with asyncio.timeout(_LEAVING_SECONDS):
+                        await self._put_gathered()
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
                 await self._walk.aclose()
@@ -175,14 +177,28 @@ class Refresh:
         if isinstance(intent, intents.Remark):
             return self._storage.remark(intent)
         if isinstance(intent, intents.Look):
+            await self._put_gathered()
             return await self._storage.look(intent, self._fetches.obtained)
         if isinstance(intent, intents.Fetching):
+            if isinstance(intent, intents.Wait):
+                await self._gather()
             await self._storage.flush()  # others see what the publisher said while this one waits
             return await self._fetches.carry_out(intent)
         if isinstance(intent, intents.AskSubscription):
             return await self._asking.ask(intent)
         await self._do(intent)
         return CarriedOut()
+
+    async def _gather(self) -> None:
+        """Let what is to be put wait a moment for more, if all else waits as well."""
+        gathered = self._storage.gathered
+        if gathered and not (gathered.left_seconds and await self._fetches.has_come(gathered.left_seconds)):
+            await self._put_gathered()
+
+    async def _put_gathered(self) -> None:
+        if self._storage.gathered:
+            async with self._writing:
+                await self._storage.put_gathered()
 
     async def _do(self, intent: intents.Deed) -> None:
         """Do something of which nothing is told but that it is done."""
@@ -222,7 +238,7 @@ class Refresh:
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
-        self._walk.push_async_callback(_cancelled, task)
+        self._walk.push_async_callback(cancelled, task)
 
     async def _end_walk(self, intent: intents.EndWalk) -> None:
         await self._walk.aclose()
@@ -241,11 +257,12 @@ class Refresh:
     async def _publish_meanwhile(self) -> None:
         """Publish what has arrived from time to time, for readers that do not wait for the end.
 
-        What cannot be done now may be done at the next time, or at the end.
+        And when so much is in memory that some would have to be read again for it. What cannot be done now
+        may be done at the next time, or at the end.
         """
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
-            await asyncio.sleep(next(pauses, _MEANWHILE_SECONDS[-1]))
+            await self._storage.fresh.grown(next(pauses, _MEANWHILE_SECONDS[-1]))
             assert self._decision is not None, "it has begun the walk"
             publication = self._decision.meanwhile()
             if publication is None:
@@ -258,6 +275,7 @@ class Refresh:
     async def _publish(self, intent: intents.Publish) -> None:
         said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
         async with self._writing:
+            await self._storage.put_gathered()
             feed = await assemble(
                 self._storage,
                 state=intent.state,
@@ -278,11 +296,3 @@ class Refresh:
                 entries=feed.entries,
                 notes=sorted({note.code for note in intent.notes}),
             )
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end; raise what it failed with, if it did before."""
-    task.cancel()
-    await asyncio.wait({task})  # to await the task itself would hide that its owner is cancelled
-    if not task.cancelled():
-        task.result()

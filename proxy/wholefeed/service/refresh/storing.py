@@ -19,6 +19,7 @@ from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
 from wholefeed.service.refresh.beginnings import Beginning, Beginnings, Start
+from wholefeed.service.refresh.gathering import Gathered, described
 from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.service.refresh.remarks import written
@@ -70,6 +71,8 @@ class FeedStorage:
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
         """What was put in this refresh."""
+        self.gathered = Gathered()
+        """What is to be put together with what comes soon; whoever looks or publishes has it put first."""
         self.found: Subscription | None = None
         """The subscription document that has come, until it is stored or known to be."""
 
@@ -89,12 +92,12 @@ class FeedStorage:
 
         Args:
             obtained: The document.
-            beside: Others that have come, and are not stored yet.
+            beside: Others that have come, and were not handed over yet.
         """
         facts = obtained.read.facts
         if not facts.keys:
             return obtained
-        others = [each.read.facts for each in beside]
+        others = [*(each.read.facts for each in beside), *self.gathered.facts]
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
 
@@ -103,22 +106,31 @@ class FeedStorage:
 
     async def change(self, intent: intents.Change, take: Callable[[str], Obtained]) -> Event:
         """Change what the feed is made of, in one transaction; `take` hands over what has come."""
+        if isinstance(intent, intents.Put) and intent.may_wait:
+            return Stored(self.gathered.add(intent, take(intent.url)))
+        await self.put_gathered()
+        number = self.gathered.number
         match intent:
             case intents.StoreSubscription():
                 await self._put_subscription(intent)
             case intents.Put():
                 return Stored(await self._put(intent, take(intent.url)))
             case intents.Attach(document, rank):
-                await self._arrange({document: rank})
+                await self._arrange({number(document): rank})
             case intents.Detach(leaving):
-                await self._arrange({}, leaving)
+                await self._arrange({}, tuple(map(number, leaving)))
             case intents.Reorder(ranks):
-                await self._arrange(ranks)
+                await self._arrange({number(document): rank for document, rank in ranks.items()})
             case intents.SetKind(kind):
                 await self.write(partial(feeds.update, feed=self.feed_id, changes={"kind": kind}))
             case _:
                 assert_never(intent)
         return CarriedOut()
+
+    async def put_gathered(self) -> None:
+        """Put what waits for more, in one transaction."""
+        if self.gathered:
+            self.gathered.stored(await self._put_all(self.gathered.take(), self._now()))
 
     def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
@@ -241,18 +253,7 @@ class FeedStorage:
 
     async def _put(self, intent: intents.Put, obtained: Obtained) -> int:
         now = self._now()
-        new = [
-            new_document(
-                intent.stored_url,
-                obtained,
-                role=intent.role,
-                rank=intent.rank,
-                is_settled=intent.is_settled,
-                brought_news=intent.brought_news,
-                found_by=intent.found_by,
-                found_in=intent.found_in,
-            )
-        ]
+        new = [described(intent, obtained)]
         if intent.remembers is not None:
             rows = await self._documents()
             old = row_of(intent.remembers, rows)

@@ -105,6 +105,14 @@ class WalkFetches:
         """Return a document that has come and waits to be kept."""
         return self._obtained.get(url)
 
+    async def has_come(self, within_seconds: float) -> bool:
+        """Whether there is something to be told at once, or will be within so many seconds."""
+        if within_seconds > 0 and self._pending and not any(task.done() for task in self._pending.values()):
+            await asyncio.wait(
+                self._pending.values(), timeout=within_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        return any(task.done() for task in self._pending.values())
+
     def take(self, url: str) -> Obtained:
         """Hand over a document that has come: it is to be stored."""
         self._settle(url, is_hit=True)

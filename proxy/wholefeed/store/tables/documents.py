@@ -236,8 +236,12 @@ def _put_one(
     packed = entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
     db.executemany(_PUT_ENTRY, packed.rows(number, feed, named, is_live))
     identities.put(db, feed, number, document.keys)
-    tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
-    change.concern(number)
+    if place is not None or document.tombstones:
+        tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
+    if place is None and document.rank is not None and document.role is not Role.MEMORY:
+        change.concern_new(number)
+    else:
+        change.concern(number)
     if document.rank is not None:
         change.mark(number)
     if place is not None and document.role is Role.ARCHIVE and not document.memento:

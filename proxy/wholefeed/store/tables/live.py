@@ -25,7 +25,7 @@ from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
 from wholefeed.core.terms import Role
 from wholefeed.store.database import Database, Row
-from wholefeed.store.statements import either, fetch_value, json_ids, run
+from wholefeed.store.statements import either, fetch_one, fetch_value, json_ids, run
 from wholefeed.store.tables import tombstones
 
 _CHUNK: Final = 512
@@ -33,6 +33,15 @@ _CHUNK: Final = 512
 _CONCERN: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 0 FROM entry WHERE document = :document
     ON CONFLICT DO NOTHING
+"""
+# Most documents of a walk hold what no other one does: then nothing is to be chosen.
+_HAS_TOMBSTONES: Final = "SELECT 1 FROM tombstone WHERE feed = :feed LIMIT 1"
+_HAS_COPIES: Final = """
+    SELECT 1 FROM entry AS own WHERE own.document = :document AND EXISTS (
+        SELECT 1 FROM entry AS e
+        WHERE e.feed = :feed AND e.identity = own.identity AND e.is_live >= 0
+            AND (e.document <> own.document OR e.ordinal <> own.ordinal)
+    ) LIMIT 1
 """
 _CONCERN_BURIED: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
@@ -175,6 +184,16 @@ class Change:
         """Choose again among the copies of each entry that stands in the document now."""
         run(self._db, _CONCERN, {"document": document})
         run(self._db, _CONCERN_BURIED, {"document": document})
+
+    def concern_new(self, document: int) -> None:
+        """Do the same for a document that was not there before, is attached, and is not memory.
+
+        Where each of its entries stands once, and nothing was deleted, there is no choice.
+        """
+        feed = {"feed": self._feed}
+        has_tombstones = fetch_one(self._db, _HAS_TOMBSTONES, feed) is not None
+        if has_tombstones or fetch_one(self._db, _HAS_COPIES, {**feed, "document": document}) is not None:
+            self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""

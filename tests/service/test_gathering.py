@@ -1,0 +1,65 @@
+"""wholefeed.service.refresh.gathering: documents that come one soon after the other are stored together."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.feeds import ids, publish_chain
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+from wholefeed.service.refresh import gathering
+
+
+async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
+    """Wait until so many documents of the feed are in the database."""
+    async with asyncio.timeout(10):
+        feed = await proxy.store.feed_by_url(url)
+        while feed is None or len(await proxy.store.documents(feed.id)) < documents:
+            await asyncio.sleep(0.01)
+            feed = await proxy.store.feed_by_url(url)
+
+
+async def test_what_comes_together_is_stored_together(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to eight documents of a walk are one change of the feed, and all of them are served."""
+    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    names = publish_chain(origin, archives=18)
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", names)
+    feed = await proxy.store.feed_by_url(origin.url("/feed"))
+    assert feed is not None
+    assert feed.revision < 10, "the subscription document; 8, 8 and 2 archives, or a publication in between"
+
+
+@pytest.mark.fault("67")
+async def test_what_has_come_waits_for_no_slow_publisher(proxy: Proxy, origin: Origin) -> None:
+    """What a publisher has given is stored a moment later, though it is long about the next document."""
+    publish_chain(origin, archives=5)
+    with origin.held("/archive/3"):
+        asking = asyncio.create_task(proxy.whole(origin.url("/feed")))
+        await stored(proxy, origin.url("/feed"), documents=3)
+    assert (await asking).state == "complete"
+
+
+@pytest.mark.fault("74")
+async def test_what_has_come_is_stored_when_the_program_is_stopped(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A walk that is broken off keeps what waited for more: nobody is asked for it again."""
+    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    url = origin.url("/feed")
+    publish_chain(origin, archives=5)
+    with origin.held("/archive/3") as gate:
+        async with running(a_config(tmp_path)) as proxy:
+            await proxy.begun(url)
+            await gate.reached()
+            async with asyncio.timeout(10):
+                while (await proxy.status(url))["progress"]["documents"] < 3:
+                    await asyncio.sleep(0.01)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+    assert [origin.counts()[f"/archive/{number}"] for number in (5, 4)] == [1, 1]
