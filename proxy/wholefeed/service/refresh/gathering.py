@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.refresh import intents
+from wholefeed.core.refresh.progress import Progress
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 
@@ -43,6 +45,13 @@ class Gathered:
     def facts(self) -> list[DocumentFacts]:
         """What was read of the documents that are not known to be stored yet."""
         return [each.facts for each in (*self._leaving, *self._puts)]
+
+    def left_out_of(self, progress: Progress) -> Progress:
+        """Return the progress of a walk without what is not known to be stored yet."""
+        if not (entries := [len(each.entries) for each in self.facts]):
+            return progress
+        documents = progress.documents - len(entries)
+        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
 
     @property
     def left_seconds(self) -> float:

@@ -106,9 +106,10 @@ class Refresh:
 
     @property
     def progress(self) -> Progress | None:
-        """How far the walk is; None where none runs."""
+        """How far the walk is, by what is stored; None where none runs."""
         is_walking = self._decision is not None and self._decision.is_walking
-        return self._decision.progress if self._decision is not None and is_walking else None
+        found = self._decision.progress if self._decision is not None and is_walking else None
+        return None if found is None else self._storage.gathered.left_out_of(found)
 
     @property
     def walked_seconds(self) -> float | None:
