@@ -117,23 +117,37 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
 
 
 @pytest.mark.fault("107")
-async def test_who_forgets_a_feed_does_not_wait_for_a_lock_for_good(
-    postgres_url: str, tmp_path: Path, origin: Origin
-) -> None:
-    """503 with Retry-After in time; what the database was told by then is done when the lock is gone."""
+async def test_nobody_waits_for_a_lock_for_good(postgres_url: str, tmp_path: Path, origin: Origin) -> None:
+    """503 with Retry-After in time, whatever is asked; what the database was told by then is done when the
+    lock is gone."""
     import psycopg  # noqa: PLC0415 - an extra
 
     publish(origin, 0)
     url = origin.url("/feed")
+    asked = [
+        *(("GET", path, {}) for path in ("/feeds", "/opml")),
+        *(("GET", path, {"url": url}) for path in ("/status", "/events", "/view", "/")),
+        ("GET", "/status", {"url": "without-a-scheme.test"}),
+        *((method, path, {"url": url}) for method, path in (("POST", "/refresh"), ("DELETE", "/feed"))),
+    ]
+
+    async def refused(method: str, path: str, query: dict[str, str]) -> None:
+        reply = await replica.ask(method, path, params=query)
+        assert (reply.status, "Retry-After" in reply.headers) == (503, True), (path, reply.body)
+
     limits = {"respond_within_seconds": 0.1}
     async with replicas(postgres_url, tmp_path, number=1, limits=limits) as (replica,):
         await replica.whole(url)
         with psycopg.connect(postgres_url, autocommit=True) as holder:
             holder.execute("BEGIN")
+            holder.execute("LOCK TABLE feed IN ACCESS EXCLUSIVE MODE")
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(refused(*each) for each in asked))
+            holder.execute("ROLLBACK")
+            holder.execute("BEGIN")
             holder.execute("LOCK TABLE feed IN SHARE MODE")
             async with asyncio.timeout(5):
-                reply = await replica.ask("DELETE", "/feed", params={"url": url})
-            assert (reply.status, "Retry-After" in reply.headers) == (503, True)
+                await refused("DELETE", "/feed", {"url": url})
             holder.execute("ROLLBACK")
         async with asyncio.timeout(5):
             while (await replica.ask("DELETE", "/feed", params={"url": url})).status != 404:

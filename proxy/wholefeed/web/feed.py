@@ -57,20 +57,8 @@ async def get_prefixed(request: web.Request) -> web.StreamResponse:
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    await forget(request)
+    await request.app[SERVICE].forget(await named_url(request))
     return web.Response(status=204)
-
-
-async def forget(request: web.Request) -> None:
-    """Forget the feed that is named.
-
-    Raises:
-        OverloadedError: The database did not answer in time; what it was told by then it does all the same.
-        UnknownFeedError: Nothing is stored for the URL.
-    """
-    service = request.app[SERVICE]
-    async with service.checks.answering():
-        await service.forget(await named_url(request))
 
 
 async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
