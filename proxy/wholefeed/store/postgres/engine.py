@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -84,22 +84,13 @@ class PostgresEngine:
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
         if self._is_closing:
             raise OverloadedError("the store is being closed", slug="shutting-down")
-        return await self._begun(
-            self._told(work, feed, tell) if feed is None else self._in_turn(work, feed, tell)
-        )
-
-    async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
-        """Let a function change what a crash of the server may undo; nothing waits for its disk."""
-        if self._is_closing:
-            raise OverloadedError("the store is being closed", slug="shutting-down")
-        return await self._begun(self._told(work, None, None, is_lasting=False))
-
-    async def _begun(self, writing: Coroutine[Any, Any, _T]) -> _T:
+        writing = self._in_turn(work, feed, tell, is_lasting=is_lasting)
         task = asyncio.create_task(writing, name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -154,13 +145,20 @@ class PostgresEngine:
         self._spare.try_again()
 
     async def _in_turn(
-        self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
+        self,
+        work: Callable[[Database], _T],
+        feed: int | None,
+        tell: Callable[[_T], None] | None,
+        *,
+        is_lasting: bool,
     ) -> _T:
+        if feed is None:
+            return await self._told(work, feed, tell, is_lasting=is_lasting)
         turn = self._turns.get(feed)
         if turn is None:
             turn = self._turns[feed] = asyncio.Lock()
         async with turn:
-            return await self._told(work, feed, tell)
+            return await self._told(work, feed, tell, is_lasting=is_lasting)
 
     async def _told(
         self,
@@ -168,7 +166,7 @@ class PostgresEngine:
         feed: int | None,
         tell: Callable[[_T], None] | None,
         *,
-        is_lasting: bool = True,
+        is_lasting: bool,
     ) -> _T:
         try:
             self.condition.require_sound()
