@@ -33,7 +33,8 @@ class Engine(Protocol):
 
     on_change: Callable[[int], None]
     """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for it
-    is answered."""
+    is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what failed
+    before: the feed is what it was."""
 
     @property
     def condition(self) -> Condition:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import psycopg
 
-from wholefeed.errors import OverloadedError, StoreUnusableError
+from wholefeed.errors import OverloadedError, StoreUnusableError, UnknownFeedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
@@ -29,6 +29,7 @@ from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import CLOSE_SECONDS, Pool
+from wholefeed.store.postgres.transactions import Write
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
 from wholefeed.store.traffic import Traffic
@@ -73,7 +74,7 @@ class PostgresEngine:
     ) -> _T:
         """Return what a function finds."""
         try:
-            return await self.pool.run(work, is_read=True, is_first=is_first, is_long=is_long)
+            return await self.pool.run(work, is_first=is_first, is_long=is_long)
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -102,7 +103,7 @@ class PostgresEngine:
 
         Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
         """
-        return await self._spare.run(work, is_read=False, is_brief=True, is_lasting=False)
+        return await self._spare.write(Write(work, None, is_lasting=False), is_brief=True)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Do the same in a thread that waits for it."""
@@ -168,12 +169,15 @@ class PostgresEngine:
         *,
         is_lasting: bool,
     ) -> _T:
+        write = Write(work, feed, is_lasting=is_lasting)
         try:
             self.condition.require_sound()
             async with self._writing:
-                result = await self.pool.run(work, is_read=False, feed=feed, is_lasting=is_lasting)
+                result = await self.pool.write(write)
         except Exception as exc:
-            if feed is not None:  # a COMMIT said to have failed may be done
+            # Else the feed is what it was: who holds it can answer with it while there is no database.
+            may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
+            if feed is not None and may_be_another:
                 self.on_change(feed)
             self.condition.judge(exc)
             raise
