@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import psycopg
 
 from wholefeed.errors import OverloadedError, StoreUnusableError, UnknownFeedError
-from wholefeed.futures import retrieve_failure, to_the_end
+from wholefeed.futures import in_daemon, retrieve_failure, to_the_end
 from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
@@ -196,7 +196,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
-    await asyncio.to_thread(check_current, url)
+    await in_daemon(lambda: check_current(url))
     pool = Pool(url, size=connections, scripts=_SCRIPTS)
     async with _listening(url, pool.traffic) as notices:
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
