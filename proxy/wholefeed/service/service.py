@@ -14,6 +14,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
@@ -152,10 +154,11 @@ class FeedService:
         """
         deadline = time.monotonic() + wait_seconds
         async with AsyncExitStack() as stack:
-            async with self.checks.answering(wait_seconds):
+            in_time = partial(self.checks.until, self.checks.latest_at(wait_seconds))
+            async with in_time():
                 found = await self._found(stack, url, deadline, is_head=is_head, from_memory=from_memory)
             _ = self._asked.note(found.feed.id, found.feed.asked_at)
-            yield found
+            yield replace(found, in_time=in_time)
 
     async def _found(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool

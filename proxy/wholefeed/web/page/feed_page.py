@@ -88,7 +88,8 @@ async def feed_page(request: web.Request) -> web.StreamResponse:
     url, app = await named_url(request), request.app
     wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
     async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
-        ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
+        async with reconstruction.in_time():
+            ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
         return await _shown(request, url, reconstruction, ends)
 
 
