@@ -252,13 +252,13 @@ async def serve(
             # A database file does not fall silent, and what opens one is not to be left half-way.
             async with unless(stopping if config.store.url else asyncio.Event()):
                 await runner.setup()
+            if runner.server is not None:
                 host, port = await _listen(runner, app, stack)
                 if on_started is not None:
                     on_started(host, port)
                 gc.collect()
                 gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
                 supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
-            if runner.server is not None:
                 async with reaping(runner.server, app[CONNECTIONS]):
                     await stopping.wait()
             supervisor.tell("STOPPING=1", "STATUS=letting answers finish")

@@ -111,7 +111,8 @@ async def _shown(
     app, feed = request.app, reconstruction.feed
     service = app[SERVICE]
     status, chain = await service.account(url)
-    by_month = await app[STORE].read(lambda db: months(db, feed.id))
+    async with reconstruction.in_time():
+        by_month = await app[STORE].read(lambda db: months(db, feed.id))
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
     head = await asyncio.to_thread(_heading, feed)
     told, now = status_object(status), service.now()
