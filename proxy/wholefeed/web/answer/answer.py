@@ -109,11 +109,7 @@ class Representation(NamedTuple):
 
 
 async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: Blocks) -> Answer:
-    """Return the answer in the view that is asked for.
-
-    Raises:
-        OverloadedError: The database did not answer in time.
-    """
+    """Return the answer in the view that is asked for; `OverloadedError` where it cannot be read in time."""
     view, feed = wanted.view, reconstruction.feed
     if (whole := whole_answer(reconstruction, wanted)) is not None:
         return whole
