@@ -7,10 +7,11 @@ from typing import NamedTuple
 from wholefeed.core.jobs.reading import DocumentFacts
 from wholefeed.core.jobs.remembering import StoredMemory, WrittenMemory, remember_copies
 from wholefeed.core.jobs.rendering import Stored
-from wholefeed.core.model import EntryId
+from wholefeed.core.model import EntryId, FeedDocument
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.terms import MEMORY_URL, Family, Role
 from wholefeed.service.documents.fresh import Fresh
+from wholefeed.service.documents.parsed import ParsedDocuments
 from wholefeed.service.documents.shapes import Put, stored_as
 from wholefeed.service.documents.work import Work, work_bytes
 from wholefeed.store.database import Database
@@ -27,6 +28,7 @@ async def documents_to_remember(
     old: DocumentRow,
     new: DocumentFacts,
     now: float,
+    parsed: ParsedDocuments | None = None,
     *,
     is_page: bool = False,
 ) -> list[Put]:
@@ -42,6 +44,7 @@ async def documents_to_remember(
         old: The stored document.
         new: What replaces it.
         now: Epoch seconds.
+        parsed: What is held of documents as they were parsed.
         is_page: What leaves a page has mostly moved to another one: remember that of which no other document
             holds as good a copy.
     """
@@ -50,6 +53,10 @@ async def documents_to_remember(
     usable = [row for row in memories if row.family is old.family and row.rank is not None]
     memory_row = max((row for row in usable if not row.is_settled), key=_number, default=None)
     next_number = 1 + max((_number(row) for row in memories), default=0)
+    replaced = [old] if memory_row is None else [old, memory_row]
+    held: dict[int, FeedDocument | None] = {}
+    if parsed is not None and sum(row.body_bytes for row in replaced) <= INLINE_BYTES:
+        held = {row.id: parsed.find(row) for row in replaced}
 
     def look(db: Database) -> _Left | None:
         latest = None
@@ -60,20 +67,20 @@ async def documents_to_remember(
             latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
         if not any(identity not in present for identity in gone):
             return None
-        outgoing = stored_as(old, bodies.read(db, old.id))
+        outgoing = held.get(old.id) or stored_as(old, bodies.read(db, old.id))
         ambiguous = identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous)
         if memory_row is None:
             return _Left(outgoing, present, ambiguous, latest)
-        body, dates = bodies.read(db, memory_row.id), documents.copy_dates(db, memory_row.id)
-        memory = StoredMemory(_number(memory_row), stored_as(memory_row, body), dates)
+        document = held.get(memory_row.id) or stored_as(memory_row, bodies.read(db, memory_row.id))
+        memory = StoredMemory(_number(memory_row), document, documents.copy_dates(db, memory_row.id))
         return _Left(outgoing, present, ambiguous, latest, memory)
 
     left = await store.read(look)
     if left is None:
         return []
-    size_bytes = work_bytes(left.outgoing.body)
+    size_bytes = _work_bytes(left.outgoing)
     if left.memory is not None:
-        size_bytes += work_bytes(left.memory.document.body)
+        size_bytes += _work_bytes(left.memory.document)
     written = await work.run(
         size_bytes,
         remember_copies,
@@ -86,18 +93,24 @@ async def documents_to_remember(
         latest=left.latest,
         keeps_parsed=size_bytes <= INLINE_BYTES,
     )
+    if parsed is not None:
+        parsed.drop(replaced)
     return [_put(each, old, now, is_attached=is_attached) for each in written]
 
 
 class _Left(NamedTuple):
     """What is needed of the documents that entries leave and come into."""
 
-    outgoing: Stored
+    outgoing: Stored | FeedDocument
     present: set[EntryId]
     ambiguous: frozenset[EntryId]
     latest: float | None
     """The date of the outgoing document counts as at most this."""
     memory: StoredMemory | None = None
+
+
+def _work_bytes(document: Stored | FeedDocument) -> int:
+    return work_bytes(document.body if isinstance(document, Stored) else document.text)
 
 
 def _number(row: DocumentRow) -> int:

@@ -60,6 +60,7 @@ class FeedStorage:
         self._store = store
         self._start = Start(store, feed_id, beginnings)
         self._fence = fence
+        self._parsed = None if beginnings is None else beginnings.parsed
         self.work = work
         self.feed_id = feed_id
         self._now = now
@@ -97,7 +98,6 @@ class FeedStorage:
         others = [each.read.facts for each in beside]
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
-
         look = partial(identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
@@ -234,7 +234,7 @@ class FeedStorage:
         facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         if old is not None:
-            new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
+            new += await documents_to_remember(self._store, self.work, rows, old, facts, now, self._parsed)
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
         await self._put_all(new, now, ranks, intent.detached, changes, looks=True)
@@ -295,4 +295,6 @@ class FeedStorage:
         numbers, self._rows, self._material = await self.write(put_and_look)
         for number, put in zip(numbers, puts, strict=True):
             self.fresh.keep(number, put.fresh)
+            if self._parsed is not None:
+                self._parsed.keep(put)
         return numbers
