@@ -23,10 +23,12 @@ from typing import Final, Self
 
 from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.merge.tombstones import Burial
+from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.store.database import Database, Row
-from wholefeed.store.statements import either, fetch_value, json_ids, run
+from wholefeed.store.statements import either, fetch_one, fetch_value, json_ids, run, run_many
 from wholefeed.store.tables import tombstones
+from wholefeed.store.tables.feeds import unknown
 
 _CHUNK: Final = 512
 
@@ -67,6 +69,10 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
     ORDER BY rank, id LIMIT 1
 """
+_BEFORE: Final = f"""
+    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed)
+    FROM feed WHERE id = :feed
+"""  # noqa: S608 - a constant
 # is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
 _CONTEST: Final = """
     INSERT INTO contested
@@ -159,27 +165,37 @@ def subscription_updated_at(db: Database, feed: int) -> float | None:
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: Database, feed: int, subscription_updated_at: float | None) -> None:
+    def __init__(self, db: Database, feed: int, before: tuple[float | None, bool]) -> None:
         self._db = db
         self._feed = feed
-        self._before = subscription_updated_at
+        self._before, self.has_tombstones = before
+        """Whether the feed has any, or is about to; where it has none they are not asked for."""
+        self.ambiguous: frozenset[EntryId] | None = None
+        """The keys that identify nothing in the feed (R9), once they were read."""
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
-        """Call it before anything is changed."""
-        for table in ("concerned", "changed", "contested", "decided"):
-            run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
-        return cls(db, feed, subscription_updated_at(db, feed))
+        """Call it before anything is changed.
+
+        Raises:
+            UnknownFeedError: The feed was forgotten.
+        """
+        row = fetch_one(db, _BEFORE, {"feed": feed})
+        if row is None:
+            raise unknown(feed)
+        return cls(db, feed, (row[0], bool(row[1])))
 
     def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
         run(self._db, _CONCERN, {"document": document})
-        run(self._db, _CONCERN_BURIED, {"document": document})
+        if self.has_tombstones:
+            run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""
         run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
-        run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
+        if self.has_tombstones:
+            run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
     def mark(self, document: int) -> None:
         """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
@@ -192,18 +208,26 @@ class Change:
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)
             run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
-        run(self._db, _CONTEST, parameters)
-        self._decide(after)
-        run(self._db, _SET_LIVE)
+        used = ["concerned", "changed"]
+        if run(self._db, _CONTEST, parameters):
+            used.append("contested")
+            if self._decide(after):
+                used.append("decided")
+                run(self._db, _SET_LIVE)
         run(self._db, _SET_DIRTY)
         run(self._db, _COUNT, parameters)
+        for table in used:  # whoever begins the next change finds them empty
+            run(self._db, f"DELETE FROM {table}")  # noqa: S608 - four constants
 
-    def _decide(self, subscription_updated_at: float | None) -> None:
-        contest = _Contest(subscription_updated_at, tombstones.burials(self._db, self._feed))
+    def _decide(self, subscription_updated_at: float | None) -> bool:
+        """Choose among the contested copies; return whether that changes anything."""
+        burials = tombstones.burials(self._db, self._feed) if self.has_tombstones else {}
+        contest = _Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
+        has_changed = False
         while rows := cursor.fetchmany(_CHUNK):
-            self._db.executemany(_DECIDE, list(contest.take(rows)))
-        self._db.executemany(_DECIDE, list(contest.end()))
+            has_changed |= run_many(self._db, _DECIDE, list(contest.take(rows)))
+        return run_many(self._db, _DECIDE, list(contest.end())) or has_changed
 
 
 @dataclass(slots=True)
