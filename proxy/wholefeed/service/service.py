@@ -291,7 +291,7 @@ class FeedService:
         return self._running.running(feed_id) is not None
 
     async def _by_url(self, url: str) -> FeedRow | None:
-        return await self._store.read(lambda db: feeds.find_by_url(db, url), is_first=True)
+        return await self._store.find(url, is_first=True)
 
     async def _known(self, url: str) -> FeedRow:
         if (feed := await self._by_url(url)) is None:

@@ -30,7 +30,7 @@ async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> l
         work: Where they are worked on.
         leaving: What is replaced, and by what.
     """
-    left = await store.read(leaving.look)
+    left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
         return []
     size_bytes = sum(map(_work_bytes, left.documents))

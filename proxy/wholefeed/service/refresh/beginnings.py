@@ -107,12 +107,12 @@ class Start:
         if is_new:
             return Beginning([], Failures((), None))
         if self._beginnings is None:
-            return await self._store.read(self._look)
+            return await self._store.read(self._look, feed=self._feed_id)
         if (held := self._beginnings.find(self._feed_id)) is not None:
             self._feed = self._beginnings.row(self._feed_id)
             return held
         with self._beginnings.watched() as fill:
-            self._feed, found = await self._store.read(self._look_with_row)
+            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
             if not fill.has_changed(self._feed_id):
                 self._beginnings.keep(self._feed_id, found)
         return found

@@ -211,12 +211,12 @@ class FeedStorage:
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
         """Look at what is stored of the feed, without the remarks that are not written yet."""
-        return await self._store.read(work)
+        return await self._store.read(work, feed=self.feed_id)
 
     async def _documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self._rows is None:
-            self._rows = await self._store.read(partial(documents.list_all, feed=self.feed_id))
+            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
         return self._rows
 
     async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
