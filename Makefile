@@ -2,6 +2,9 @@
 # serve and demo install what runs; the rest adds the tests, the linters and the types, which are four times as large.
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
 
+# A start takes a third longer where every module is compiled anew; the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz clean
 
@@ -18,7 +21,7 @@ CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3
 ARGS :=
 # One more than there are cores: tests wait for processes, sockets and clocks half of their time.
 WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile
+PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # They send megabytes, or thousands of documents, through lines that others reach: counting each line of theirs
 # would double the time of the whole suite.
 UNMEASURED := $(addprefix tests/,core/parse/test_corpus.py core/parse/repair/test_corpus.py \

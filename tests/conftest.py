@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,16 +14,18 @@ import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-from tests import postgres
+from tests import postgres, scratch
 from tests.origin import Origin
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections
 from wholefeed.store.sqlite import connection
 
+TESTS = Path(__file__).parent
+
 # How long an example takes says how busy the machine is.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("suite", UNHURRIED, max_examples=40)
+settings.register_profile("suite", UNHURRIED, max_examples=25)
 settings.register_profile("exhaustive", UNHURRIED)
 
 
@@ -43,9 +46,10 @@ def fresh_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
-    structlog.reset_defaults()
-    for module in [each for name, each in sys.modules.items() if name.startswith("wholefeed.")]:
-        getattr(module, "log", SimpleNamespace()).__dict__.pop("bind", None)  # what structlog has cached
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        for module in [each for name, each in sys.modules.items() if name.startswith("wholefeed.")]:
+            getattr(module, "log", SimpleNamespace()).__dict__.pop("bind", None)  # what structlog has cached
     structlog.contextvars.clear_contextvars()
     logging.captureWarnings(False)
     root.handlers[:] = handlers
@@ -70,7 +74,7 @@ async def origin() -> AsyncIterator[Origin]:
 @pytest.fixture
 def step(request: pytest.FixtureRequest) -> int:
     """Of the feeds of a corpus one in so many is taken."""
-    return 1 if request.config.getoption("--exhaustive") else 3
+    return 1 if request.config.getoption("--exhaustive") else 6
 
 
 @pytest.fixture
@@ -178,8 +182,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide how many examples are made where a test does not say it."""
+    """Decide how many examples are made where a test does not say it, and where files are."""
+    scratch.prefer_memory()
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "suite")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take samples where tests are marked so, unless all cases or single tests were asked for.
+
+    What takes long goes first, so that no process of a test run is left with it when the others are done.
+    """
+    items.sort(key=_is_short)
+    if config.getoption("--exhaustive") or any("::" in each for each in config.args):
+        return
+    wanted, taken, left = set(), set(), set()
+    for item in items:
+        if sample := item.get_closest_marker("sample"):
+            name, _, case = item.nodeid.partition("[")
+            matching = {(name, each) for each in sample.args if fnmatchcase(case.removesuffix("]"), each)}
+            wanted |= {(name, each) for each in sample.args}
+            taken |= matching
+            left |= set() if matching else {item}
+    if unmatched := wanted - taken:
+        raise pytest.UsageError(f"samples that no case matches: {sorted(unmatched)}")
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
+def _is_short(item: pytest.Item) -> bool:
+    """Whether it lies among tests of a few milliseconds each, which fill the processes up at the end."""
+    return item.path.relative_to(TESTS).parts[0] in ("core", "web")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

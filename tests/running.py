@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDictProxy
 
+from tests import empty_store
 from tests.named_store import NamedStore
 from wholefeed.app import make_app
 from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
@@ -149,6 +150,8 @@ def a_config(path: Path, **sections: Any) -> Config:
 async def running(config: Config, clock: Clock | None = None, **parts: Any) -> AsyncIterator[Proxy]:
     """Start the proxy and stop it at the end; `parts` are those that `make_app` takes."""
     clock = clock or Clock()
+    if not config.store.url:
+        empty_store.put_at(Path(config.store.path))
     app = make_app(config, now=clock, **parts)
     async with TestClient(TestServer(app, host="127.0.0.1")) as client:
         app[LISTENERS].add([(client.host, client.port)])

@@ -44,6 +44,7 @@ async def open_all(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.sample("390")
 async def test_the_page_of_any_feed_is_accessible_and_fits_its_window(
     proxy: Proxy, origin: Origin, width: int
 ) -> None:

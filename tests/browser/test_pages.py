@@ -40,6 +40,7 @@ async def pages(visit: Visit, origin: Origin) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.sample("390")
 async def test_every_page_is_accessible_and_fits_its_window(
     filled: Proxy, origin: Origin, width: int
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
+@pytest.mark.sample("nas*")
 async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host: str) -> None:
     """Also by http and a name of the network: there a browser says where a form stands by Origin alone."""
     async with visiting(filled, host=host) as visit:
@@ -45,6 +46,7 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
 
 
 @pytest.mark.parametrize("elsewhere", ["evil.test", "127.0.0.1"])
+@pytest.mark.sample("127*")
 async def test_a_form_of_another_origin_is_refused(filled: Proxy, origin: Origin, elsewhere: str) -> None:
     """Of another site, to which the browser sends no cookie; and of another port, to which it does."""
     port = origin.url("/").rpartition(":")[2]
@@ -66,6 +68,7 @@ async def test_a_form_of_another_origin_is_refused(filled: Proxy, origin: Origin
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", LAN_NAME])
+@pytest.mark.sample("nas*")
 async def test_what_is_put_in_front_of_a_url_is_copied(filled: Proxy, host: str) -> None:
     """By the clipboard where scripts have one, else by selecting it."""
     async with visiting(filled, host=host) as visit:

@@ -90,6 +90,7 @@ async def test_each_way_gives_the_whole_feed(fetch: Fetch, origin: Origin, tmp_p
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample("running")
 async def test_each_way_gives_a_history_that_nothing_links(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -101,6 +102,7 @@ async def test_each_way_gives_a_history_that_nothing_links(
 
 
 @pytest.mark.parametrize("way", ["running", "stored"])
+@pytest.mark.sample("stored")
 async def test_what_is_stored_and_fresh_costs_the_publisher_nothing(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -112,6 +114,7 @@ async def test_what_is_stored_and_fresh_costs_the_publisher_nothing(
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample("stored")
 async def test_each_way_tells_by_its_exit_code_that_something_is_missing(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -124,6 +127,7 @@ async def test_each_way_tells_by_its_exit_code_that_something_is_missing(
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample("running")
 async def test_each_way_shows_its_progress_on_a_terminal(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -135,6 +139,7 @@ async def test_each_way_shows_its_progress_on_a_terminal(
 
 
 @pytest.mark.parametrize("way", ["running", "stored"])
+@pytest.mark.sample("stored")
 async def test_what_is_due_is_asked_for_again(fetch: Fetch, origin: Origin, tmp_path: Path, way: str) -> None:
     """As a reader would have it: the subscription document, and what is new behind it."""
     publish_chain(origin, archives=1)
@@ -151,6 +156,7 @@ async def test_what_is_due_is_asked_for_again(fetch: Fetch, origin: Origin, tmp_
 
 
 @pytest.mark.parametrize("way", ["running", "stored"])
+@pytest.mark.sample("running")
 async def test_a_feed_that_is_not_known_is_fetched_without_keeping_it(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -174,6 +180,7 @@ async def test_no_database_is_made(fetch: Fetch, origin: Origin, tmp_path: Path)
 
 
 @pytest.mark.parametrize("way", ["stored", "neither"])
+@pytest.mark.sample("stored")
 async def test_a_walk_that_is_not_waited_for_is_exit_3(
     fetch: Fetch, origin: Origin, tmp_path: Path, way: str
 ) -> None:
@@ -272,6 +279,7 @@ UNUSABLE: dict[str, Answer] = {
 
 
 @pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.sample("cut off", "reset")
 async def test_an_answer_that_is_not_whole_is_gone_on_without(
     fetch: Fetch, origin: Origin, false_proxy: Origin, answer: Answer
 ) -> None:

@@ -631,6 +631,7 @@ def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
 
 
 @pytest.mark.parametrize("output", ["full", "closed pipe"])
+@pytest.mark.sample("full")
 def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
     tmp_path: Path, output: str
 ) -> None:

@@ -60,6 +60,7 @@ async def behind(kind: str, variant: str, folder: Path) -> AsyncIterator[tuple[F
 
 @each_server
 @each_variant
+@pytest.mark.sample("feeds-*", "*-nginx")
 async def test_a_feed_comes_through_with_links_that_lead_back(
     tmp_path: Path, origin: Origin, kind: str, variant: str
 ) -> None:
@@ -110,6 +111,7 @@ PERSON = {"Accept": "text/html", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site":
 
 
 @each_variant_once
+@pytest.mark.sample("nginx-feeds", "caddy-socket")
 async def test_a_person_logs_in_and_watches_a_walk(
     tmp_path: Path, origin: Origin, kind: str, variant: str
 ) -> None:

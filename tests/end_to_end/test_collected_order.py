@@ -27,6 +27,7 @@ async def test_collected_entries_stand_newest_first_across_their_pages(
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rdf")
 async def test_the_newest_entry_stands_first_also_where_it_is_a_page_s(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:

@@ -74,6 +74,7 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
 
 
 @pytest.mark.parametrize("answer", [Status(503), Status(429), Document(body=b"<html>No such page</html>")])
+@pytest.mark.sample("answer1")
 async def test_pages_that_never_come_are_asked_for_less_and_less(
     proxy: Proxy, origin: Origin, answer: Answer
 ) -> None:

@@ -429,6 +429,7 @@ async def test_a_json_feed_is_cut_without_a_comma_too_many(
 
 
 @pytest.mark.parametrize("max_bytes", range(500, 900, 7))
+@pytest.mark.sample("*0", "*5")
 async def test_a_json_feed_is_not_longer_than_a_reader_bears(
     tmp_path: Path, origin: Origin, max_bytes: int
 ) -> None:

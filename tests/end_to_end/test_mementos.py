@@ -455,6 +455,7 @@ async def test_relative_urls_mean_what_they_meant(
 
 
 @pytest.mark.parametrize("is_keyless", [False, True])
+@pytest.mark.sample("True")
 async def test_an_index_of_many_pages_is_read_to_its_end(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_keyless: bool
 ) -> None:

@@ -36,7 +36,7 @@ SITE: Final = "http://site.test"
 FETCHED_AT: Final = 1_800_000_000
 ADDRESS: Final = Address("http://proxy.test/feed?url=x", f"{SITE}/0/feed")
 
-many = settings(max_examples=80, deadline=None)
+many = settings(max_examples=2 * settings().max_examples)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.service.refresh.flights import Flights
-from wholefeed.store.database import Database
 from wholefeed.web.keys import STORE
 
 
@@ -293,22 +292,28 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     await proxy.whole(url)
     looks = wished_at = 0
     store = proxy.app[STORE]
-    real = store.read
+    real: dict[str, Callable[..., Any]] = {"read": store.read, "write": store.write}
 
-    async def read(work: Callable[[Database], Any], **options: Any) -> Any:
-        nonlocal looks
-        found = await real(work, **options)
-        with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
-            unheard.setattr(store, "read", real)
-            if (await proxy.service.status(url)).is_refreshing:
-                looks += 1
-                if looks == wished_at:
-                    await proxy.service.refresh(url)
-        return found
+    def looking(work: Callable[..., Any]) -> Callable[..., Any]:
+        async def look(*arguments: Any, **options: Any) -> Any:
+            nonlocal looks
+            found = await work(*arguments, **options)
+            with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
+                for name, method in real.items():
+                    unheard.setattr(store, name, method)
+                if (await proxy.service.status(url)).is_refreshing:
+                    looks += 1
+                    if looks == wished_at:
+                        await proxy.service.refresh(url)
+            return found
 
-    monkeypatch.setattr(store, "read", read)
+        return look
+
+    for name, method in real.items():
+        monkeypatch.setattr(store, name, looking(method))
     for wished_at in range(1, 20):
         looks = 0
+        origin.publish("/feed", atom(an_item("a", 1), an_item(f"b{wished_at}", 2)))
         origin.forget_requests()
         await proxy.service.refresh(url)
         await proxy.settled()

@@ -163,6 +163,7 @@ async def test_row_62_a_hundred_thousand_entries(tmp_path: Path, origin: Origin)
 
 
 @pytest.mark.parametrize("body", ["<html>", "<other>", "<!DOCTYPE feed [ ]><feed>"])
+@pytest.mark.sample("<other>")
 async def test_nothing_is_kept_of_a_document_that_is_refused(proxy: Proxy, origin: Origin, body: str) -> None:
     """Whoever waits for a flight and the error it ends with form a cycle; the body does not hang on it."""
     origin.publish("/feed", body + "x" * (8 * MEBIBYTE))

@@ -126,6 +126,7 @@ def some(request: pytest.FixtureRequest, of: int, stride: int) -> range:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", ["serialization", CUT, ENDED, LATE])
 @pytest.mark.fault("71a")
+@pytest.mark.sample("cut", "late")
 async def test_a_statement_that_can_be_done_again_is(
     bench: Bench, request: pytest.FixtureRequest, how: str
 ) -> None:
@@ -150,6 +151,7 @@ async def test_a_statement_that_can_be_done_again_is(
     ],
 )
 @pytest.mark.fault("71a")
+@pytest.mark.sample("cut-True", "disk-full-*", "serialization-True")
 async def test_a_shared_store_that_fails_anywhere_in_a_refresh_loses_nothing(
     bench: Bench, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, how: str, is_for_good: bool
 ) -> None:

@@ -55,6 +55,7 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.fault("85")
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
+@pytest.mark.sample("gzip")
 async def test_row_85_readers_that_read_slowly_hold_little_of_a_large_entry(
     proxy: Proxy, origin: Origin, coding: str
 ) -> None:
@@ -105,6 +106,7 @@ async def test_row_86_a_view_reads_what_it_sends(
 
 @pytest.mark.fault("86")
 @pytest.mark.parametrize("make", [atom, rss, json_feed])
+@pytest.mark.sample("rss")
 async def test_row_86_a_large_part_is_the_same_in_both_codings(
     proxy: Proxy, origin: Origin, make: Callable[..., bytes]
 ) -> None:

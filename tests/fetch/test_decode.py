@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wholefeed.fetch.decode import MAX_MEMBERS, SLICE_BYTES, DecodeError, Decoder, coding_of
@@ -74,7 +74,6 @@ def test_what_does_not_compress_decodes_too(coder: str) -> None:
     assert decoded(coding_named(coder), CODERS[coder](NOISE), chunk_bytes=1 << 20) == NOISE
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     body=st.binary(max_size=3000) | st.binary(max_size=30).map(lambda part: part * 500),
     chunk_bytes=st.integers(1, 400),

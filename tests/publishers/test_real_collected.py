@@ -73,6 +73,7 @@ def few_posts(site: RealWordPress, keep: int) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2")
 async def test_300_posts_come_in_few_requests(
     proxy: Proxy,
     origin: Origin,
@@ -94,6 +95,7 @@ async def test_300_posts_come_in_few_requests(
 
 
 @pytest.mark.parametrize(("change", "form"), list(zip(CHANGES, FORMATS * 2, strict=True)))
+@pytest.mark.sample("added-*", "bulk edit-*")
 async def test_no_live_post_is_missing_when_the_site_changes(
     proxy: Proxy,
     origin: Origin,
@@ -136,6 +138,7 @@ async def test_behind_a_cache_that_drops_queries(
 
 
 @pytest.mark.parametrize("path", ["/category/news/feed/", "/author/guest/feed/atom/", "/search/lorem/feed/"])
+@pytest.mark.sample("/category/news/feed/")
 async def test_feeds_of_a_part_of_the_site(
     proxy: Proxy, origin: Origin, real_wordpress: RealWordPress, path: str
 ) -> None:
@@ -148,6 +151,7 @@ async def test_feeds_of_a_part_of_the_site(
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom")
 async def test_afterwards(
     proxy: Proxy,
     origin: Origin,

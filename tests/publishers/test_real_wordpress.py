@@ -146,6 +146,7 @@ async def test_changes_show_alike(pair: Pair) -> None:
     assert await watch.compare() == [True, True]
 
 
+@pytest.mark.sample
 async def test_equal_dates_hide_posts(pair: Pair) -> None:
     """After a bulk edit the pages by date of change repeat posts in both, and lack others."""
     wordpress, real = pair.wordpress, pair.real

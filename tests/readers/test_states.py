@@ -50,6 +50,7 @@ async def test_a_healed_feed_gives_what_was_missing_once(
     assert sorted(await reader.titles()) == sorted([*WARNING_AFTER_HEALING[reader.name], *expected])
 
 
+@pytest.mark.sample("newsboat", "sfeed", "rss2email", "*parser")
 async def test_a_feed_that_loads_is_completed_by_an_ordinary_poll(
     impatient_proxy: Server, origin: Origin, reader: Reader
 ) -> None:

@@ -58,6 +58,7 @@ def modified_at(reply: Reply) -> float:
 
 @pytest.mark.fault("106")
 @pytest.mark.parametrize("notices", ["sent", "lost"])
+@pytest.mark.sample("lost")
 async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
     postgres_url: str, shared_postgres: Cluster, tmp_path: Path, origin: Origin, notices: str
 ) -> None:
@@ -127,7 +128,8 @@ async def test_who_forgets_a_feed_does_not_wait_for_a_lock_for_good(
     url = origin.url("/feed")
     limits = {"respond_within_seconds": 0.1}
     async with replicas(postgres_url, tmp_path, number=1, limits=limits) as (replica,):
-        await replica.whole(url)
+        await replica.begun(url)
+        await replica.settled()
         with psycopg.connect(postgres_url, autocommit=True) as holder:
             holder.execute("BEGIN")
             holder.execute("LOCK TABLE feed IN SHARE MODE")

@@ -52,6 +52,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
 
 
 @pytest.mark.parametrize("error", [OverloadedError("it is locked"), StorageFullError("the volume is full")])
+@pytest.mark.sample("error0")
 async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:

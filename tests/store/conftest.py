@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests import empty_store
 from tests.named_store import NamedStore
 from tests.postgres import Cluster
 from tests.store.places import Place
-from wholefeed.store.sqlite.migrate import migrate_file
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> Path:
+def database(tmp_path: Path) -> Path:
     """A SQLite file, for what is SQLite's own."""
     path = tmp_path / "store.db"
-    await migrate_file(path)
+    empty_store.put_at(path)
     return path
 
 

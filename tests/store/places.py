@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import empty_store
 from tests.named_store import NamedStore
 from tests.sqlite_faults import rows
 from wholefeed.store.opening import open_file, open_shared
-from wholefeed.store.sqlite.migrate import migrate_file
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class Place:
             async with open_shared(self.url, connections=4) as store:
                 yield NamedStore(store)
             return
-        if not self.path.exists():
-            await migrate_file(self.path)
+        empty_store.put_at(self.path)
         async with open_file(self.path) as store:
             yield NamedStore(store)
 

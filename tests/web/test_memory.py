@@ -350,7 +350,8 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=20)
+@pytest.mark.timeout(240)
+@settings(max_examples=settings().max_examples // 2)
 @given(steps=st.lists(STEPS, min_size=6, max_size=25))
 def test_an_answer_from_memory_is_the_one_that_the_store_would_give(steps: list[Any]) -> None:
     """Whatever goes on meanwhile: requests by key and alias, publications, refreshes, feeds that are

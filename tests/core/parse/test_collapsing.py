@@ -31,6 +31,7 @@ def json_feed(*items: str) -> bytes:
     ],
     ids=["json", "atom", "rss", "rss with an id"],
 )
+@pytest.mark.sample("rss", "atom")
 def test_entries_that_are_all_the_same_collapse(body: bytes) -> None:
     """Row 89: the first many are kept, and no more; reading costs two seconds at most."""
     began = process_time()

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
@@ -114,7 +114,6 @@ def outcome(world: World, told: Outcome) -> object:
     return world.shape, final.state, final.notes, final.ending, shown
 
 
-@settings(max_examples=100)
 @given(publishers(), st.data(), SEEDS, SEEDS)
 def test_any_order_of_arrivals_ends_in_the_same_publication(
     publisher: Publisher, data: st.DataObject, one: int, other: int
@@ -133,7 +132,6 @@ def test_any_order_of_arrivals_ends_in_the_same_publication(
         assert results[0] == results[1]
 
 
-@settings(max_examples=100)
 @given(publishers(), st.data(), SEEDS)
 def test_nothing_is_asked_for_twice_in_one_refresh(
     publisher: Publisher, data: st.DataObject, seed: int
@@ -148,7 +146,6 @@ def test_nothing_is_asked_for_twice_in_one_refresh(
         world.now += HOUR
 
 
-@settings(max_examples=100)
 @given(publishers(), st.data(), SEEDS)
 def test_nothing_leaves_but_by_the_rules_that_say_so(
     publisher: Publisher, data: st.DataObject, seed: int
@@ -173,7 +170,6 @@ def test_nothing_leaves_but_by_the_rules_that_say_so(
         assert is_full or max(stored.index(each.id) for each in left) < max(stayed)
 
 
-@settings(max_examples=100)
 @given(publishers(), SEEDS)
 def test_a_publisher_that_did_not_change_is_asked_for_the_subscription_document_alone(
     publisher: Publisher, seed: int

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.refresh.test_decision import DAY, HOUR, SEEDS, a_chain, archive
@@ -266,7 +266,6 @@ def test_pages_are_walked_as_ever() -> None:
     assert asked(world.refresh(CHANCE)) == [5, 4, 3]
 
 
-@settings(max_examples=60)
 @given(st.sets(st.integers(1, 8), max_size=5), st.integers(5, 60), SEEDS, st.booleans())
 def test_a_walk_that_was_killed_ends_like_one_that_was_not(
     holes: set[int], after: int, seed: int, looks_ahead: bool
@@ -281,7 +280,6 @@ def test_a_walk_that_was_killed_ends_like_one_that_was_not(
     assert {world.feed.visible_state for world in worlds} == {State.PARTIAL if holes else State.COMPLETE}
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(1, 9), max_size=5), min_size=1, max_size=5), SEEDS)
 def test_what_was_had_stays_and_what_heals_comes_whatever_fails_when(
     stages: list[set[int]], seed: int

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import empty_store
 from tests.core.parse.makers import rss
 from tests.postgres import Cluster
 from tests.store.makers import NOW, URL
@@ -22,7 +23,6 @@ from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import Family, Kind, Role
 from wholefeed.store.database import Database
-from wholefeed.store.migrations import read_migrations
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.statements import fetch_value
 from wholefeed.store.tables import documents, feeds
@@ -45,8 +45,7 @@ Databases = Callable[[], AbstractContextManager[Any]]
 def of_sqlite() -> Iterator[Any]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.row_factory = sqlite3.Row
-        for migration in read_migrations():
-            db.executescript(migration.sql)
+        db.deserialize(empty_store.image())
         db.executescript(TEMPORARY_TABLES)
         yield db
 

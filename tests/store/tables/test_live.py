@@ -440,7 +440,7 @@ class Expected:
         return {number: tuple(sorted(ordinals)) for number, ordinals in found.items()}
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_choosing_step_by_step_equals_choosing_from_nothing(
     store: NamedStore, steps: Sequence[tuple[object, ...]]

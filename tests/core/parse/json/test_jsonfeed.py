@@ -224,6 +224,7 @@ def test_a_scan_gives_offsets_in_characters() -> None:
         feed(description="x" * (2 << 20)),
     ],
 )
+@pytest.mark.sample("body0")
 def test_what_goes_out_again_and_again_is_bounded_as_in_xml(body: bytes) -> None:
     """docs/faults.md part D: what items inherit, and the head; stored documents are read all the same."""
     error = refused(body)

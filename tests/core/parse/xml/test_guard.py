@@ -25,7 +25,7 @@ from wholefeed.core.parse.xml.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES
 from wholefeed.core.parse.xml.guard import Guard
 
 FLAT_BYTES = 64 << 20
-SOON_SECONDS = 10.0
+SOON_SECONDS = 30.0
 """Far above what any of these takes, far below what they would take unguarded."""
 
 
