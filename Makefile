@@ -14,6 +14,7 @@ RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
 ARCHIVE := $(VENV)/pywb/.installed
 PIP_LOG := $(VENV)/pip.log
+ARCHIVE_LOG := $(VENV)/pywb-pip.log
 BORROWED := $(VENV)/.borrowed-pip
 PYTHON :=
 ATHERIS := atheris==3.0.0
@@ -141,15 +142,15 @@ $(RUNS): pyproject.toml constraints.txt | $(PY)
 $(DEVELOPS): $(RUNS)
 	@echo "installing what tests and linters need into $(VENV)"
 	@pip="$(PY) -m pip"; \
-	$(call PIP_INSTALL,--group dev --build-constraint constraints.txt --editable '.[postgres]')
+	$(call PIP_INSTALL,--no-compile --group dev --build-constraint constraints.txt --editable '.[postgres]')
 	@touch $(DEVELOPS)
 
 # A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.
 # Without it those tests are skipped, so what goes wrong here is told and stops nothing.
-$(ARCHIVE): tests/pywb-constraints.txt | $(DEVELOPS)
+$(ARCHIVE): tests/pywb-constraints.txt | $(PY)
 	@echo "installing pywb, a web archive that tests run against"
 	@rm -rf $(@D); \
 	{ $(PY) -m venv $(@D) \
-	    && $(@D)/bin/python -m pip --quiet --disable-pip-version-check --retries 2 --log $(PIP_LOG) \
+	    && $(@D)/bin/python -m pip --quiet --disable-pip-version-check --retries 2 --log $(ARCHIVE_LOG) \
 	        install -c tests/pywb-constraints.txt pywb warcio setuptools && touch $@; } >/dev/null 2>&1 \
-	|| { rm -rf $(@D); echo "pywb could not be installed, its tests are skipped; pip's log: $(PIP_LOG)" >&2; }
+	|| { rm -rf $(@D); echo "pywb could not be installed, its tests are skipped; pip's log: $(ARCHIVE_LOG)" >&2; }

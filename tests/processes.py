@@ -120,7 +120,17 @@ class Served:
 async def serving(
     folder: Path, *, before: Sequence[str] = (), database: Path | None = None, **settings: object
 ) -> AsyncIterator[Served]:
-    """Start the server and wait until it listens or has ended; stop it at the end.
+    """Start the server and wait until it listens or has ended; stop it at the end. Args as for `starting`."""
+    async with starting(folder, before=before, database=database, **settings) as served:
+        await served.started()
+        yield served
+
+
+@asynccontextmanager
+async def starting(
+    folder: Path, *, before: Sequence[str] = (), database: Path | None = None, **settings: object
+) -> AsyncIterator[Served]:
+    """Start the server; stop it at the end.
 
     Args:
         folder: Where it runs, and its database is unless another one is given.
@@ -145,7 +155,6 @@ async def serving(
     )  # fmt: skip
     served = Served(process)
     try:
-        await served.started()
         yield served
     finally:
         with suppress(ProcessLookupError):

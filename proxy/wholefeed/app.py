@@ -20,6 +20,7 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive, Turns
 from wholefeed.fetch.sites import site_of
+from wholefeed.futures import unless
 from wholefeed.loggers import get_logger
 from wholefeed.server.buckets import Buckets
 from wholefeed.server.clients import Networks, TrustedProxies
@@ -248,16 +249,18 @@ async def serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(supervisor.watching())
         try:
-            await runner.setup()
-            host, port = await _listen(runner, app, stack)
-            if on_started is not None:
-                on_started(host, port)
-            gc.collect()
-            gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
-            supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
-            assert runner.server is not None, "set up"
-            async with reaping(runner.server, app[CONNECTIONS]):
-                await stopping.wait()
+            # A database file does not fall silent, and what opens one is not to be left half-way.
+            async with unless(stopping if config.store.url else asyncio.Event()):
+                await runner.setup()
+            if runner.server is not None:
+                host, port = await _listen(runner, app, stack)
+                if on_started is not None:
+                    on_started(host, port)
+                gc.collect()
+                gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
+                supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
+                async with reaping(runner.server, app[CONNECTIONS]):
+                    await stopping.wait()
             supervisor.tell("STOPPING=1", "STATUS=letting answers finish")
         finally:
             await runner.cleanup()

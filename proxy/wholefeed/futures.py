@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import traceback
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 def retrieve_failure(done: asyncio.Future[Any]) -> None:
@@ -24,6 +28,53 @@ def clear_tracebacks(error: BaseException) -> None:
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)
         cause = cause.__cause__ or cause.__context__
+
+
+async def in_daemon(work: Callable[[], _T]) -> _T:
+    """Run a function in a thread of its own, which the end of the program does not wait for.
+
+    For what nobody can end: whoever leaves leaves it behind, and it ends with the process.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+    done.add_done_callback(retrieve_failure)
+
+    def settle(result: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if done.done() else result())
+
+    def run() -> None:
+        try:
+            found = work()
+        except BaseException as exc:  # noqa: BLE001 - it belongs to whoever asked
+            error = exc
+            settle(lambda: done.set_exception(error))
+        else:
+            settle(lambda: done.set_result(found))
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
+
+
+@asynccontextmanager
+async def unless(stopping: asyncio.Event) -> AsyncIterator[None]:
+    """End what is under way in here when the program is to stop; that is no error."""
+    beginning = asyncio.timeout(None)
+
+    async def watch() -> None:
+        await stopping.wait()
+        with suppress(RuntimeError):  # it has ended
+            beginning.reschedule(asyncio.get_running_loop().time())
+
+    watching = asyncio.create_task(watch())
+    try:
+        async with beginning:
+            yield
+    except TimeoutError:
+        if not beginning.expired():
+            raise
+    finally:
+        watching.cancel()
 
 
 async def to_the_end(close: Callable[[], Coroutine[Any, Any, None]]) -> None:

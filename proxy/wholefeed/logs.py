@@ -24,6 +24,8 @@ Events
                         duration_s, request_id; for a feed also feed, state, documents, entries; of a
                         subscription list opml: what became of how many; slug when it
                         is an error; aborted when it was cut off
+    answer.cut          feed, slug: what was being sent could not be read to its end, and the connection was
+                        broken off: the reader sees that it is not whole
     request.failed      an error of the proxy's own, with its traceback
     request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s

@@ -30,6 +30,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2")
 async def test_all_posts_of_a_quiet_blog_come(proxy: Proxy, origin: Origin, form: str) -> None:
     """R28, R31: 300 of 300 in at most pages + 4 requests, and the reader is told what it is."""
     feed = Feed(proxy, WordPress(origin, posts=300), form)
@@ -41,6 +42,7 @@ async def test_all_posts_of_a_quiet_blog_come(proxy: Proxy, origin: Origin, form
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom")
 async def test_all_posts_come_without_the_rest_api(proxy: Proxy, origin: Origin, form: str) -> None:
     """R28: pages + 12 requests where the number of pages has to be searched for."""
     blog = WordPress(origin, posts=95)
@@ -53,6 +55,7 @@ async def test_all_posts_come_without_the_rest_api(proxy: Proxy, origin: Origin,
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.sample("*-rss2", "*added-*")
 async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_the_walk(
     proxy: Proxy,
     origin: Origin,
@@ -68,6 +71,7 @@ async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_th
 
 
 @pytest.mark.parametrize("number", range(2, 12))
+@pytest.mark.sample("2", "5", "8", "11")
 async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
     proxy: Proxy, origin: Origin, number: int
 ) -> None:
@@ -98,6 +102,7 @@ async def test_other_sizes_of_pages_are_counted_right(proxy: Proxy, origin: Orig
 
 @pytest.mark.parametrize("posts", [1, 9, 10, 11, 20])
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2-*")
 async def test_small_blogs_are_collected_too(proxy: Proxy, origin: Origin, posts: int, form: str) -> None:
     """R27: also where the subscription document is all there is."""
     feed = Feed(proxy, WordPress(origin, posts=posts), form)
@@ -117,6 +122,7 @@ async def test_a_small_blog_that_grows_is_followed(proxy: Proxy, origin: Origin)
 
 @pytest.mark.parametrize("under", ["category/news", "author/guest", "search/lorem", "tag/long"])
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom-*")
 async def test_feeds_of_a_part_of_the_site_are_collected(
     proxy: Proxy,
     origin: Origin,
@@ -138,6 +144,7 @@ async def test_feeds_of_a_part_of_the_site_are_collected(
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rdf")
 async def test_posts_of_one_instant_of_change_are_told_apart(proxy: Proxy, origin: Origin, form: str) -> None:
     """R28: two thirds of the posts bear one `post_modified`, which no order by date of change survives."""
     blog = WordPress(origin, posts=60)
@@ -149,6 +156,7 @@ async def test_posts_of_one_instant_of_change_are_told_apart(proxy: Proxy, origi
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("queries", ["ignored", "redirected"])
+@pytest.mark.sample("*-rss2")
 async def test_behind_a_cache_that_drops_queries_the_archives_by_date_are_read(
     proxy: Proxy,
     origin: Origin,
@@ -175,6 +183,7 @@ async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: O
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom")
 async def test_where_the_order_is_ignored_the_pages_are_read_from_the_front(
     proxy: Proxy,
     origin: Origin,
@@ -217,6 +226,7 @@ async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rdf")
 async def test_plain_urls_work(proxy: Proxy, origin: Origin, form: str) -> None:
     """R28: a site without permalinks has `?feed=rss2`, and its REST API at `?rest_route=/`."""
     feed = Feed(proxy, WordPress(origin, posts=45, pretty=False), form)
@@ -234,6 +244,7 @@ async def test_a_site_in_a_folder_works(proxy: Proxy, origin: Origin) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2")
 async def test_wordpress_com_works(proxy: Proxy, origin: Origin, form: str) -> None:
     """R26: known by its generator; it names no REST API."""
     feed = Feed(proxy, WordPress(origin, posts=45, wordpress_com=True), form)

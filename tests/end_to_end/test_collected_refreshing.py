@@ -19,6 +19,7 @@ async def a_collected(proxy: Proxy, origin: Origin, form: str = "rss2", posts: i
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2")
 async def test_a_refresh_without_news_is_one_request(proxy: Proxy, origin: Origin, form: str) -> None:
     """R30: 304 and nothing else, until a day has gone by; then two or three."""
     feed = await a_collected(proxy, origin, form)
@@ -33,6 +34,7 @@ async def test_a_refresh_without_news_is_one_request(proxy: Proxy, origin: Origi
 
 @pytest.mark.parametrize("posts", [1, 10, 15])
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom-*")
 async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int, form: str) -> None:
     """R30: also more of them than the subscription document holds."""
     feed = await a_collected(proxy, origin, form)
@@ -44,6 +46,7 @@ async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rdf")
 async def test_an_edited_old_post_appears(proxy: Proxy, origin: Origin, form: str) -> None:
     """R30: as it reads now, though it stands on no front page."""
     feed = await a_collected(proxy, origin, form)
@@ -65,6 +68,7 @@ async def test_edits_appear_with_the_next_refresh(proxy: Proxy, origin: Origin) 
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rss2")
 async def test_old_posts_of_a_bulk_edit_appear_within_a_day(
     proxy: Proxy,
     origin: Origin,
@@ -100,6 +104,7 @@ async def test_a_bulk_edit_in_the_middle_of_the_walk_appears_within_a_day(
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("atom")
 async def test_a_back_dated_post_appears_within_a_day(proxy: Proxy, origin: Origin, form: str) -> None:
     """R30: it moves no validator and stands in the middle; by ID it is the last."""
     feed = await a_collected(proxy, origin, form)
@@ -122,6 +127,7 @@ async def test_a_back_dated_post_appears_though_the_blog_has_news_every_twenty_h
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample("rdf")
 async def test_a_deleted_post_stays(proxy: Proxy, origin: Origin, form: str) -> None:
     """R29: also when all pages are asked for again; forgetting takes it away."""
     feed = await a_collected(proxy, origin, form)

@@ -34,6 +34,7 @@ def missing(status: dict[str, Any]) -> list[str]:
 @pytest.mark.fault("54a")
 @pytest.mark.parametrize("make", [atom, rss, rdf])
 @pytest.mark.parametrize("status", [404, 410, 403, 500, 503])
+@pytest.mark.sample("404-*", "*-rss")
 async def test_everything_behind_a_hole_is_served_and_the_hole_told(
     tmp_path: Path, origin: Origin, make: Any, status: int
 ) -> None:

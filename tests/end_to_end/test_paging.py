@@ -85,6 +85,7 @@ async def test_a_poll_after_a_long_time_goes_on_as_far_as_there_is_news(proxy: P
 
 @pytest.mark.parametrize("marker", [False, True], ids=["numbered", "by marker"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sample("0-*", "3-*")
 async def test_no_entry_is_ever_lost_or_doubled(
     proxy: Proxy, origin: Origin, seed: int, marker: bool
 ) -> None:

@@ -10,10 +10,14 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
+from tests.faults.test_running import incompressible
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.postgres import Cluster, a_cluster, what_lacks
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
@@ -118,24 +122,38 @@ async def test_a_check_that_finds_nothing_new_leaves_the_feed_in_memory(
 
 
 @pytest.mark.fault("107")
-async def test_who_forgets_a_feed_does_not_wait_for_a_lock_for_good(
-    postgres_url: str, tmp_path: Path, origin: Origin
-) -> None:
-    """503 with Retry-After in time; what the database was told by then is done when the lock is gone."""
+async def test_nobody_waits_for_a_lock_for_good(postgres_url: str, tmp_path: Path, origin: Origin) -> None:
+    """503 with Retry-After in time, whatever is asked; what the database was told by then is done when the
+    lock is gone."""
     import psycopg  # noqa: PLC0415 - an extra
 
     publish(origin, 0)
     url = origin.url("/feed")
+    asked = [
+        *(("GET", path, {}) for path in ("/feeds", "/opml")),
+        *(("GET", path, {"url": url}) for path in ("/status", "/events", "/view", "/")),
+        ("GET", "/status", {"url": "without-a-scheme.test"}),
+        *((method, path, {"url": url}) for method, path in (("POST", "/refresh"), ("DELETE", "/feed"))),
+    ]
+
+    async def refused(method: str, path: str, query: dict[str, str]) -> None:
+        reply = await replica.ask(method, path, params=query)
+        assert (reply.status, "Retry-After" in reply.headers) == (503, True), (path, reply.body)
+
     limits = {"respond_within_seconds": 0.1}
     async with replicas(postgres_url, tmp_path, number=1, limits=limits) as (replica,):
         await replica.begun(url)
         await replica.settled()
         with psycopg.connect(postgres_url, autocommit=True) as holder:
             holder.execute("BEGIN")
+            holder.execute("LOCK TABLE feed IN ACCESS EXCLUSIVE MODE")
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(refused(*each) for each in asked))
+            holder.execute("ROLLBACK")
+            holder.execute("BEGIN")
             holder.execute("LOCK TABLE feed IN SHARE MODE")
             async with asyncio.timeout(5):
-                reply = await replica.ask("DELETE", "/feed", params={"url": url})
-            assert (reply.status, "Retry-After" in reply.headers) == (503, True)
+                await refused("DELETE", "/feed", {"url": url})
             holder.execute("ROLLBACK")
         async with asyncio.timeout(5):
             while (await replica.ask("DELETE", "/feed", params={"url": url})).status != 404:
@@ -242,6 +260,42 @@ async def test_memory_serves_while_the_database_is_silent(
         async with asyncio.timeout(30):
             while change_of(await proxy.get(url)) != 1:
                 await asyncio.sleep(0.1)
+
+
+@pytest.mark.fault("107a")
+async def test_an_answer_that_has_begun_is_cut_where_the_database_falls_silent(
+    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In time: the reader sees that it is not whole, and the log says why. What has not begun is 503."""
+    large = an_item("a", 2, incompressible("a", 1 << 20))
+    origin.publish("/feed", atom(large, an_item("b", 1), complete=True))
+    url = origin.url("/feed")
+    limits = {"respond_within_seconds": 0.1}
+    async with (
+        a_relay(postgres_url) as relay,
+        replicas(relay.url, tmp_path, number=1, limits=limits) as (proxy,),
+    ):
+        assert (await until_served(proxy, url)).state == "complete"
+        relay.silent_at = b"FROM block "
+        set_constant(monkeypatch, "PATIENCE_SECONDS", 0.5)
+        with capture_logs() as lines:
+            async with asyncio.timeout(5):
+                with pytest.raises(aiohttp.ClientPayloadError):
+                    await proxy.get(url)
+                monkeypatch.undo()
+                while "request.answered" not in [line["event"] for line in lines]:
+                    await asyncio.sleep(0.01)
+        [cut] = [line for line in lines if line["event"] == "answer.cut"]
+        [answered] = [line for line in lines if line["event"] == "request.answered"]
+        assert (cut["slug"], cut["feed"]) == ("overloaded", answered["feed"])
+        assert (answered["status"], answered["aborted"]) == (200, True)
+
+        relay.silent_at, relay.is_silent = b"FROM outline ", False
+        await until_served(proxy, url)
+        async with asyncio.timeout(5):
+            reply = await proxy.get(url, limit="1")
+        assert (reply.status, relay.is_silent) == (503, True), reply.headers
+        relay.is_silent = False
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,13 +11,15 @@ from structlog.testing import capture_logs
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy
+from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.refresh.intents import NoteFailure
 from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError, WorkError
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh.rendering import Rendering
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import FeedRow, Publication
+from wholefeed.store.sqlite import connection
 from wholefeed.store.tables import arrangement, segments
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
@@ -86,6 +89,29 @@ async def test_a_publication_meanwhile_that_fails_once_costs_nothing_else(
     (told,) = [line for line in lines if line["event"] == "feed.unpublished"]
     assert (told["log_level"], told["slug"]) == ("warning", error.slug)
     assert "feed.unkept" not in [line["event"] for line in lines]
+
+
+@pytest.mark.fault("71b")
+async def test_what_is_held_is_answered_with_although_nothing_can_be_read_or_written(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even that its publisher failed can be noted: the feed is what it was, and need not be read."""
+    faults = SqliteFaults()
+    monkeypatch.setattr(connection, "connect", faults.connect)
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)))
+    async with running(a_config(tmp_path)) as proxy:
+        for _ in range(2):
+            await proxy.whole(url)
+        origin.answer("/feed", Status(500))
+        proxy.clock.advance(90_000)
+        faults.arm(1, "SQLITE_IOERR", for_good=True)
+        for _ in range(2):
+            reply = await proxy.get(url)
+            assert reply.status == 200, reply.body
+            assert ids(reply.body) == ["a"]
+        assert faults.failed
+        faults.heal()
 
 
 async def test_a_refresh_that_is_cancelled_while_a_publication_ends_is_cancelled(

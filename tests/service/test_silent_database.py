@@ -1,4 +1,4 @@
-"""A PostgreSQL whose processes are halted: no answer, no error. Real processes on both sides."""
+"""A PostgreSQL that gives neither answer nor error. The proxy is a process of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
 from tests.postgres import Cluster
-from tests.processes import Served, serving
+from tests.processes import Served, serving, starting
 from tests.running import Reply
+from tests.store.postgres.relay import a_relay
 
 PATHS = ("/held", "/stored", "/new")
 RESPOND_SECONDS = 4
@@ -70,3 +71,20 @@ async def test_a_database_that_is_frozen_keeps_nobody_waiting(
             assert await one.ended() == 0
             assert time.monotonic() - began < 10 + BESIDE_SECONDS
             assert (await waiting)[0].status == 503
+
+
+@pytest.mark.parametrize("silent_at", [b"to_regclass", b"LISTEN"], ids=["migrating", "listening"])
+@pytest.mark.fault("107")
+async def test_sigterm_ends_a_start_on_a_database_that_falls_silent(
+    postgres_url: str, tmp_path: Path, silent_at: bytes
+) -> None:
+    """Exit 0 in time, also where a thread waits for the server."""
+    async with a_relay(postgres_url) as relay, starting(tmp_path, store_url=relay.url) as replica:
+        relay.silent_at = silent_at
+        async with asyncio.timeout(30):
+            while not relay.is_silent:
+                await asyncio.sleep(0.05)
+        replica.process.terminate()
+        async with asyncio.timeout(BESIDE_SECONDS):
+            assert await replica.ended() == 0
+        assert replica.events() == ["server.stopped"]

@@ -271,20 +271,33 @@ def test_a_duration_at_a_bound_belongs_below_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [StoreError("damaged"), OverloadedError("busy"), FileNotFoundError(2, "gone")]
+    ("way", "error", "is_readable"),
+    [
+        ("require_answer", OverloadedError("busy"), False),
+        ("summary", StoreError("damaged"), False),
+        ("summary", FileNotFoundError(2, "gone"), False),
+        ("summary", OverloadedError("too many wait"), True),
+        ("summary", None, True),
+    ],
 )
 async def test_a_store_that_cannot_answer_hides_nothing_else(
-    proxy: Proxy, monkeypatch: pytest.MonkeyPatch, error: Exception
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch, way: str, error: Exception | None, is_readable: bool
 ) -> None:
-    """Numbers are wanted above all when something is wrong."""
+    """Numbers are wanted above all when something is wrong. One that is being measured for the first time
+    can be read all the same."""
 
-    async def summary() -> Summary:
-        raise error
+    async def told() -> Summary | None:
+        if error is not None:
+            raise error
+        return None
 
-    assert await number(proxy, "wholefeed_store_readable") == 1
-    monkeypatch.setattr(proxy.app[STORE].upkeep, "summary", summary)
     found = await numbers(proxy)
-    assert found["wholefeed_store_readable", frozenset()] == 0
+    assert found["wholefeed_store_readable", frozenset()] == 1
+    assert [name for name, _ in found if name == "wholefeed_feeds"]
+    monkeypatch.setattr(proxy.app[STORE].upkeep, way, told)
+    found = await numbers(proxy)
+    assert found["wholefeed_store_readable", frozenset()] == is_readable
+    assert not [name for name, _ in found if name == "wholefeed_feeds"]
     labels = {"route": "/metrics", "state": NONE, "status": "200"}
     assert found["wholefeed_answers_total", frozenset(labels.items())] > 0
 

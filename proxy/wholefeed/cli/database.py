@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -43,8 +44,8 @@ class Database:
 
     def exported(self) -> bytes:
         async def work() -> bytes:
-            async with open_service(self._config) as (store, _):
-                return await exported(store, url_here(self._config), self._config)
+            async with open_service(self._patient) as (_, service):
+                return await exported(service, url_here(self._config), self._config)
 
         return run(work()) if self._is_there else compose_opml("wholefeed", [])
 
@@ -75,6 +76,12 @@ class Database:
         self._require()
         return await fetch_stored(self._config, url, output, wait_seconds=wait_seconds, progress=progress)
 
+    @property
+    def _patient(self) -> Config:
+        """The configuration for whoever waits as long as the database takes: no reader gives up meanwhile."""
+        limits = replace(self._config.limits, respond_within_seconds=self._config.limits.walk_seconds)
+        return replace(self._config, limits=limits)
+
     def _require(self) -> None:
         if not self._is_there:
             raise UnknownFeedError(
@@ -86,7 +93,7 @@ class Database:
         self._require()
 
         async def work() -> _T:
-            async with open_service(self._config) as (_, service):
+            async with open_service(self._patient) as (_, service):
                 return await ask(service)
 
         return run(work())

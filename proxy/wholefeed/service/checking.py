@@ -2,7 +2,7 @@
 
     checks = Checks(store, published)
     await checks.check(url)         # right before what is held of the URL is made use of
-    async with checks.answering(wait_seconds):
+    async with checks.answering():
         ...                         # an answer is put together, but does not wait for the database for good
 
 A reader who asks two processes in turn never sees a feed go back: what one of them has sent was committed,
@@ -97,13 +97,21 @@ class Checks:
         await self.check(url)
         return self._published.find(url)
 
-    def answering(self, wait_seconds: float = 0.0) -> AbstractAsyncContextManager[None]:
-        """Let an answer be put together, as `in_time` does.
+    def answering(self) -> AbstractAsyncContextManager[None]:
+        """Let an answer be put together, as `in_time` does, that waits for no publisher."""
+        return self.until(self.latest_at(0.0))
+
+    def latest_at(self, wait_seconds: float) -> float:
+        """Return when an answer that is begun now has to leave, by the monotonic clock.
 
         Args:
-            wait_seconds: How long whoever asks waits for a publisher, in place of the configured time.
+            wait_seconds: How long whoever asks waits for a publisher, where that is more than is configured.
         """
-        return self.in_time(max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS)
+        return time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
+
+    def until(self, latest_at: float) -> AbstractAsyncContextManager[None]:
+        """Do as `in_time` does, until an instant of the monotonic clock."""
+        return self.in_time(latest_at - time.monotonic())
 
     async def require_answer(self) -> None:
         """Make sure that feeds can be read.

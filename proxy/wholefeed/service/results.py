@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.terms import State
@@ -19,6 +21,10 @@ class Reconstruction:
     is_stale: bool
     held: Held | None = None
     """What is held in memory of this snapshot, if anything is."""
+    in_time: Callable[[], AbstractAsyncContextManager[None]] = field(
+        default=nullcontext, repr=False, compare=False
+    )
+    """Bounds what is read before the answer leaves, as the reading of this was: `OverloadedError` then."""
 
     @property
     def state(self) -> State:

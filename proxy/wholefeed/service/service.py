@@ -14,24 +14,28 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from dataclasses import replace
+from functools import partial
+from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
+from wholefeed.errors import UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.checking import Checks
 from wholefeed.service.choosing import Choosing
 from wholefeed.service.housekeeping import Housekeeping
+from wholefeed.service.listing import Listing, every_feed, listed
 from wholefeed.service.load import Load
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.opening import Opened, Openings
+from wholefeed.service.opening import Openings
 from wholefeed.service.polling import Polling
 from wholefeed.service.published import Held
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
+from wholefeed.service.waiting import Waiting
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
@@ -43,7 +47,11 @@ MAX_LISTED: Final = 1000
 
 
 class FeedService:
-    """All feeds of one store."""
+    """All feeds of one store.
+
+    Whatever it is asked it says within `limits.respond_within_seconds` and a moment, or raises
+    `OverloadedError`: a database that others share may fall silent.
+    """
 
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
@@ -63,8 +71,11 @@ class FeedService:
         self.search_archive = self._mementos.finish
         self._openings = Openings(context, self._running, self._mementos)
         self.load = Load(context, self._running, self._openings, self._published)
-        self.announced = Choosing(self._openings, self._wait).announced
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting = Waiting(
+            context, self._running, self._openings, self._published, self.checks, self._stopping
+        )
+        self.announced = Choosing(self._openings, self._waiting.wait).announced
         self.watching = Watching(context, self._running, self._stopping)
 
     @property
@@ -143,10 +154,11 @@ class FeedService:
         """
         deadline = time.monotonic() + wait_seconds
         async with AsyncExitStack() as stack:
-            async with self.checks.answering(wait_seconds):
+            in_time = partial(self.checks.until, self.checks.latest_at(wait_seconds))
+            async with in_time():
                 found = await self._found(stack, url, deadline, is_head=is_head, from_memory=from_memory)
             _ = self._asked.note(found.feed.id, found.feed.asked_at)
-            yield found
+            yield replace(found, in_time=in_time)
 
     async def _found(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
@@ -155,7 +167,7 @@ class FeedService:
         while True:
             try:
                 with self._published.filling() as fill:
-                    feed, is_late = await self._ready(url, deadline, is_head=is_head)
+                    feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
                     leads_there = feed.url == url or not fill.has_changed(feed.id)  # its key is its own
                 held = await self.checks.find(url) if from_memory else None
                 if held is not None and held.is_whole:
@@ -174,16 +186,19 @@ class FeedService:
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""
-        return await self._by_url(url) is not None
+        async with self.checks.answering():
+            return await self._waiting.known(url) is not None
 
     async def is_awaited(self, url: str) -> bool:
         """Return whether a feed is being fetched, or whatever a URL leads to."""
-        feed = await self._by_url(url)
+        async with self.checks.answering():
+            feed = await self._waiting.known(url)
         return self._openings.is_under_way(url) or (feed is not None and self._is_refreshing(feed.id))
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
-        return await self.watching.status((await self._known(url)).id)
+        async with self._of_known(url) as feed:
+            return await self.watching.status(feed.id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
         """Tell what is known of a feed, document by document.
@@ -191,7 +206,8 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        return await self.watching.account((await self._known(url)).id)
+        async with self._of_known(url) as feed:
+            return await self.watching.account(feed.id)
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
@@ -199,101 +215,51 @@ class FeedService:
         Raises:
             UnknownFeedError: Nothing is stored for the URL.
         """
-        feed = await self._known(url)
-        _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
-        return await self.watching.status(feed.id)
+        async with self._of_known(url) as feed:
+            _ = self._running.join(feed, RefreshRequest(is_forced=True, is_full=is_full))
+            return await self.watching.status(feed.id)
 
     async def forget(self, url: str) -> None:
         """Delete a feed and everything stored of it.
 
         Raises:
+            OverloadedError: The database did not answer in time; what it was told by then it does all the
+                same.
             UnknownFeedError: Nothing is stored for the URL.
         """
-        feed = await self._known(url)
-        await self._running.cancel(feed.id)
-        await self._store.forget(feed.id, now=self.now())
+        async with self._of_known(url) as feed:
+            await self._running.cancel(feed.id)
+            await self._store.forget(feed.id, now=self.now())
         log.info("feed.forgotten", feed=feed.id)
 
     async def feeds(self) -> list[FeedRow]:
         """Return the known feeds."""
-        return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
+        async with self.checks.answering():
+            return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
 
-    async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
-        """Return a feed that can be served, and whether its publisher was not heard of in time."""
-        held = self._published.find(url)
-        made = self._openings.made
-        feed = held.snapshot.feed if held is not None else await self._by_url(url)
-        while feed is None and made != self._openings.made:  # one was made meanwhile: perhaps this
-            made = self._openings.made
-            feed = await self._by_url(url)
-        if feed is None or not feed.digest:
-            self._context.counts.given("publisher")
-            return await self._first(url, deadline, not is_head, made if feed is None else -1), False
-        return feed, not is_head and await self._freshen(feed, deadline)
+    async def every_feed(self) -> AsyncIterator[list[FeedRow]]:
+        """Give the known feeds as `wholefeed.service.listing.every_feed` does."""
+        parts = every_feed(self._store)
+        while True:
+            async with self.checks.answering():
+                part = await anext(parts, None)
+            if part is None:
+                return
+            yield part
 
-    async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Have a feed that nothing can be served of yet."""
-        while not self._stopping.done():
-            try:
-                opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
-                feed = await self._opened(opening, deadline, may_walk)
-            except UnknownFeedError:  # forgotten just now: once more from the beginning
-                unknown_at = -1
-                if time.monotonic() >= deadline:
-                    raise
-                continue
-            if feed is not None and feed.digest:
-                return feed
-            break
-        if self._stopping.done():
-            raise OverloadedError("shutting down", slug="shutting-down")
-        await self.checks.require_answer()  # perhaps it is the database that has taken all of the time
-        raise NothingYetError("expected a feed in time, got nothing yet", url=url)
+    async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
+        """Return some of them as `wholefeed.service.listing.listed` does, whose arguments these are."""
+        async with self.checks.answering():
+            return await listed(self._store, words=words, by_url=by_url, number=number)
 
-    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
-        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
-        await self._wait(opening, deadline)
-        if not opening.done():
-            return None
-        opened, flight = opening.result()
-        if may_walk and not flight.done():
-            _ = self._running.join(opened, RefreshRequest())  # whoever opened it may want the head alone
-        with self._published.awaited(opened.id):
-            await self._wait(flight, deadline)
-        held = self._published.of(opened.id)
-        feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
-        if feed is None or flight.cancelled():
-            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
-        if not feed.digest and flight.done():
-            flight.result()
-        return feed
-
-    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
-        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
-        is_due = self._running.is_due(feed)
-        if self.checks.are_blind:  # nothing could be kept of what a publisher says
-            return is_due
-        if not is_due and self._running.running(feed.id) is None:
-            self._context.counts.given("store")
-            return False
-        self._context.counts.given("publisher")
-        flight = self._running.join(feed, RefreshRequest())
-        with self._published.awaited(feed.id):
-            await self._wait(flight, deadline)
-        return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
-
-    async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
-        """Wait for a task until the deadline, or until the program stops; never cancel it."""
-        left_seconds = max(0.0, deadline - time.monotonic())
-        await asyncio.wait({task, self._stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+    @asynccontextmanager
+    async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
+        """Find the feed that is stored for a URL; what is asked of it in here is told in time, too."""
+        async with self.checks.answering():
+            feed = await self._waiting.known(url)
+            if feed is None:
+                raise UnknownFeedError(f"nothing is stored for {url}")
+            yield feed
 
     def _is_refreshing(self, feed_id: int) -> bool:
         return self._running.running(feed_id) is not None
-
-    async def _by_url(self, url: str) -> FeedRow | None:
-        return await self._store.find(url, is_first=True)
-
-    async def _known(self, url: str) -> FeedRow:
-        if (feed := await self._by_url(url)) is None:
-            raise UnknownFeedError(f"nothing is stored for {url}")
-        return feed

@@ -33,7 +33,8 @@ class Engine(Protocol):
 
     on_change: Callable[[int], None]
     """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for it
-    is answered."""
+    is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what failed
+    before: the feed is what it was."""
 
     @property
     def condition(self) -> Condition:
@@ -72,6 +73,7 @@ class Engine(Protocol):
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> Coroutine[Any, Any, _T]:
         """Let a function change what is stored, all of it or nothing, and return its result.
@@ -80,11 +82,10 @@ class Engine(Protocol):
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that it changes; None where it changes none that is known yet.
             is_alone: Whether its transaction is not to be shared.
+            is_lasting: Whether a crash of a shared database's server may not undo it; else nothing waits for
+                its disk.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
-
-    def write_loosely(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """As `write`, of what a crash of a shared database's server may undo; nothing waits for its disk."""
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """As `write_at_once`, in a thread that waits for it; of a shared database."""

@@ -154,8 +154,8 @@ class Store:
             feed: The feed that alone is looked at: what is to be written of others is not waited for.
             is_first: Whether whoever asks has only come, and may wait until others are further.
         """
-        if self._deferred.are_waiting and (feed is None or feed in self._deferred.feeds):
-            await self._deferred.written(within_seconds=deferred.READ_SECONDS)
+        if feed is None or feed in self._deferred.feeds:
+            await self._is_written(within_seconds=deferred.READ_SECONDS)
         return await self._engine.read(work, is_first=is_first)
 
     async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
@@ -177,7 +177,7 @@ class Store:
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
         """As `write`, of what a crash of a shared database's server may undo; nothing waits for its disk."""
-        return await self._engine.write_loosely(work)
+        return await self._engine.write(work, is_lasting=False)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """As `write_at_once`, in a thread that waits for it; of a shared store."""
@@ -274,10 +274,10 @@ class Store:
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
 
-    async def _is_written(self) -> None:
-        """Wait until there is nothing that would be written after what is written now."""
+    async def _is_written(self, *, within_seconds: float | None = None) -> None:
+        """Wait until there is nothing that would be written after what is asked for now, or for so long."""
         if self._deferred.are_waiting:
-            await self._deferred.written()
+            await self._deferred.written(within_seconds=within_seconds)
 
     async def _tell_others(self, feed: int) -> None:
         """Let the other processes drop what they hold of a feed that was changed.

@@ -15,17 +15,20 @@ from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.futures import retrieve_failure
 from wholefeed.store.database import Database
 from wholefeed.store.engine import Engine
-from wholefeed.store.statements import fetch_all
+from wholefeed.store.statements import fetch_all, fetch_value
 from wholefeed.store.tables import documents, feeds, retired
 from wholefeed.store.tables.pins import Pins
 
+_ANY: Final = "SELECT count(*) FROM probe"
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 KEEP_SENT_SECONDS: Final = 600.0
 """Often enough that one time may fail, and another, before an hour is over."""
 SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
-SUM_UP_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 2.0
+"""A store that has not answered by then cannot be read."""
+SUM_UP_SECONDS: Final = 3.0
 """For so long one waits for a new one: who asks for it gives up after ten, and then knows nothing at all."""
 REST: Final = 20.0
 """So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
@@ -86,12 +89,27 @@ class Upkeep:
         measure = self._engine.measure_feed
         return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
 
-    async def summary(self) -> Summary:
-        """Return how large the store is, or was some time ago; it is summed up though nobody waits for that.
+    async def require_answer(self) -> None:
+        """Make sure that the store can be read.
 
         Raises:
-            OverloadedError: It was not summed up in time, and never before.
-            StoreError: It could not be.
+            OverloadedError: It does not answer in time.
+            StoreError: It cannot be.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._engine.read(lambda db: fetch_value(db, _ANY))
+        except TimeoutError as exc:
+            raise OverloadedError("the database does not answer in time") from exc
+
+    async def summary(self) -> Summary | None:
+        """Return how large the store is, or was some time ago; it is summed up though nobody waits for that.
+
+        Returns:
+            None where it was not summed up in time, and never before.
+
+        Raises:
+            OverloadedError, StoreError: It could not be.
         """
         if self._summing_up is None and time.monotonic() > self._good_until:
             self._summing_up = asyncio.create_task(self._sum_up(), name="store-summary")
@@ -100,8 +118,6 @@ class Upkeep:
             await asyncio.wait({task}, timeout=SUM_UP_SECONDS)
             if task.done():
                 return task.result()
-        if self._summary is None:
-            raise OverloadedError("the store is being measured")
         return self._summary
 
     async def least_asked(self) -> list[tuple[int, float]]:

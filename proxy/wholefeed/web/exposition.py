@@ -180,8 +180,8 @@ def _database(reading: Reading) -> Iterator[Metric]:
 def _store(reading: Reading) -> Iterator[Metric]:
     yield _gauge("wholefeed_store_writable", "1 unless a write has failed.", int(reading.is_writable))
     yield _gauge("wholefeed_store_limit_bytes", "store.max_bytes; 0: none.", reading.store_limit_bytes)
+    yield _gauge("wholefeed_store_readable", "1 when the database could be read.", int(reading.is_readable))
     summary = reading.summary
-    yield _gauge("wholefeed_store_readable", "1 when the database could be read.", int(summary is not None))
     if summary is None:
         return
     known = GaugeMetricFamily("wholefeed_feeds", "Known feeds.", labels=["state"])

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.turns import Warned
 from wholefeed.core.terms import State
-from wholefeed.errors import LoopDetectedError
+from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
 from wholefeed.store.rows import FeedRow
@@ -57,20 +57,8 @@ async def get_prefixed(request: web.Request) -> web.StreamResponse:
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
-    await forget(request)
+    await request.app[SERVICE].forget(await named_url(request))
     return web.Response(status=204)
-
-
-async def forget(request: web.Request) -> None:
-    """Forget the feed that is named.
-
-    Raises:
-        OverloadedError: The database did not answer in time; what it was told by then it does all the same.
-        UnknownFeedError: Nothing is stored for the URL.
-    """
-    service = request.app[SERVICE]
-    async with service.checks.answering():
-        await service.forget(await named_url(request))
 
 
 async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
@@ -124,7 +112,8 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
         if ready.is_at_most(SLICE_BYTES):
             body = None if held is None else joined(ready.answer, held.blocks)
             if body is None:
-                body = b"".join([piece async for piece in pieces])
+                async with reconstruction.in_time():
+                    body = b"".join([piece async for piece in pieces])
             return await _send(request, web.Response(headers=fields, body=body))
         return await _send(request, web.StreamResponse(headers=fields), pieces)
 
@@ -211,6 +200,11 @@ async def _send(
             async with asyncio.timeout(_STALLED_SECONDS):
                 await response.write_eof()
     except (ConnectionError, TimeoutError):
+        _abort(request)
+    except (OverloadedError, StoreError) as exc:
+        facts = request[ASKED].facts
+        facts["slug"] = exc.slug
+        log.warning("answer.cut", feed=facts.get("feed"), slug=exc.slug)
         _abort(request)
     except BaseException:
         _abort(request)

@@ -19,7 +19,8 @@ from wholefeed.web.reading import Reading
 
 async def get_metrics(request: web.Request) -> web.StreamResponse:
     """GET /metrics: in the text format of Prometheus, or as OpenMetrics where that is asked for."""
-    reading = _read(request.app, await _summary(request.app))
+    is_readable, summary = await _looked(request.app)
+    reading = _read(request.app, summary, is_readable=is_readable)
     is_openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
     body, content_type = await asyncio.to_thread(_rendered, reading, is_openmetrics)
     return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
@@ -44,15 +45,24 @@ def _weight(text: str) -> float:
         return 0.0
 
 
-async def _summary(app: web.Application) -> Summary | None:
-    """Return how large the store is; None when it cannot say: the rest is worth having then above all."""
+async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
+    """Return whether the store can be read, and how large it is.
+
+    None when it cannot say, or is being measured for the first time, which takes minutes where it is very
+    large. The rest is worth having then above all.
+    """
+    upkeep, is_readable = app[STORE].upkeep, False
     try:
-        return await app[STORE].upkeep.summary()
-    except (StoreError, OverloadedError, OSError):
-        return None
+        await upkeep.require_answer()
+        is_readable = True
+        return True, await upkeep.summary()
+    except OverloadedError:  # it has answered, if only that
+        return is_readable, None
+    except (StoreError, OSError):
+        return False, None
 
 
-def _read(app: web.Application, summary: Summary | None) -> Reading:
+def _read(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Reading:
     """Return everything as it is at this moment."""
     config, load = app[CONFIG], app[SERVICE].load
     return Reading(
@@ -60,6 +70,7 @@ def _read(app: web.Application, summary: Summary | None) -> Reading:
         memory=load.memory,
         memory_limit_bytes=config.store.memory_bytes,
         summary=summary,
+        is_readable=is_readable,
         store_limit_bytes=config.store.max_bytes,
         is_writable=app[STORE].is_writable,
         traffic=app[STORE].traffic,

@@ -20,11 +20,10 @@ from wholefeed.core.opml.export import Listed, compose_opml
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.errors import UploadError
 from wholefeed.fetch.guard.addresses import AddressPolicy
-from wholefeed.service.listing import every_feed
+from wholefeed.service.service import FeedService
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.store import Store
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, STORE
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out
 from wholefeed.web.proxied import proxied_url
 from wholefeed.web.request_target import VIEW_OPTIONS, read_view
@@ -44,13 +43,13 @@ async def get_opml(request: web.Request) -> web.StreamResponse:
     """GET /opml: the known feeds, through the proxy."""
     config = request.app[CONFIG]
     base = base_url(request, request[ASKED], config.server)
-    return _download(await exported(request.app[STORE], base, config), "wholefeed.opml")
+    return _download(await exported(request.app[SERVICE], base, config), "wholefeed.opml")
 
 
-async def exported(store: Store, base: str, config: Config) -> bytes:
+async def exported(service: FeedService, base: str, config: Config) -> bytes:
     """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
     listed: list[Listed] = []
-    async for rows in every_feed(store):
+    async for rows in service.every_feed():
         listed += await asyncio.to_thread(_listed, rows, base, config)
     return compose_opml("wholefeed", listed)
 

@@ -18,7 +18,9 @@ class Reading:
     memory: Usage
     memory_limit_bytes: int
     summary: Summary | None
-    """None: the database could not say."""
+    """None: the database could not say, or not in time."""
+    is_readable: bool
+    """Whether it could say anything."""
     store_limit_bytes: int
     """0: there is no limit."""
     is_writable: bool

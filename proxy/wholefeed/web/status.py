@@ -20,18 +20,13 @@ from wholefeed.web.named import named_url
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
-    service = request.app[SERVICE]
-    async with service.checks.answering():
-        status, account = await service.account(await named_url(request))
+    status, account = await request.app[SERVICE].account(await named_url(request))
     return json_answer(account_object(status, account))
 
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
-    service = request.app[SERVICE]
-    async with service.checks.answering():
-        known = await service.feeds()
-    return json_answer([summary_object(feed) for feed in known])
+    return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
 
 
 def status_object(status: Status) -> dict[str, Any]:

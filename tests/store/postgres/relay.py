@@ -34,6 +34,8 @@ class Relay:
         """Whether connections are taken."""
         self.is_silent = False
         """Whether nothing is passed on, as when packets are dropped."""
+        self.silent_at = b""
+        """Some text from which on nothing is passed on any more; empty: none."""
 
     @property
     def url(self) -> str:
@@ -61,6 +63,8 @@ class Relay:
         answers = asyncio.create_task(self._answer(there, writer))
         with suppress(ConnectionError):
             while data := await reader.read(1 << 16):
+                if self.silent_at and self.silent_at in data:
+                    self.is_silent = True
                 while self.is_silent:
                     await asyncio.sleep(0.01)
                 if _COMMIT in data and self._cuts:

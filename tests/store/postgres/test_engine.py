@@ -14,7 +14,7 @@ import pytest
 from tests.patching import set_constant
 from tests.store.postgres.conftest import OpenEngine
 from wholefeed.core.terms import Family, Kind
-from wholefeed.errors import OverloadedError, StorageFullError, StoreError
+from wholefeed.errors import OverloadedError, StorageFullError, StoreError, UnknownFeedError
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
@@ -169,7 +169,11 @@ async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: P
 
 
 async def test_who_listens_is_told_before_who_asked(engine: PostgresEngine) -> None:
-    """Of the feed, or of the result where that is what was wanted; and of a failure."""
+    """Of the feed, or of the result where that is what was wanted; and of a failure only that it is gone."""
+
+    def fail(_: Database) -> None:
+        raise UnknownFeedError("it was forgotten")
+
     told = list[object]()
     engine.on_change = told.append
     feed = (await engine.write(create)).id
@@ -182,6 +186,9 @@ async def test_who_listens_is_told_before_who_asked(engine: PostgresEngine) -> N
     assert told[1:] == [("told", 2)]
     with pytest.raises(StoreError):
         await engine.write(lambda db: run(db, "SELECT 1 / 0"), feed=feed, tell=told.append)
+    assert told[2:] == []
+    with pytest.raises(UnknownFeedError):
+        await engine.write(fail, feed=feed, tell=told.append)
     assert told[2:] == [feed]
 
 
@@ -273,9 +280,10 @@ async def test_who_has_only_come_does_not_wait_for_ever(
 
 async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEngine) -> None:
     """Who does what is lost with the server anyway; what a publisher has sent is not."""
+    loosely = partial(engine.write, is_lasting=False)
     shown = [
         await write(lambda db: fetch_value(db, "SHOW synchronous_commit"))
-        for write in (engine.write, engine.write_loosely, engine.write_at_once, engine.write)
+        for write in (engine.write, loosely, engine.write_at_once, engine.write)
     ]
     assert shown == ["on", "off", "off", "on"]
 

@@ -139,7 +139,8 @@ async def test_work_that_wants_to_be_alone_shares_no_commit(writer: Writer, conn
 
 
 async def test_a_changed_feed_is_told_before_whoever_changed_it_goes_on(writer: Writer) -> None:
-    """Each commit names the feeds that it changed; one that failed does, too: it may be done all the same."""
+    """Each commit names the feeds that it changed. Of one that was undone nothing is told: who holds the feed
+    can answer with it still."""
     told: list[int] = []
     writer.on_change = told.append
 
@@ -152,7 +153,39 @@ async def test_a_changed_feed_is_told_before_whoever_changed_it_goes_on(writer: 
     assert told == [7]
     with pytest.raises(KeyError):
         await writer.run(fail, feed=8)
-    assert told == [7, 8]
+    with pytest.raises(StoreError, match="no such table"):
+        await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"), feed=8)
+    assert told == [7]
+
+
+@pytest.mark.fault("71b")
+async def test_a_commit_that_is_said_to_have_failed_is_told(writer: Writer) -> None:
+    """It may be done all the same; and so may one that several shared, whatever becomes of them apart."""
+    told: list[int] = []
+    writer.on_change = told.append
+    deferred = "CREATE TABLE child (pair INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT"
+    for each in ("CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT", deferred):
+        await writer.run(lambda db, sql=each: run(db, sql))  # type: ignore[misc]
+
+    def fail_in_commit(db: sqlite3.Connection) -> None:
+        run(db, "INSERT INTO child VALUES (1)")
+
+    tries = 0
+
+    def fail_apart(_: sqlite3.Connection) -> None:
+        nonlocal tries
+        tries += 1
+        if tries > 1:
+            raise KeyError("x")
+
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        await writer.run(fail_in_commit, feed=7)
+    assert told == [7]
+    works = (fail_in_commit, fail_apart)
+    asked = [writer.run(work, feed=feed) for feed, work in enumerate(works, 8)]
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in results] == [StoreError, KeyError]
+    assert told == [7, 8, 9]
 
 
 async def test_a_stop_iteration_comes_back(connection: Connection) -> None:

@@ -18,7 +18,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -33,7 +33,6 @@ OwnAddresses = Callable[[str, int], bool]
 AddressInfo = tuple[Any, ...]
 """family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
 
-_MOST_PERMITTED: Final = 1024
 _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
@@ -58,17 +57,15 @@ class NameTimeoutError(OSError):
         super().__init__("the look-up of the name took too long")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AddressPolicy:
-    """What `[fetch]` says of targets, ready to be asked."""
+    """What `[fetch]` says of targets, ready to be asked. None equals another: verdicts are kept by it."""
 
     exempt: tuple[IpNetwork, ...] = ()
     ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
     allow_hosts: tuple[str, ...] = ()
     deny_hosts: tuple[str, ...] = ()
     own_addresses: OwnAddresses | None = None
-    _permitted: set[tuple[str, int]] = field(default_factory=set, init=False, repr=False, compare=False)
-    """Hosts and ports that nothing but where the proxy listens can speak against: each refresh names one."""
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
@@ -104,24 +101,10 @@ class AddressPolicy:
             OwnAddressError: A literal or localhost, and the proxy listens there.
             TargetRefusedError: A refused port, host or literal.
         """
-        literal = _literal(host)
-        name = host if literal is None else str(unmapped(literal))
-        is_local_name = host == "localhost" or host.endswith(".localhost")
-        candidates = _LOOPBACK if is_local_name else () if literal is None else (literal,)
-        if any(self._is_own(address, port) for address in candidates):
+        if any(self._is_own(address, port) for address in _addresses_of(host)):
             raise OwnAddressError
-        if (host, port) in self._permitted:
-            return
-        if (
-            not any(port in ports for ports in self.ports)
-            or any(is_matched(name, pattern) for pattern in self.deny_hosts)
-            or (self.allow_hosts and not any(is_matched(name, pattern) for pattern in self.allow_hosts))
-            or (candidates and all(is_forbidden(address, self.exempt) for address in candidates))
-        ):
+        if not _is_permitted(self, host, port):
             raise TargetRefusedError
-        if len(self._permitted) >= _MOST_PERMITTED:
-            self._permitted.clear()
-        self._permitted.add((host, port))
 
     def check_address(self, address: str, port: int) -> None:
         """Judge an address that is about to be connected to.
@@ -225,6 +208,28 @@ def _literal(host: str) -> IpAddress | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=1024)
+def _addresses_of(host: str) -> tuple[IpAddress, ...]:
+    """Return the addresses that a host names without a look-up."""
+    literal = _literal(host)
+    if literal is not None:
+        return (literal,)
+    return _LOOPBACK if host == "localhost" or host.endswith(".localhost") else ()
+
+
+@lru_cache(maxsize=1024)
+def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
+    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
+    literal, addresses = _literal(host), _addresses_of(host)
+    name = host if literal is None else str(unmapped(literal))
+    return (
+        any(port in ports for ports in policy.ports)
+        and not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
+        and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
+        and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
+    )
 
 
 def _port_range(value: int | str) -> range:

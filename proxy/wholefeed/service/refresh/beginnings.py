@@ -78,6 +78,15 @@ class Beginnings:
         if held is not None and all(row.rank is not None for row in found.rows):
             held.keep_made(_KEY, found, _size(found))
 
+    def note_checked(self, feed: FeedRow, document: int) -> None:
+        """Let a document say that it was looked at when the feed was, and has not changed."""
+        assert feed.checked_at is not None, "its publisher was heard of"
+        if (found := self.find(feed.id)) is None:
+            return
+        for place, row in enumerate(found.rows):
+            if row.id == document:
+                found.rows[place] = changed(row, checked_at=feed.checked_at)
+
     def let_go(self, feed: int) -> None:
         """Forget it: something is written that it would not tell."""
         held = self._published.of(feed)
@@ -129,8 +138,9 @@ class Start:
 
     def remarked(self, intent: intents.Remark, *, is_first: bool) -> None:
         """Take note of what is to be written."""
-        row = None if self._feed is None or not is_first else _only_checked(intent, self._feed)
-        self._checked = row
+        self._checked = None
+        if is_first and self._feed is not None:
+            self._checked = _only_checked(intent, self._feed)
 
     def writes(self) -> None:
         """Take note that something is written: what is known is no longer so."""
@@ -138,15 +148,16 @@ class Start:
         if self._beginnings is not None:
             self._beginnings.let_go(self._feed_id)
 
-    def is_deferred(self) -> bool:
-        """Have written later what was remarked, if it is no more than until when the feed is fresh."""
-        if self._checked is None or not self._store.note_unchanged(*self._checked):
+    def defer(self) -> bool:
+        """Have what was remarked written later, if it is no more than until when the feed is fresh.
+
+        Returns:
+            Whether it is: then nothing is to be written now.
+        """
+        checked, self._checked = self._checked, None
+        if checked is None or self._beginnings is None or not self._store.note_unchanged(*checked):
             return False
-        (feed, document), self._checked = self._checked, None
-        found = None if self._beginnings is None else self._beginnings.find(self._feed_id)
-        for place, row in enumerate([] if found is None else found.rows):
-            if found is not None and row.id == document and feed.checked_at is not None:
-                found.rows[place] = changed(row, checked_at=feed.checked_at)
+        self._beginnings.note_checked(*checked)
         return True
 
     def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:

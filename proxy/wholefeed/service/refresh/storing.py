@@ -178,7 +178,7 @@ class FeedStorage:
 
     async def flush(self) -> None:
         """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
-        if self._start.is_deferred():
+        if self._start.defer():
             self._remarks.clear()
         elif self._remarks:
             await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))

@@ -59,12 +59,20 @@ class Pulse:
         """Note that the loop has come round."""
         self._seen_at = self._clock()
 
-    def given(self, name: str, *, at: float) -> None:
-        """Note that a sign of life was given; `at` is when it was sent."""
+    def given(self, name: str, *, at: float, by_loop: bool = True) -> None:
+        """Note that a sign of life was given.
+
+        Args:
+            name: Under which.
+            at: When it was sent.
+            by_loop: Whether the loop has given it, under another name perhaps; of the thread's one counts
+                only if the name is the same still.
+        """
         with self._changing:
-            if name != self._name:
+            if name == self._name:
+                self._given_at = max(self._given_at, at)
+            elif by_loop:
                 self._name, self._given_at = name, at
-            self._given_at = max(self._given_at, at)
 
     def stop(self) -> None:
         """Give none any more until the loop has given another one."""
@@ -92,9 +100,4 @@ class Pulse:
             except (StoreError, OverloadedError):
                 continue
             if is_known:
-                self._given(name, sent_at)
-
-    def _given(self, name: str, at: float) -> None:
-        with self._changing:
-            if name == self._name:  # else it is another one by now
-                self._given_at = max(self._given_at, at)
+                self.given(name, at=sent_at, by_loop=False)

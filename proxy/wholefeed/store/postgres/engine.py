@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import psycopg
 
-from wholefeed.errors import OverloadedError, StoreUnusableError
-from wholefeed.futures import retrieve_failure, to_the_end
+from wholefeed.errors import OverloadedError, StoreUnusableError, UnknownFeedError
+from wholefeed.futures import in_daemon, retrieve_failure, to_the_end
 from wholefeed.loggers import get_logger
 from wholefeed.store.condition import Condition
 from wholefeed.store.database import Database
@@ -29,6 +29,7 @@ from wholefeed.store.postgres.faults import translated
 from wholefeed.store.postgres.migrate import check_current
 from wholefeed.store.postgres.notices import Notices
 from wholefeed.store.postgres.pool import CLOSE_SECONDS, Pool
+from wholefeed.store.postgres.transactions import Write
 from wholefeed.store.tables import versions
 from wholefeed.store.tables.temporary import EMPTY_TEMPORARY_TABLES, TEMPORARY_TABLES
 from wholefeed.store.traffic import Traffic
@@ -73,7 +74,7 @@ class PostgresEngine:
     ) -> _T:
         """Return what a function finds."""
         try:
-            return await self.pool.run(work, is_read=True, is_first=is_first, is_long=is_long)
+            return await self.pool.run(work, is_first=is_first, is_long=is_long)
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -84,22 +85,13 @@ class PostgresEngine:
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
         if self._is_closing:
             raise OverloadedError("the store is being closed", slug="shutting-down")
-        return await self._begun(
-            self._told(work, feed, tell) if feed is None else self._in_turn(work, feed, tell)
-        )
-
-    async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
-        """Let a function change what a crash of the server may undo; nothing waits for its disk."""
-        if self._is_closing:
-            raise OverloadedError("the store is being closed", slug="shutting-down")
-        return await self._begun(self._told(work, None, None, is_lasting=False))
-
-    async def _begun(self, writing: Coroutine[Any, Any, _T]) -> _T:
+        writing = self._in_turn(work, feed, tell, is_lasting=is_lasting)
         task = asyncio.create_task(writing, name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -111,7 +103,7 @@ class PostgresEngine:
 
         Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
         """
-        return await self._spare.run(work, is_read=False, is_brief=True, is_lasting=False)
+        return await self._spare.write(Write(work, None, is_lasting=False), is_brief=True)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Do the same in a thread that waits for it."""
@@ -154,13 +146,20 @@ class PostgresEngine:
         self._spare.try_again()
 
     async def _in_turn(
-        self, work: Callable[[Database], _T], feed: int, tell: Callable[[_T], None] | None
+        self,
+        work: Callable[[Database], _T],
+        feed: int | None,
+        tell: Callable[[_T], None] | None,
+        *,
+        is_lasting: bool,
     ) -> _T:
+        if feed is None:
+            return await self._told(work, feed, tell, is_lasting=is_lasting)
         turn = self._turns.get(feed)
         if turn is None:
             turn = self._turns[feed] = asyncio.Lock()
         async with turn:
-            return await self._told(work, feed, tell)
+            return await self._told(work, feed, tell, is_lasting=is_lasting)
 
     async def _told(
         self,
@@ -168,14 +167,17 @@ class PostgresEngine:
         feed: int | None,
         tell: Callable[[_T], None] | None,
         *,
-        is_lasting: bool = True,
+        is_lasting: bool,
     ) -> _T:
+        write = Write(work, feed, is_lasting=is_lasting)
         try:
             self.condition.require_sound()
             async with self._writing:
-                result = await self.pool.run(work, is_read=False, feed=feed, is_lasting=is_lasting)
+                result = await self.pool.write(write)
         except Exception as exc:
-            if feed is not None:  # a COMMIT said to have failed may be done
+            # Else the feed is what it was: who holds it can answer with it while there is no database.
+            may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
+            if feed is not None and may_be_another:
                 self.on_change(feed)
             self.condition.judge(exc)
             raise
@@ -194,7 +196,7 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
     Raises:
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
-    await asyncio.to_thread(check_current, url)
+    await in_daemon(lambda: check_current(url))
     pool = Pool(url, size=connections, scripts=_SCRIPTS)
     async with _listening(url, pool.traffic) as notices:
         engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))

@@ -78,15 +78,13 @@ class Link:
         Raises:
             psycopg.Error: There is no such connection to be had.
         """
-        db = await psycopg.AsyncConnection.connect(url, autocommit=True, **_SETTINGS)
+        link = cls(await psycopg.AsyncConnection.connect(url, autocommit=True, **_SETTINGS), on_notice)
         try:
-            for each in scripts:
-                await db.execute(each.encode())
+            for each in scripts:  # not by psycopg, which waits for ten seconds where it is cancelled
+                await link.query(each)
         except BaseException:
-            await db.close()
+            link.close()
             raise
-        link = cls(db, on_notice)
-        link._guarded(link._notices)  # what came with the answers
         return link
 
     async def query(self, sql: str, *parameters: bytes | None) -> list[Values]:

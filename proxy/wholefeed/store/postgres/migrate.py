@@ -9,7 +9,6 @@ is refused, and stays as it is; so is one whose schema is newer.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -18,6 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from wholefeed.errors import StoreUnusableError
+from wholefeed.futures import in_daemon
 from wholefeed.store.migrations import Migration, read_migrations
 from wholefeed.store.postgres.faults import on_one_line
 
@@ -79,8 +79,11 @@ async def migrate_database(
         StoreUnusableError: The database cannot be reached or used, is another program's, has a schema that is
             newer than this program's, or a migration failed. It is what it was, or what the migrations
             before that one have made it.
+
+    Whoever leaves leaves a thread behind, for the server may be silent: what has not been committed when the
+    process ends is undone.
     """
-    return await asyncio.to_thread(_migrate, url, migrations, is_moving)
+    return await in_daemon(lambda: _migrate(url, migrations, is_moving))
 
 
 def check_current(url: str) -> None:

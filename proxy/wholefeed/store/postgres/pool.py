@@ -1,6 +1,7 @@
 """Threads that run whole functions on connections (docs/design.md#the-store).
 
-    row = await pool.run(lambda db: fetch_one(db, sql), is_read=True)
+    row = await pool.run(lambda db: fetch_one(db, sql))
+    result = await pool.write(Write(work, feed=1))
 
 Work is a function that runs in a thread, within one transaction, and it may run twice: a transaction that a
 concurrent one has ended is repeated, and so is one whose connection was lost before its COMMIT was sent.
@@ -78,28 +79,16 @@ class Pool:
         return self._connections.is_silent
 
     async def run(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        is_read: bool,
-        is_first: bool = False,
-        is_long: bool = False,
-        feed: int | None = None,
-        is_lasting: bool = True,
-        is_brief: bool = False,
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
     ) -> _T:
-        """Run `work` in a transaction on a connection that nobody else uses meanwhile.
+        """Run `work`, which only reads, on a connection that nobody else uses meanwhile.
 
-        Whoever waits may be cancelled: a read ends with that, what writes runs to its end.
+        All that it sees is of one moment. It ends when whoever waits is cancelled.
 
         Args:
             work: The function.
-            is_read: Whether it only reads: then all that it sees is of one moment.
             is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
             is_long: Whether it may read for minutes.
-            feed: The feed that it changes, whose row is locked first.
-            is_lasting: Whether what it changes is on the server's disk before it counts as done.
-            is_brief: Whether it ends with its wait although it writes.
 
         Raises:
             OverloadedError: The database cannot be asked now, or the store is being closed.
@@ -109,13 +98,24 @@ class Pool:
         """
         if self._is_closing:
             raise _closed()
-        if not is_read:
-            job = self._job(work, Write(work, feed, is_lasting=is_lasting))
-            return await (self._result(job) if is_brief else asyncio.wrap_future(self._begun(job)))
         if not is_first:
             return await self._result(self._job(work), LONG_SECONDS if is_long else None)
         async with self._turns:
             return await self._result(self._job(work))
+
+    async def write(self, write: Write[_T], *, is_brief: bool = False) -> _T:
+        """Run a transaction that writes; it goes on to its end when whoever waits is cancelled.
+
+        Args:
+            write: The transaction, which knows how far it has come when it has failed.
+            is_brief: Whether it ends with its wait.
+
+        Raises: As `run` does.
+        """
+        if self._is_closing:
+            raise _closed()
+        job = self._job(write.work, write)
+        return await (self._result(job) if is_brief else asyncio.wrap_future(self._begun(job)))
 
     async def _result(self, job: Job[_T], seconds: float | None = None) -> _T:
         """Wait for a job that ends with its wait."""

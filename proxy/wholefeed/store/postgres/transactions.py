@@ -94,7 +94,9 @@ class Write(Generic[_T]):
     """
 
     def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
-        self._work = work
+        self.work = work
+        self.is_ending = False
+        """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
         self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
         if feed is not None:
             self._begin += _LOCK.format(feed)
@@ -103,12 +105,12 @@ class Write(Generic[_T]):
 
     def run(self, db: PostgresDatabase) -> _T:
         """Run it, all of it or nothing."""
-        self._ending = None
+        self._ending, self.is_ending = None, False
         try:
             db.prepare_to_write()
             number = db.ask(self._begin)
-            result = self._work(db)
-            self._ending = db.history, number, result
+            result = self.work(db)
+            self._ending, self.is_ending = (db.history, number, result), True
             db.commit()
         except BaseException:
             if not db.is_lost:  # the server has said so itself
@@ -143,7 +145,7 @@ class Write(Generic[_T]):
             if status == "committed":
                 return (result,)
             if status == "aborted":
-                self._ending = None
+                self._ending, self.is_ending = None, False
                 return None
             if status is None or time.monotonic() > until:
                 break

@@ -66,14 +66,11 @@ class SqliteEngine:
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored."""
+        """Let a function change what is stored; all of it lasts."""
         return self._writer.run(work, feed=feed, is_alone=is_alone, tell=tell)
-
-    def write_loosely(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored; as lasting as all else."""
-        return self._writer.run(work)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Nobody shares it."""

@@ -50,6 +50,8 @@ class _Outcome(NamedTuple):
     error: Exception | None = None
     has_changed: bool = False
     """Whether it has written anything: a full or read-only volume bears it when nothing is."""
+    is_open: bool = False
+    """Whether it may be done although it failed."""
 
 
 class Writer:
@@ -64,7 +66,8 @@ class Writer:
         self._db = db
         self.condition = condition
         self.on_change: Callable[[int], None] = lambda _: None
-        """Told the number of each feed that a commit has changed, before whoever asked for it is answered."""
+        """Told the number of each feed that a commit has changed, before whoever asked for it is answered;
+        also of a COMMIT that is said to have failed, which may be done."""
         self._jobs: deque[_Job] = deque()
         self._has_come = asyncio.Event()
         self._is_closing = False
@@ -143,7 +146,9 @@ class Writer:
         try:
             outcomes = await self._transact(jobs)
             if len(jobs) > 1 and all(outcome.error is not None for outcome in outcomes):
-                outcomes = [outcome for job in jobs for outcome in await self._transact([job])]
+                is_open = any(outcome.is_open for outcome in outcomes)
+                apart = [outcome for job in jobs for outcome in await self._transact([job])]
+                outcomes = [outcome._replace(is_open=outcome.is_open or is_open) for outcome in apart]
         except BaseException:
             for job in jobs:
                 _fail(job, _closed())
@@ -151,7 +156,7 @@ class Writer:
         for job, outcome in zip(jobs, outcomes, strict=True):
             if job.tell is not None and outcome.error is None:
                 job.tell(outcome.result)
-            elif job.feed is not None:  # also of a failure: a COMMIT said to have failed may be done
+            elif job.feed is not None and (outcome.error is None or outcome.is_open):
                 self.on_change(job.feed)
             if outcome.error is not None:
                 self.condition.judge(outcome.error)
@@ -161,14 +166,14 @@ class Writer:
 
     async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Write in one transaction. Where that fails as a whole, every outcome is the error."""
-        works = [job.work for job in jobs]
+        transaction = _Transaction([job.work for job in jobs])
         try:
             self.condition.require_sound()
-            outcomes = await self._tried(lambda db: _written(db, works))
+            outcomes = await self._tried(transaction.run)
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
             if isinstance(exc, StoreDamagedError):  # at once: the others are not written any more, either
                 self.condition.judge(exc)
-            return [_Outcome(error=exc)] * len(jobs)
+            return [_Outcome(error=exc, is_open=transaction.is_ending)] * len(jobs)
         if any(outcome.has_changed for outcome in outcomes):
             self.condition.has_written()
         return outcomes
@@ -183,21 +188,31 @@ class Writer:
         raise AssertionError
 
 
-def _written(db: sqlite3.Connection, works: Sequence[_Work]) -> list[_Outcome]:
-    """Run pieces of work in one transaction, in the connection's thread.
+class _Transaction:
+    """Pieces of work in one transaction."""
 
-    What a piece raises of its own undoes that piece, and it is the outcome; what SQLite raises undoes all.
-    """
-    try:
-        if db.in_transaction:  # an earlier one could not be rolled back when it failed
+    def __init__(self, works: Sequence[_Work]) -> None:
+        self._works = works
+        self.is_ending = False
+        """Whether COMMIT has been begun: if it has failed, it may be done."""
+
+    def run(self, db: sqlite3.Connection) -> list[_Outcome]:
+        """Run it, in the connection's thread.
+
+        What a piece raises of its own undoes that piece, and is the outcome; what SQLite raises undoes all.
+        """
+        works = self._works
+        try:
+            if db.in_transaction:  # an earlier one could not be rolled back when it failed
+                db.rollback()
+            db.execute("BEGIN IMMEDIATE")
+            outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
+            self.is_ending = True
+            db.execute("COMMIT")
+        except BaseException:
             db.rollback()
-        db.execute("BEGIN IMMEDIATE")
-        outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
-    return outcomes
+            raise
+        return outcomes
 
 
 def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:

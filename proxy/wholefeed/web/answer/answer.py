@@ -109,7 +109,7 @@ class Representation(NamedTuple):
 
 
 async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: Blocks) -> Answer:
-    """Return the answer in the view that is asked for."""
+    """Return the answer in the view that is asked for; `OverloadedError` where it cannot be read in time."""
     view, feed = wanted.view, reconstruction.feed
     if (whole := whole_answer(reconstruction, wanted)) is not None:
         return whole
@@ -118,7 +118,8 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks:
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
     cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
-    parts = await cut_parts(_segments(reconstruction), feed, cut, blocks)
+    async with reconstruction.in_time():
+        parts = await cut_parts(_segments(reconstruction), feed, cut, blocks)
     return prepare(reconstruction, wanted, parts if cut.is_cut else None)
 
 

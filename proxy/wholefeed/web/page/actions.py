@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from wholefeed.web.feed import forget
 from wholefeed.web.keys import ASKED, SERVICE
 from wholefeed.web.named import named_url
 from wholefeed.web.page.login import see_other
@@ -18,10 +17,8 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
     """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object, or its page."""
     query = request[ASKED].query
     is_full = query.options.get("full", "") not in ("", "0", "false")
-    service = request.app[SERVICE]
     url = await named_url(request)
-    async with service.checks.answering():
-        status = await service.refresh(url, is_full=is_full)
+    status = await request.app[SERVICE].refresh(url, is_full=is_full)
     if is_browser(request):
         return see_other(f"./?url={quote(url, safe='')}")
     return json_answer(status_object(status), status=202)
@@ -29,5 +26,5 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
     """POST /forget?url=U: forget the feed, as DELETE does, which no form can send."""
-    await forget(request)
+    await request.app[SERVICE].forget(await named_url(request))
     return see_other("./") if is_browser(request) else web.Response(status=204)

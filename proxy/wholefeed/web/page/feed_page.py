@@ -88,7 +88,8 @@ async def feed_page(request: web.Request) -> web.StreamResponse:
     url, app = await named_url(request), request.app
     wait_seconds = min(WAIT_SECONDS, app[CONFIG].limits.respond_within_seconds)
     async with app[SERVICE].answer(url, wait_seconds=wait_seconds) as reconstruction:
-        ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
+        async with reconstruction.in_time():
+            ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
         return await _shown(request, url, reconstruction, ends)
 
 
@@ -110,7 +111,8 @@ async def _shown(
     app, feed = request.app, reconstruction.feed
     service = app[SERVICE]
     status, chain = await service.account(url)
-    by_month = await app[STORE].read(lambda db: months(db, feed.id))
+    async with reconstruction.in_time():
+        by_month = await app[STORE].read(lambda db: months(db, feed.id))
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
     head = await asyncio.to_thread(_heading, feed)
     told, now = status_object(status), service.now()

@@ -19,10 +19,10 @@ from wholefeed.core.compose.heading import heading_of
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.spans import ago, ahead
 from wholefeed.core.words import STALE, STATES, Words
-from wholefeed.service.listing import Listing, listed
+from wholefeed.service.listing import Listing
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 from wholefeed.web.page.choose import get_chosen
 from wholefeed.web.page.instants import Instant
 from wholefeed.web.page.login import see_other
@@ -92,7 +92,7 @@ async def _page(request: web.Request, trouble: Trouble | None) -> web.Response:
     app, query = request.app, request.query
     words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
     number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
-    listing = await listed(app[STORE], words=words, by_url=by_url, number=number)
+    listing = await app[SERVICE].listed(words=words, by_url=by_url, number=number)
     lines = await asyncio.to_thread(_lines, listing.feeds, app[SERVICE].now())
     return await page(
         request,

@@ -133,7 +133,8 @@ async def _page_of(
         raise RequestError(f"expected page as a number from 1 to {pages}, got {number}")
     start = (number - 1) * ENTRIES_A_PAGE
     feed, store = snapshot.feed, request.app[STORE]
-    entries = await read_entries(snapshot, store, start, ENTRIES_A_PAGE)
+    async with reconstruction.in_time():
+        entries = await read_entries(snapshot, store, start, ENTRIES_A_PAGE)
     head = await described(snapshot)
     shown = await asyncio.to_thread(_shown, entries, feed.via_url, start, has_media=has_media)
     return View(
