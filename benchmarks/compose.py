@@ -39,7 +39,7 @@ from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.fetch.sites import site_of
-from wholefeed.service.documents.memory import documents_to_remember
+from wholefeed.service.documents.memory import Leaving, documents_to_remember
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Source
 from wholefeed.service.refresh.context import RefreshContext
@@ -121,9 +121,8 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
     documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
-    documents += await documents_to_remember(
-        store, source.work, rows, rows[0], obtained.read.facts, time.time()
-    )
+    leaving = Leaving(rows, rows[0], obtained.read.facts, time.time())
+    documents += await documents_to_remember(store, source.work, leaving)
     storage = FeedStorage(store, source.work, feed.id, now=time.time)
     await put(store, storage, documents)
     put_seconds = time.perf_counter() - began

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import http.server
 import importlib
 import io
@@ -60,6 +61,7 @@ class FakeApp:
         self.is_listening = False
         self.during: Callable[[], Awaitable[None]] | None = None
         self.configs: list[Config] = []
+        self.collects: list[bool] = []
         self.asked: list[tuple[str, float | None, bool]] = []
 
     async def serve(
@@ -67,6 +69,7 @@ class FakeApp:
     ) -> None:
         assert supervisor == NOBODY
         self.configs.append(config)
+        self.collects.append(gc.isenabled())
         if self.error is None or self.is_listening:
             on_started(config.server.host, config.server.port or self.port)
         if self.error:
@@ -117,6 +120,13 @@ def test_version_and_help_do_not_load_the_server() -> None:
     )
     assert done.stdout.startswith(f"wholefeed {__version__}\n")
     assert done.stdout.endswith("\n[]\n")
+
+
+def test_the_server_runs_with_the_collector_on(app: FakeApp) -> None:
+    """It is off while the program is imported, which a wrong configuration may end, and no longer."""
+    assert main(["serve"]) == 0
+    assert main(["serve", "--port", "-1"]) == 2
+    assert [*app.collects, gc.isenabled()] == [True, True]
 
 
 def test_the_module_runs_as_the_command() -> None:

@@ -87,16 +87,16 @@ async def test_a_reader_that_looked_before_a_feed_was_made_gets_it_without_anoth
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a"), complete=True))
     store, has_looked, may_go_on = proxy.app[STORE], asyncio.Event(), asyncio.Event()
-    real = store.read
+    real = store.find
 
-    async def late(work: Any, **options: Any) -> Any:
-        found = await real(work, **options)
+    async def late(asked: str, **options: Any) -> Any:
+        found = await real(asked, **options)
         if found is None and not has_looked.is_set():
             has_looked.set()
             await may_go_on.wait()
         return found
 
-    monkeypatch.setattr(store, "read", late)
+    monkeypatch.setattr(store, "find", late)
     reader = asyncio.create_task(proxy.get(url))
     await has_looked.wait()
     first = await proxy.whole(url)

@@ -97,6 +97,29 @@ async def test_who_reads_does_not_wait_behind_a_long_transaction(
         assert told == [row.id]
 
 
+async def test_answers_do_not_wait_for_it(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have it, as has whoever asks by a URL; one of another feed leaves at once, too."""
+    monkeypatch.setattr(deferred, "READ_SECONDS", 30)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        other = await a_feed(store, URL + "/2")
+        may_end = threading.Event()
+        long = asyncio.create_task(store.write(lambda _: may_end.wait(30)))
+        try:
+            await asyncio.sleep(0)
+            assert store.store.note_unchanged(row, document)
+            async with asyncio.timeout(5):
+                assert await store.store.find(other.url) == other
+                async with store.store.snapshot(other.id) as found:
+                    assert found.feed == other
+                async with store.store.snapshot(row.id) as found:
+                    assert found.feed == row
+        finally:
+            may_end.set()
+        await long
+        assert await store.store.find(URL) == row
+
+
 async def test_what_cannot_be_written_is_told_to_have_changed(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,7 +125,7 @@ class StoreConfig:
     memory_bytes: int = _key(
         1 << 26,
         whole(1 << 20, _TIB, zero="off"),
-        "of the feeds asked for lately, what answers are made of; held in memory up to this size; 0 is off",
+        "what answers and refreshes of the feeds asked for lately start from; held up to this size; 0 is off",
     )
 
 

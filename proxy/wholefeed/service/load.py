@@ -22,8 +22,9 @@ class Load:
 
     @property
     def memory(self) -> Usage:
-        """What is held in memory of published feeds."""
-        return self._published.usage
+        """What is held in memory of published feeds, for answers and refreshes."""
+        usage = self._published.usage
+        return usage._replace(bytes=usage.bytes + self._context.beginnings.parsed.bytes)
 
     @property
     def refreshes(self) -> int:

@@ -113,7 +113,7 @@ class Mementos:
 
     async def finish(self, url: str) -> None:
         """Look for all that is missing of one feed, for a command that does nothing else."""
-        feed = await self._store.read(partial(feeds.find_by_url, url=url))
+        feed = await self._store.find(url)
         try:
             while feed is not None and self._copies is not None and await self._step(self._copies, feed.id):
                 pass

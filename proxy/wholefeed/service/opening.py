@@ -87,7 +87,7 @@ class Openings:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None
         if self.made.has_come(url, unknown_at):
-            known = await self._store.read(lambda db: feeds.find_by_url(db, url))
+            known = await self._store.find(url)
         if known is not None:
             return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
         self._unopened.check(url)
@@ -102,7 +102,7 @@ class Openings:
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
         """Ask the publisher, unless another replica has done so meanwhile."""
         if self._context.sharing.is_shared:
-            known = await self._store.read(lambda db: feeds.find_by_url(db, url))
+            known = await self._store.find(url)
             if known is not None:
                 self.made.note(url)
                 return known, self._running.join(known, RefreshRequest(may_walk=may_walk))

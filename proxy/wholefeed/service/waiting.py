@@ -54,7 +54,7 @@ class Waiting:
 
     async def known(self, url: str) -> FeedRow | None:
         """Return the feed that a URL leads to; None where nothing is stored for it."""
-        return await self._store.read(lambda db: feeds.find_by_url(db, url), is_first=True)
+        return await self._store.find(url, is_first=True)
 
     async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time.

@@ -2,7 +2,7 @@
 
     deferred.add(Check(...))
     await deferred.written()                    # before anything else is written
-    await deferred.written(within_seconds=1)    # before anything is read
+    await deferred.written(within_seconds=1)    # before anything is read of these feeds
 
 A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing. A
 crash loses what was not written yet: those publishers are asked once more, and say it again.
@@ -40,6 +40,8 @@ class DeferredChecks:
         self._engine = engine
         self._waiting: dict[int, Check] = {}
         """By feed."""
+        self._writing: dict[int, Check] = {}
+        """The same, those of the task."""
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_late = False
@@ -49,6 +51,15 @@ class DeferredChecks:
     def are_waiting(self) -> bool:
         """Whether anything is not written yet."""
         return bool(self._waiting) or self._task is not None
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        """The feeds of which something is not written yet."""
+        return frozenset((*self._waiting, *self._writing))
+
+    def of(self, feed: int) -> Check | None:
+        """Return what is not written yet of a feed."""
+        return self._waiting.get(feed) or self._writing.get(feed)
 
     def add(self, check: Check) -> None:
         """Have a check written in time."""
@@ -86,7 +97,8 @@ class DeferredChecks:
         return self._task
 
     async def _write(self) -> None:
-        taken, self._waiting = list(self._waiting.values()), {}
+        self._writing, self._waiting = self._waiting, {}
+        taken = list(self._writing.values())
         is_told = False
         try:
             await self._engine.write(lambda db: checks.note(db, taken))
@@ -94,7 +106,7 @@ class DeferredChecks:
             is_told = True
         finally:
             is_told = is_told or self._is_late  # it may be held as it was read meanwhile
-            self._task, self._is_late = None, False
+            self._task, self._is_late, self._writing = None, False, {}
             if self._waiting:
                 self._begin_later()
         for each in taken if is_told else ():

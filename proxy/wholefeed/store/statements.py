@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from wholefeed.store.database import Database, Parameters, Row
@@ -61,6 +61,13 @@ def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) ->
 def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
     """Execute a statement that gives no rows. Returns how many rows it changed."""
     return db.execute(sql, parameters or {}).rowcount
+
+
+def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
+    """Execute a statement for each of these, which are often none: then not at all. Returns whether any."""
+    if rows:
+        db.executemany(sql, rows)
+    return bool(rows)
 
 
 def json_ids(ids: Iterable[int]) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -143,15 +144,26 @@ class Store:
         """Whether it can be written, as far as is known."""
         return self._engine.condition.is_sound
 
-    async def read(self, work: Callable[[Database], _T], *, is_first: bool = False) -> _T:
+    async def read(
+        self, work: Callable[[Database], _T], *, feed: int | None = None, is_first: bool = False
+    ) -> _T:
         """Return what a function finds; all of it is of one moment.
 
         Args:
             work: It does nothing but SQL.
+            feed: The feed that alone is looked at: what is to be written of others is not waited for.
             is_first: Whether whoever asks has only come, and may wait until others are further.
         """
-        await self._is_written(within_seconds=deferred.READ_SECONDS)
+        if feed is None or feed in self._deferred.feeds:
+            await self._is_written(within_seconds=deferred.READ_SECONDS)
         return await self._engine.read(work, is_first=is_first)
+
+    async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
+        """Return the feed that a URL leads to; `is_first` as for `read`."""
+        look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
+        found = await self._engine.read(look, is_first=is_first)
+        is_older = found is not None and found.id in unwritten
+        return await self.read(look) if is_older else found
 
     async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
@@ -241,21 +253,24 @@ class Store:
     async def snapshot(self, feed_id: int) -> AsyncIterator[Snapshot]:
         """Yield the feed as it was published. Its segments stay readable until exit; nothing is locked."""
         async with AsyncExitStack() as stack:
+            unwritten = self._deferred.of(feed_id)
             with self.pins.reading(feed_id):
-                found = await self.read(lambda db: segments.snapshot(db, feed_id))
+                found = await self._engine.read(lambda db: segments.snapshot(db, feed_id))
+                if unwritten is not None:
+                    found = replace(found, feed=unwritten.noted_in(found.feed))
                 held = [segment.id for segment in found.segments]
                 stack.enter_context(self.pins.held(feed_id, held))
             yield found
 
     async def outline(self, segment: SegmentRow) -> bytes | None:
         """Return where a segment's entries stand in its text, where that is kept; hold a `snapshot`."""
-        return await self.read(partial(segments.outline, segment=segment.id))
+        return await self._engine.read(partial(segments.outline, segment=segment.id))
 
     async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
         """Give a segment's deflated text, a piece at a time; to be called while a `snapshot` is held."""
         number, left_bytes = 0, segment.deflated_bytes
         while left_bytes > 0:
-            piece = await self.read(partial(segments.piece, segment=segment.id, number=number))
+            piece = await self._engine.read(partial(segments.piece, segment=segment.id, number=number))
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
 

@@ -32,7 +32,7 @@ def test_what_left_is_written_as_a_document_that_can_be_stored() -> None:
 
 
 def test_the_open_memory_document_takes_in_more() -> None:
-    """The newest on top, under the number that it has; its copies keep their dates."""
+    """The newest on top, under the number that it has; its copies keep their dates. Parsed before or not."""
     first, second = identities(OLD)
     (written,) = remember_copies(OLD, {first}, None, fetched_at=2e9, next_number=1)
     dates = [(each.updated_at, each.document_updated_at) for each in written.facts.entries]
@@ -41,6 +41,8 @@ def test_the_open_memory_document_takes_in_more() -> None:
     assert grown.number == 1
     assert identities(grown.document) == [first, second]
     assert [(each.updated_at, each.document_updated_at) for each in grown.facts.entries][1:] == dates
+    parsed = memory._replace(document=written.document.parse())
+    assert remember_copies(OLD.parse(), {second}, parsed, fetched_at=2e9, next_number=2) == [grown]
 
 
 def test_nothing_is_written_where_nothing_left() -> None:

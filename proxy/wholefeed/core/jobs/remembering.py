@@ -18,10 +18,10 @@ _XML_TYPE: Final = "application/xml; charset=utf-8"
 
 
 class StoredMemory(NamedTuple):
-    """The newest memory document, as it is stored."""
+    """The newest memory document, as it is stored, or as it was parsed."""
 
     number: int
-    document: Stored
+    document: Stored | FeedDocument
     dates: Sequence[CopyDates]
     """Per entry."""
 
@@ -41,7 +41,7 @@ class WrittenMemory:
 
 
 def remember_copies(
-    old: Stored,
+    old: Stored | FeedDocument,
     present: Collection[EntryId],
     memory: StoredMemory | None,
     *,
@@ -68,8 +68,8 @@ def remember_copies(
     """
     held = None
     if memory is not None:
-        held = OpenMemory(memory.number, memory.document.parse().identified(ambiguous), memory.dates)
-    document = old.parse().identified(ambiguous)
+        held = OpenMemory(memory.number, _parsed(memory.document).identified(ambiguous), memory.dates)
+    document = _parsed(old).identified(ambiguous)
     media_type = MEDIA_TYPE[Family.JSON] if document.family is Family.JSON else _XML_TYPE
     written = []
     for each in remember(
@@ -88,3 +88,7 @@ def remember_copies(
             )
         )
     return written
+
+
+def _parsed(document: Stored | FeedDocument) -> FeedDocument:
+    return document.parse() if isinstance(document, Stored) else document

@@ -6,6 +6,7 @@
 
 It goes with what is held of the feed (`wholefeed.service.published`): whatever changes the feed drops both,
 and the memory of both is bounded together. Where other processes change the store nothing is held.
+The documents as they were parsed are held for themselves: they are what they are, whoever changes the feed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.stored import Attempt
+from wholefeed.service.documents.parsed import ParsedDocuments
 from wholefeed.service.published import Published
 from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
@@ -47,10 +49,12 @@ class Beginnings:
 
     Args:
         published: What is held of feeds.
+        parsed_bytes: What documents may come to that are held as they were parsed.
     """
 
-    def __init__(self, published: Published) -> None:
+    def __init__(self, published: Published, parsed_bytes: int = 0) -> None:
         self._published = published
+        self.parsed = ParsedDocuments(parsed_bytes)
         self.watched = published.filling
         """Watches for changes while one is read."""
 
@@ -112,12 +116,12 @@ class Start:
         if is_new:
             return Beginning([], Failures((), None))
         if self._beginnings is None:
-            return await self._store.read(self._look)
+            return await self._store.read(self._look, feed=self._feed_id)
         if (held := self._beginnings.find(self._feed_id)) is not None:
             self._feed = self._beginnings.row(self._feed_id)
             return held
         with self._beginnings.watched() as fill:
-            self._feed, found = await self._store.read(self._look_with_row)
+            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
             if not fill.has_changed(self._feed_id):
                 self._beginnings.keep(self._feed_id, found)
         return found

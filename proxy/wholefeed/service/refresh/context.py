@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.config.tables import Config
@@ -20,6 +21,9 @@ from wholefeed.service.sharing.sharing import Alone, Sharing
 from wholefeed.service.walk.pauses import HostPauses
 from wholefeed.service.walk.turns import WalkTurns
 from wholefeed.store.store import Store
+
+_PARSED_SHARE: Final = 8
+"""This part of the memory is for documents that are parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +54,10 @@ class RefreshContext:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self._settings())
-        object.__setattr__(self, "published", Published(self.config.store.memory_bytes))
-        object.__setattr__(self, "beginnings", Beginnings(self.published))
+        max_bytes = self.config.store.memory_bytes
+        parsed_bytes = max_bytes // _PARSED_SHARE
+        object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
+        object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
 
     @property
     def longest_seconds(self) -> float:

@@ -184,7 +184,7 @@ class Running:
                         raise
                 if feed.id not in self._next:
                     return
-                latest = await self._context.store.read(partial(feeds.find, feed=feed.id))
+                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
                 again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
                 if again is None or latest is None:
                     return

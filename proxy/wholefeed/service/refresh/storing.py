@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeVar, assert_never
 
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, EntriesRead, Event, ReadAgain, Stored
 from wholefeed.core.terms import Role
-from wholefeed.service.documents.fresh import FreshDocuments, at_hand
-from wholefeed.service.documents.memory import documents_to_remember, returning
+from wholefeed.service.documents.fresh import FreshDocuments
+from wholefeed.service.documents.memory import Leaving, documents_to_remember, returning
 from wholefeed.service.documents.reparse import reparse
-from wholefeed.service.documents.shapes import Put, new_document
+from wholefeed.service.documents.shapes import new_document
 from wholefeed.service.documents.source import Obtained
 from wholefeed.service.documents.subscription import Subscription
 from wholefeed.service.documents.work import Work, coded
@@ -22,16 +21,16 @@ from wholefeed.service.refresh.beginnings import Beginning, Beginnings, Start
 from wholefeed.service.refresh.gathering import Gathered, described
 from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
+from wholefeed.service.refresh.putting import Putting, put_and_look
 from wholefeed.service.refresh.remarks import written
 from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, Publication
+from wholefeed.store.rows import DocumentRow, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, feeds, segments
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_Put = tuple[list[int], list[DocumentRow] | None, Material | None]
 
 
 class FeedStorage:
@@ -61,6 +60,7 @@ class FeedStorage:
         self._store = store
         self._start = Start(store, feed_id, beginnings)
         self._fence = fence
+        self._parsed = None if beginnings is None else beginnings.parsed
         self.work = work
         self.feed_id = feed_id
         self._now = now
@@ -100,7 +100,6 @@ class FeedStorage:
         others = [*(each.read.facts for each in beside), *self.gathered.facts]
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
-
         look = partial(identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
@@ -130,7 +129,8 @@ class FeedStorage:
     async def put_gathered(self) -> None:
         """Put what waits for more, in one transaction."""
         if self.gathered:
-            self.gathered.stored(await self._put_all(self.gathered.take(), self._now()))
+            putting = Putting(self.gathered.take(), self._now())
+            self.gathered.stored(await self._put_all(putting))
 
     def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
@@ -224,12 +224,12 @@ class FeedStorage:
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
         """Look at what is stored of the feed, without the remarks that are not written yet."""
-        return await self._store.read(work)
+        return await self._store.read(work, feed=self.feed_id)
 
     async def _documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self._rows is None:
-            self._rows = await self._store.read(partial(documents.list_all, feed=self.feed_id))
+            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
         return self._rows
 
     async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
@@ -245,11 +245,20 @@ class FeedStorage:
         rows = await self._documents()
         facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
-        if old is not None:
-            new += await documents_to_remember(self._store, self.work, rows, old, facts, now)
-        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
-        ranks = returning(rows, intent.family) if intent.brings_back_memory else {}
-        await self._put_all(new, now, ranks, intent.detached, changes, looks=True)
+        leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
+        if leaving is not None and not leaving.is_at_hand:
+            new += await documents_to_remember(self._store, self.work, leaving)
+        await self._put_all(
+            Putting(
+                new,
+                now,
+                ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
+                detached=intent.detached,
+                changes={"kind": intent.kind, "family": intent.family},
+                leaving=leaving,
+                looks=True,
+            )
+        )
 
     async def _put(self, intent: intents.Put, obtained: Obtained) -> int:
         now = self._now()
@@ -258,42 +267,19 @@ class FeedStorage:
             rows = await self._documents()
             old = row_of(intent.remembers, rows)
             assert old is not None, "nothing else changes the documents of a feed meanwhile"
-            facts = obtained.read.facts
-            new += await documents_to_remember(self._store, self.work, rows, old, facts, now, is_page=True)
-        identifier, *_ = await self._put_all(new, now)
+            leaving = Leaving(rows, old, obtained.read.facts, now, is_page=True)
+            new += await documents_to_remember(self._store, self.work, leaving)
+        identifier, *_ = await self._put_all(Putting(new, now))
         return identifier
 
-    async def _put_all(
-        self,
-        puts: Sequence[Put],
-        now: float,
-        ranks: Mapping[int, int] = MappingProxyType({}),
-        detached: tuple[int, ...] = (),
-        changes: FeedChanges | None = None,
-        *,
-        looks: bool = False,
-    ) -> list[int]:
-        """Put documents, and with them what changes of the chain and of the feed.
-
-        Args:
-            puts: The documents.
-            now: Epoch seconds.
-            ranks: As for `arrangement.arrange`.
-            detached: The same.
-            changes: Columns of the feed.
-            looks: Whether to look in the same trip at what a decision wants to know and publish next.
-        """
-        new = await coded([each.new for each in puts])
-
-        def put_and_look(db: Database) -> _Put:
-            put = arrangement.put(db, self.feed_id, new, ranks, detached, changes or {}, now)
-            if not looks:
-                return put, None, None
-            fresh = {number: each.fresh for number, each in zip(put, puts, strict=True)}
-            rows = documents.list_all(db, self.feed_id)
-            return put, rows, look(db, self.feed_id, at_hand(fresh), rows)
-
-        numbers, self._rows, self._material = await self.write(put_and_look)
-        for number, put in zip(numbers, puts, strict=True):
+    async def _put_all(self, putting: Putting) -> list[int]:
+        new = await coded([each.new for each in putting.puts])
+        was = await self.write(partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new))
+        self._rows, self._material = was.rows, was.material
+        if self._parsed is not None and putting.leaving is not None:
+            self._parsed.drop(putting.leaving.replaced)
+        for number, put in zip(was.numbers, was.puts, strict=True):
             self.fresh.keep(number, put.fresh)
-        return numbers
+            if self._parsed is not None:
+                self._parsed.keep(put)
+        return was.numbers

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
+from wholefeed.store.rows import FeedRow
 
 _NOTE_FEED: Final = "UPDATE feed SET checked_at = ?, fresh_until = ? WHERE id = ?"
 _NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
@@ -19,6 +21,12 @@ class Check(NamedTuple):
     """That has not changed."""
     checked_at: float
     fresh_until: float
+
+    def noted_in(self, row: FeedRow) -> FeedRow:
+        """Return the feed's row with it, unless the row is of later."""
+        if row.checked_at is not None and row.checked_at >= self.checked_at:
+            return row
+        return changed(row, checked_at=self.checked_at, fresh_until=self.fresh_until)
 
 
 def note(db: Database, checks: Sequence[Check]) -> None:

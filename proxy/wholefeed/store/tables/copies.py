@@ -9,7 +9,8 @@ from wholefeed.core.merge.merge import Copy, Dates, comparable, dates_of
 from wholefeed.core.model import EntryId
 from wholefeed.store.database import Database
 from wholefeed.store.statements import fetch_all, fetch_one
-from wholefeed.store.tables.live import COPY_COLUMNS, copy_of, subscription_updated_at
+from wholefeed.store.tables.contest import copy_of
+from wholefeed.store.tables.live import COPY_COLUMNS, subscription_updated_at
 
 _ATTACHED: Final = f"""
     SELECT {COPY_COLUMNS}

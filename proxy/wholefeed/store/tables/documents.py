@@ -16,7 +16,6 @@ from wholefeed.store.database import Database
 from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
 from wholefeed.store.statements import either, fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import bodies, identities, tombstones
-from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
@@ -62,7 +61,7 @@ _PUT: Final = f"""
             WHEN excluded.rank IS NULL THEN coalesce(document.detached_at, excluded.detached_at)
         END,
         checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
-        {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT)}
+        {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT if name not in ("url", "role"))}
     RETURNING id
 """  # noqa: S608 - names of columns
 _PUT_BODY: Final = """
@@ -157,7 +156,6 @@ def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -
 
     A replaced document keeps its number. Returns the numbers, in order.
     """
-    require_known(db, feed)
     change = Change.begin(db, feed)
     ids = [_put_one(db, change, feed, document, now) for document in documents]
     change.finish()
@@ -169,7 +167,6 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
 
     An entry whose identity has changed is found by its place, where the document has as many as before.
     """
-    require_known(db, feed)
     change = Change.begin(db, feed)
     for document in documents:
         place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
@@ -236,7 +233,8 @@ def _put_one(
     packed = entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
     db.executemany(_PUT_ENTRY, packed.rows(number, feed, named, is_live))
     identities.put(db, feed, number, document.keys)
-    if place is not None or document.tombstones:
+    change.has_tombstones = change.has_tombstones or bool(document.tombstones)
+    if change.has_tombstones:
         tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     if place is None and document.rank is not None and document.role is not Role.MEMORY:
         change.concern_new(number)

@@ -17,12 +17,13 @@ _READ: Final = """
     FROM attempt WHERE feed = :feed ORDER BY first_at, url
 """
 _FIRST: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
-_NOT_HAD: Final = """
-    SELECT a.url FROM attempt AS a
-    WHERE a.feed = :feed AND a.url <> :subscription AND NOT EXISTS (
+_WAS_MISSING: Final = """
+    SELECT a.url, EXISTS (
         SELECT 1 FROM document AS d
         WHERE d.feed = :feed AND d.rank IS NOT NULL AND a.url IN (d.url, d.final_url)
-    )
+    ) AS is_had
+    FROM attempt AS a
+    WHERE a.feed = :feed AND a.url <> :subscription
 """
 _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
@@ -54,8 +55,10 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
         Whether anything is missing no longer without having been had.
     """
     values = {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT}
-    lost = {row["url"] for row in fetch_all(db, _NOT_HAD, values)} - {each.url for each in missing}
-    run(db, _CLEAR_MISSING, values)
+    before = fetch_all(db, _WAS_MISSING, values)
+    lost = {row["url"] for row in before if not row["is_had"]} - {each.url for each in missing}
+    if before:
+        run(db, _CLEAR_MISSING, values)
     for attempt in missing:
         assert not attempt.is_subscription, "that is no part of a publication"
         run(db, _PUT, {"feed": feed, **asdict(attempt)})

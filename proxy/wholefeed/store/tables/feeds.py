@@ -99,7 +99,7 @@ def require(db: Database, feed: int) -> FeedRow:
     """
     found = find(db, feed)
     if found is None:
-        raise _unknown(feed)
+        raise unknown(feed)
     return found
 
 
@@ -110,7 +110,7 @@ def require_known(db: Database, feed: int) -> None:
         UnknownFeedError: It was forgotten.
     """
     if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
-        raise _unknown(feed)
+        raise unknown(feed)
 
 
 def list_feeds(db: Database, limit: int, offset: int) -> list[FeedRow]:
@@ -160,7 +160,7 @@ def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
     """
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
-        raise _unknown(feed)
+        raise unknown(feed)
 
 
 def note_asked(db: Database, asked: Mapping[int, float]) -> None:
@@ -191,5 +191,6 @@ def forget(db: Database, feed: int, now: float) -> bool:
     return run(db, _FORGET, {"feed": feed}) > 0
 
 
-def _unknown(feed: int) -> UnknownFeedError:
+def unknown(feed: int) -> UnknownFeedError:
+    """Return what is raised where a feed was forgotten."""
     return UnknownFeedError(f"no feed is stored under the number {feed}")

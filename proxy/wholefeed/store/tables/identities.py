@@ -111,9 +111,9 @@ def note(
 
     To be called before the entries of the document come, and before those that they replace go.
     """
-    before = ambiguous(db, feed)
+    before = ambiguous(db, feed) if change.ambiguous is None else change.ambiguous
     known = before.union(own)
-    known = known.union(_clashing(db, feed, keys, known))
+    change.ambiguous = known = known.union(_clashing(db, feed, keys, known))
     if new := known - before:
         db.executemany(_NOTE, [(feed, key) for key in new])
         _split(db, change, feed, new, known)

@@ -16,17 +16,15 @@ the comparison rests on has moved: ranks, or the date of the subscription docume
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Iterable
 from typing import Final, Self
 
-from wholefeed.core.merge.merge import Copy, choose
-from wholefeed.core.merge.tombstones import Burial
-from wholefeed.core.terms import Role
-from wholefeed.store.database import Database, Row
-from wholefeed.store.statements import either, fetch_one, fetch_value, json_ids, run
+from wholefeed.core.model import EntryId
+from wholefeed.store.database import Database
+from wholefeed.store.statements import either, fetch_one, fetch_value, json_ids, run, run_many
 from wholefeed.store.tables import tombstones
+from wholefeed.store.tables.contest import Contest
+from wholefeed.store.tables.feeds import unknown
 
 _CHUNK: Final = 512
 
@@ -35,7 +33,6 @@ _CONCERN: Final = """
     ON CONFLICT DO NOTHING
 """
 # Most documents of a walk hold what no other one does: then nothing is to be chosen.
-_HAS_TOMBSTONES: Final = "SELECT 1 FROM tombstone WHERE feed = :feed LIMIT 1"
 _HAS_COPIES: Final = """
     SELECT 1 FROM entry AS own WHERE own.document = :document AND EXISTS (
         SELECT 1 FROM entry AS e
@@ -76,6 +73,10 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
     ORDER BY rank, id LIMIT 1
 """
+_BEFORE: Final = f"""
+    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed)
+    FROM feed WHERE id = :feed
+"""  # noqa: S608 - a constant
 # is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
 _CONTEST: Final = """
     INSERT INTO contested
@@ -168,37 +169,46 @@ def subscription_updated_at(db: Database, feed: int) -> float | None:
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: Database, feed: int, subscription_updated_at: float | None) -> None:
+    def __init__(self, db: Database, feed: int, before: tuple[float | None, bool]) -> None:
         self._db = db
         self._feed = feed
-        self._before = subscription_updated_at
+        self._before, self.has_tombstones = before
+        """Whether the feed has any, or is about to; where it has none they are not asked for."""
+        self.ambiguous: frozenset[EntryId] | None = None
+        """The keys that identify nothing in the feed (R9), once they were read."""
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
-        """Call it before anything is changed."""
-        for table in ("concerned", "changed", "contested", "decided"):
-            run(db, f"DELETE FROM {table}")  # noqa: S608 - four constants
-        return cls(db, feed, subscription_updated_at(db, feed))
+        """Call it before anything is changed.
+
+        Raises:
+            UnknownFeedError: The feed was forgotten.
+        """
+        row = fetch_one(db, _BEFORE, {"feed": feed})
+        if row is None:
+            raise unknown(feed)
+        return cls(db, feed, (row[0], bool(row[1])))
 
     def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
         run(self._db, _CONCERN, {"document": document})
-        run(self._db, _CONCERN_BURIED, {"document": document})
+        if self.has_tombstones:
+            run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, document: int) -> None:
         """Do the same for a document that was not there before, is attached, and is not memory.
 
         Where each of its entries stands once, and nothing was deleted, there is no choice.
         """
-        feed = {"feed": self._feed}
-        has_tombstones = fetch_one(self._db, _HAS_TOMBSTONES, feed) is not None
-        if has_tombstones or fetch_one(self._db, _HAS_COPIES, {**feed, "document": document}) is not None:
+        of = {"feed": self._feed, "document": document}
+        if self.has_tombstones or fetch_one(self._db, _HAS_COPIES, of) is not None:
             self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""
         run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
-        run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
+        if self.has_tombstones:
+            run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
     def mark(self, document: int) -> None:
         """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
@@ -211,84 +221,23 @@ class Change:
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)
             run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
-        run(self._db, _CONTEST, parameters)
-        self._decide(after)
-        run(self._db, _SET_LIVE)
+        used = ["concerned", "changed"]
+        if run(self._db, _CONTEST, parameters):
+            used.append("contested")
+            if self._decide(after):
+                used.append("decided")
+                run(self._db, _SET_LIVE)
         run(self._db, _SET_DIRTY)
         run(self._db, _COUNT, parameters)
+        for table in used:  # whoever begins the next change finds them empty
+            run(self._db, f"DELETE FROM {table}")  # noqa: S608 - four constants
 
-    def _decide(self, subscription_updated_at: float | None) -> None:
-        contest = _Contest(subscription_updated_at, tombstones.burials(self._db, self._feed))
+    def _decide(self, subscription_updated_at: float | None) -> bool:
+        """Choose among the contested copies; return whether that changes anything."""
+        burials = tombstones.burials(self._db, self._feed) if self.has_tombstones else {}
+        contest = Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
+        has_changed = False
         while rows := cursor.fetchmany(_CHUNK):
-            self._db.executemany(_DECIDE, list(contest.take(rows)))
-        self._db.executemany(_DECIDE, list(contest.end()))
-
-
-@dataclass(slots=True)
-class _Contest:
-    """Chooses among copies that arrive in chunks, sorted by identity."""
-
-    subscription_updated_at: float | None
-    burials: Mapping[bytes, Sequence[Burial]]
-    identity: bytes | None = None
-    best: Copy | None = None
-    place: tuple[int, int] = (0, 0)
-    """Document and ordinal of the best."""
-    was_live: bool = False
-    fallen: list[tuple[int, int]] = field(default_factory=list)
-    """Copies that were live and lost."""
-
-    def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
-        """Yield (document, ordinal, is_live) for what changes, of each identity that is through."""
-        for identity, group in groupby(rows, key=lambda row: row["identity"]):
-            if identity != self.identity:
-                yield from self.end()
-                self.identity = identity
-            self._compare(list(group))
-
-    def end(self) -> Iterator[tuple[int, int, int]]:
-        """Yield what changes of the last identity."""
-        for place in self.fallen:
-            yield (*place, 0)
-        if self.best is not None and not self.was_live:
-            yield (*self.place, 1)
-        self.best = None
-        self.fallen = []
-
-    def _compare(self, rows: Sequence[Row]) -> None:
-        copies = [copy_of(key, row) for key, row in enumerate(rows)]
-        if self.best is not None:
-            copies.insert(0, self.best._replace(key=-1))
-        best = choose(
-            copies,
-            subscription_updated_at=self.subscription_updated_at,
-            settled=bool(rows[0]["is_gone"]),
-            burials=self.burials.get(rows[0]["identity"], ()),
-        )
-        key = -1 if best is None else best.key
-        self.fallen.extend(
-            (row["document"], row["ordinal"]) for at, row in enumerate(rows) if row["is_live"] and at != key
-        )
-        if key < 0:
-            return
-        if self.best is not None and self.was_live:
-            self.fallen.append(self.place)
-        self.best = best
-        self.place = (rows[key]["document"], rows[key]["ordinal"])
-        self.was_live = bool(rows[key]["is_live"])
-
-
-def copy_of(key: int, row: Row) -> Copy:
-    """Read a row of an entry and its document."""
-    return Copy(
-        key=key,
-        updated_at=row["updated_at"],
-        role=Role(row["role"]),
-        position=row["rank"],
-        ordinal=row["ordinal"],
-        document_updated_at=row["document_updated_at"],
-        fetched_at=row["fetched_at"],
-        generated_at=row["made_at"],
-        is_collected=bool(row["is_collected"]),
-    )
+            has_changed |= run_many(self._db, _DECIDE, list(contest.take(rows)))
+        return run_many(self._db, _DECIDE, list(contest.end())) or has_changed

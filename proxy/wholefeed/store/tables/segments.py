@@ -10,7 +10,7 @@ from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
-from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
+from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot, feed_row
 from wholefeed.store.statements import (
     CLOCK,
     either,
@@ -20,6 +20,7 @@ from wholefeed.store.statements import (
     json_ids,
     numbers_of,
     run,
+    run_many,
 )
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require
@@ -103,6 +104,7 @@ _PUBLISHING: Final = """
         digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
         ending = coalesce(:ending, ending)
     WHERE id = :feed
+    RETURNING *
 """
 _PUBLISH: Final = either(
     sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min"),
@@ -173,7 +175,7 @@ def publish(
             _insert(db, feed, segment, position)
         elif current[segment] != position:
             moves.append((position, segment))
-    db.executemany(_MOVE, moves)
+    run_many(db, _MOVE, moves)
     run(db, _UNLINK, {"feed": feed})
     if misplaced := fetch_value(db, _MISPLACED, {"feed": feed}):
         raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
@@ -201,10 +203,10 @@ def publish(
     if not publication.is_walking:
         first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
         turn = turn.next(first_at, is_lost=is_lost, now=now)
-    run(
-        db, _PUBLISH, {**values, "feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
-    )
-    return require(db, feed)
+    shown_as = {"feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
+    row = fetch_one(db, _PUBLISH, {**values, **shown_as})
+    assert row is not None, "it was there when this began"
+    return feed_row(row)
 
 
 def spread(positions: Sequence[int | None]) -> list[int]:
@@ -267,8 +269,10 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
     assert row is not None
     block = segment.sealed.block
     run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": block[:PIECE_BYTES]})
-    starts = enumerate(range(PIECE_BYTES, len(block), PIECE_BYTES), 1)
-    db.executemany(_INSERT_REST, ((row["id"], n, block[start : start + PIECE_BYTES]) for n, start in starts))
+    if len(block) > PIECE_BYTES:
+        starts = enumerate(range(PIECE_BYTES, len(block), PIECE_BYTES), 1)
+        rest = ((row["id"], n, block[start : start + PIECE_BYTES]) for n, start in starts)
+        db.executemany(_INSERT_REST, rest)
     if segment.outline:
         run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
     linked = {"segment": row["id"], "feed": feed, "documents": json_ids(segment.documents)}

@@ -38,7 +38,7 @@ TEMPORARY_TABLES: Final = either(
         ANALYZE concerned, changed, contested, decided;
     """,
 )
-"""What a connection that writes needs; created once, emptied by whoever begins a change."""
+"""What a connection that writes needs; created once, emptied at the end of each change."""
 
 EMPTY_TEMPORARY_TABLES: Final = """
     TRUNCATE concerned, changed, contested, decided;

@@ -13,7 +13,7 @@ from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.terms import Role
 from wholefeed.store.database import Database
-from wholefeed.store.statements import fetch_all, run
+from wholefeed.store.statements import fetch_all, run, run_many
 
 _OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
 _DELETE: Final = "DELETE FROM tombstone WHERE document = :document"
@@ -48,10 +48,10 @@ def replace(
     before = fetch_all(db, _OF_DOCUMENT, {"document": document})
     borne = {each.identity for each in tombstones}
     fallen = [(feed, *row) for row in before if row["identity"] not in borne]
-    db.executemany(_KEEP, fallen)
+    run_many(db, _KEEP, fallen)
     run(db, _DELETE, {"document": document})
     rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
-    db.executemany(_PUT, rows)
+    run_many(db, _PUT, rows)
 
 
 def release(db: Database, feed: int, document: int) -> None:
