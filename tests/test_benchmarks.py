@@ -48,7 +48,7 @@ SMALL = {
     "walk": [*CHAIN, "--runs", "1", "--latency-ms", "1", "--body-ms", "2"],
 }
 """Every benchmark, with arguments that make it short."""
-ALWAYS = {"compose", "deflate", "engine", "memory", "parse", "serve", "table", "walk"}
+ALWAYS = {"compose", "deflate", "engine", "parse", "table"}
 """Those that the suite runs; the others start as many processes again, and run with --exhaustive."""
 
 

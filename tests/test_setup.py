@@ -80,6 +80,7 @@ def test_a_pip_that_is_there_serves_a_python_without_ensurepip(tmp_path: Path) -
 
 
 @pytest.mark.timeout(110)
+@pytest.mark.sample
 def test_an_index_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
     """Which index, and where pip's log is; not pip's retries. A closed port is out of reach."""
     index = "http://127.0.0.1:9/simple"

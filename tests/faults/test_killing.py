@@ -20,7 +20,7 @@ from tests.origin import Origin
 from tests.processes import serving
 from tests.sqlite_faults import check_database
 
-KILLS, ALL_KILLS = 4, 200
+KILLS, ALL_KILLS = 2, 200
 ARCHIVES = 30
 LATENCY_SECONDS = 0.01
 LONGEST_SECONDS = 0.6

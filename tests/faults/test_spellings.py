@@ -215,7 +215,7 @@ def hosts(found: dict[str, str]) -> set[str]:
 
 @pytest.mark.fault("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "16", "17", "18", "20")
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.sample("feed", "path", "redirect", "link")
+@pytest.mark.sample("feed", "path", "redirect", "base")
 async def test_no_spelling_of_a_refused_target_gets_through(door: str, tmp_path: Path) -> None:
     """docs/faults.md part A: status and slug of each; nothing but the publisher is connected to, or looked
     up."""

@@ -283,6 +283,7 @@ def test_a_name_or_attribute_of_fifty_megabytes_is_refused(quoted: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "<!--{}-->", "<![CDATA[{}]]>", "<![CDATA[<b {}>]]>"])
+@pytest.mark.sample("{}", "<!--{}-->")
 def test_text_may_be_as_long_as_the_body(text: str) -> None:
     """docs/faults.md row 44; docs/design.md#parsing: in time that grows with its length, not with its
     square."""
