@@ -30,10 +30,14 @@ def clear_tracebacks(error: BaseException) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
-async def in_daemon(work: Callable[[], _T]) -> _T:
+async def in_daemon(work: Callable[[], _T], *, name: str | None = None) -> _T:
     """Run a function in a thread of its own, which the end of the program does not wait for.
 
     For what nobody can end: whoever leaves leaves it behind, and it ends with the process.
+
+    Args:
+        work: It may block.
+        name: Of the thread.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
@@ -52,7 +56,7 @@ async def in_daemon(work: Callable[[], _T]) -> _T:
         else:
             settle(lambda: done.set_result(found))
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=run, daemon=True, name=name).start()
     return await done
 
 
