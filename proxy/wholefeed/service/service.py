@@ -14,7 +14,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -37,7 +36,7 @@ from wholefeed.service.refresh.running import Running
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.waiting import Waiting
 from wholefeed.service.watching import Watching
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import FeedRow, Snapshot
 from wholefeed.store.tables import feeds
 
 log = get_logger()
@@ -72,9 +71,7 @@ class FeedService:
         self._openings = Openings(context, self._running, self._mementos)
         self.load = Load(context, self._running, self._openings, self._published)
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting = Waiting(
-            context, self._running, self._openings, self._published, self.checks, self._stopping
-        )
+        self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)
         self.announced = Choosing(self._openings, self._waiting.wait).announced
         self.watching = Watching(context, self._running, self._stopping)
 
@@ -156,14 +153,20 @@ class FeedService:
         async with AsyncExitStack() as stack:
             in_time = partial(self.checks.until, self.checks.latest_at(wait_seconds))
             async with in_time():
-                found = await self._found(stack, url, deadline, is_head=is_head, from_memory=from_memory)
-            _ = self._asked.note(found.feed.id, found.feed.asked_at)
-            yield replace(found, in_time=in_time)
+                snapshot, is_late, held = await self._found(
+                    stack, url, deadline, is_head=is_head, from_memory=from_memory
+                )
+            feed = snapshot.feed
+            _ = self._asked.note(feed.id, feed.asked_at)
+            yield Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
 
     async def _found(
         self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
-    ) -> Reconstruction:
-        """Return what `answer` gives; what has to stay readable is held on the stack."""
+    ) -> tuple[Snapshot, bool, Held | None]:
+        """Return what to answer with, and whether the publisher was not heard of in time.
+
+        What has to stay readable is held on the stack.
+        """
         while True:
             try:
                 with self._published.filling() as fill:
@@ -171,18 +174,19 @@ class FeedService:
                     leads_there = feed.url == url or not fill.has_changed(feed.id)  # its key is its own
                 held = await self.checks.find(url) if from_memory else None
                 if held is not None and held.is_whole:
-                    return Reconstruction(held.snapshot, held.snapshot.feed.is_stale or is_late, held)
-                return await self._read(stack, url if leads_there else "", feed, is_late)
+                    return held.snapshot, is_late, held
+                snapshot, held = await self._read(stack, url if leads_there else "", feed)
+                return snapshot, is_late, held
             except UnknownFeedError:  # forgotten just now: once more from the beginning
                 if time.monotonic() >= deadline:
                     raise
 
-    async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow, is_late: bool) -> Reconstruction:
+    async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow) -> tuple[Snapshot, Held | None]:
         """Read what is served of a feed, hold its segments on the stack, and it in memory under a URL."""
         with self._published.filling() as fill:
             snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
             held = self._published.put(fill, url, snapshot) if url else None
-        return Reconstruction(snapshot=snapshot, is_stale=snapshot.feed.is_stale or is_late, held=held)
+        return snapshot, held
 
     async def is_known(self, url: str) -> bool:
         """Return whether anything is stored for a URL."""

@@ -1,6 +1,6 @@
 """Wait for a feed that can be served, within the time that whoever asks has.
 
-    waiting = Waiting(context, running, openings, published, checks, stopping)
+    waiting = Waiting(context, running, openings, checks, stopping)
     feed, is_late = await waiting.ready(url, deadline, is_head=False)
 
 Nothing is fetched here: one joins the flights of a feed and waits for them as long as one may. They go on.
@@ -16,7 +16,6 @@ from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.service.checking import Checks
 from wholefeed.service.opening import Opened, Openings
-from wholefeed.service.published import Published
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.store.rows import FeedRow
@@ -30,8 +29,7 @@ class Waiting:
         context: What the service works with.
         running: The refreshes under way.
         openings: How a URL becomes a feed.
-        published: What is held in memory.
-        checks: Whether that is still so.
+        checks: Whether what is held in memory is still so.
         stopping: Done when the program is to stop: then nobody waits for anything any more.
     """
 
@@ -40,7 +38,6 @@ class Waiting:
         context: RefreshContext,
         running: Running,
         openings: Openings,
-        published: Published,
         checks: Checks,
         stopping: asyncio.Future[None],
     ) -> None:
@@ -48,7 +45,7 @@ class Waiting:
         self._store = context.store
         self._running = running
         self._openings = openings
-        self._published = published
+        self._published = context.published
         self._checks = checks
         self._stopping = stopping
 
