@@ -210,7 +210,12 @@ def _start_database(folder: Path, services: ExitStack) -> None:
         f"--datadir={folder / 'database'}",
         *(["--user=root"] if os.geteuid() == 0 else []),
     ]
-    _run(["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db"], {})
+    # Whoever starts removes the temporary tables in the folder for such, those of another server, too.
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    environment = {"TMPDIR": str(temporary)}
+    install = ["mariadb-install-db", *own, "--auth-root-authentication-method=normal", "--skip-test-db"]
+    _run(install, environment)
     address = folder / "database.sock"
     command = [
         "mariadbd",
@@ -220,7 +225,7 @@ def _start_database(folder: Path, services: ExitStack) -> None:
         "--skip-networking",
     ]
     quick = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-log-bin"]
-    services.enter_context(_service([*command, *quick], {}, folder / "database.log"))
+    services.enter_context(_service([*command, *quick], environment, folder / "database.log"))
     _until(lambda: _listens(address), folder / "database.log")
     code = (
         "$db = new mysqli('localhost', 'root', '', '', 0, $argv[1]); $db->query('CREATE DATABASE wordpress');"
