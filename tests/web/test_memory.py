@@ -267,11 +267,11 @@ class Story:
         store = self.proxy.app[STORE]
         write = store.write
 
-        async def failing(work: Any, *, feed: int | None = None) -> Any:
+        async def failing(work: Any, **options: Any) -> Any:
             if self.failing_writes:
                 self.failing_writes -= 1
                 raise StorageFullError("no room")
-            return await write(work, feed=feed)
+            return await write(work, **options)
 
         store.write = failing  # type: ignore[method-assign]
 

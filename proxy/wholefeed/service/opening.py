@@ -139,7 +139,7 @@ class Openings:
             return feed, sharing.claim_new(db, feed.id)
 
         try:
-            feed, note_claim = await self._store.write(work)
+            feed, note_claim = await self._store.write(work, comes_more=True)
             note_claim()
             return feed
         finally:

@@ -101,7 +101,7 @@ class DeferredChecks:
         taken = list(self._writing.values())
         is_told = False
         try:
-            await self._engine.write(lambda db: checks.note(db, taken))
+            await self._engine.write(lambda db: checks.note(db, taken), is_lasting=False)
         except (StoreError, OverloadedError):
             is_told = True
         finally:

@@ -82,8 +82,8 @@ class Engine(Protocol):
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that it changes; None where it changes none that is known yet.
             is_alone: Whether its transaction is not to be shared.
-            is_lasting: Whether a crash of a shared database's server may not undo it; else nothing waits for
-                its disk.
+            is_lasting: Whether a crash of the machine that the database is on may not undo it; else nothing
+                waits for its disk. What lasts takes with it all that was written before.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
 

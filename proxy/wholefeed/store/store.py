@@ -31,8 +31,8 @@ from wholefeed.store.database import Database
 from wholefeed.store.deferred import DeferredChecks
 from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.statements import either, fetch_value, run
-from wholefeed.store.tables import feeds, segments
+from wholefeed.store.statements import fetch_value
+from wholefeed.store.tables import feeds, probe, segments
 from wholefeed.store.tables.checks import Check
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.versions import Version
@@ -44,15 +44,6 @@ _T = TypeVar("_T")
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
 
-_PROBE: Final = either(
-    sqlite="REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))",
-    # Random, since what repeats itself is stored in a few bytes.
-    postgres="""
-        INSERT INTO probe (id, filler)
-        SELECT 1, decode(string_agg(md5(random()::text), ''), 'hex') FROM generate_series(1, 1024)
-        ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
-    """,
-)
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
@@ -134,10 +125,10 @@ class Store:
             StoreDamagedError: The file is damaged.
             StoreError: The database failed.
         """
-        await self.read(lambda db: fetch_value(db, "SELECT count(*) FROM probe"))
+        await self.read(probe.read)
         self._engine.condition.require_sound()
         if self._engine.condition.is_full:
-            await self.write(lambda db: run(db, _PROBE))
+            await self.write(probe.write)
 
     @property
     def is_writable(self) -> bool:
@@ -165,18 +156,22 @@ class Store:
         is_older = found is not None and found.id in unwritten
         return await self.read(look) if is_older else found
 
-    async def write(self, work: Callable[[Database], _T], *, feed: int | None = None) -> _T:
+    async def write(
+        self, work: Callable[[Database], _T], *, feed: int | None = None, comes_more: bool = False
+    ) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
 
         Args:
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that is changed; None: one that is not known yet, or none.
+            comes_more: Whether nobody is told before something else is written: a power cut that undoes it
+                ends this process, too, unless the database is elsewhere.
         """
         await self._is_written()
-        return await self._engine.write(work, feed=feed)
+        return await self._engine.write(work, feed=feed, is_lasting=self.is_shared or not comes_more)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
-        """As `write`, of what a crash of a shared database's server may undo; nothing waits for its disk."""
+        """As `write`, of what a crash of the database's machine may undo; nothing waits for its disk."""
         return await self._engine.write(work, is_lasting=False)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
@@ -187,15 +182,18 @@ class Store:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
         return await self._engine.write_at_once(work)
 
-    async def renew(self, work: Callable[[Database], _T], feed: int) -> _T:
-        """Let a function change a feed: of what is sent of it no more than its row; return its result."""
+    async def renew(self, work: Callable[[Database], _T], feed: int, *, comes_more: bool = False) -> _T:
+        """As `write`, of a feed of which no more than its row is sent."""
 
         def both(db: Database) -> tuple[_T, FeedRow]:
             return work(db), feeds.require(db, feed)
 
+        def tell(found: tuple[_T, FeedRow]) -> None:
+            self._renewed(found[1])
+
         await self._is_written()
-        result, _ = await self._engine.write(both, feed=feed, tell=lambda found: self._renewed(found[1]))
-        return result
+        lasts = self.is_shared or not comes_more
+        return (await self._engine.write(both, feed=feed, is_lasting=lasts, tell=tell))[0]
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import sqlite3
 import threading
@@ -337,3 +338,44 @@ async def test_other_errors_of_sqlite_become_store_errors(writer: Writer) -> Non
     with pytest.raises(StoreError, match=r"SQLITE_ERROR.*no such table"):
         await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"))
     assert not writer.condition.is_full
+
+
+async def levels(writer: Writer, *lasting: bool, fails: bool = False) -> list[int]:
+    """Return `PRAGMA synchronous` as each of these finds it: 2 waits for the disk, 1 does not."""
+    found = []
+    for is_lasting in lasting:
+
+        def work(db: sqlite3.Connection) -> None:
+            found.append(fetch_value(db, "PRAGMA synchronous"))
+            if fails:
+                raise StoreError("it cannot be done")
+
+        with contextlib.suppress(StoreError):
+            await writer.run(work, is_lasting=is_lasting)
+    return found
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_only_what_is_to_last_waits_for_the_disk(writer: Writer, *, fails: bool) -> None:
+    """A commit of what need not last by itself does not sync; the next that must does, and takes it along."""
+    assert await levels(writer, True, False, False, True, False, True, fails=fails) == [2, 1, 1, 2, 1, 2]
+
+
+async def test_a_shared_commit_waits_if_anything_in_it_is_to_last(writer: Writer) -> None:
+    """Pieces that are committed together last together."""
+    found: list[int] = []
+    begun = asyncio.create_task(writer.run(lambda db: put_pair(db, 1)))
+
+    def look(db: sqlite3.Connection) -> None:
+        found.append(fetch_value(db, "PRAGMA synchronous"))
+
+    pieces = [writer.run(look, is_lasting=is_lasting) for is_lasting in (False, True, False)]
+    await asyncio.gather(begun, *pieces)
+    assert found == [2, 2, 2]
+
+
+async def test_what_need_not_last_is_there_for_other_connections(writer: Writer, database: Path) -> None:
+    """It is in the file when it is answered: who reads finds it, also after the process was killed."""
+    await writer.run(lambda db: put_pair(db, 7), is_lasting=False)
+    async with aiosqlite.connect(database) as other:
+        assert list(await other.execute_fetchall("SELECT a, b FROM pair")) == [(7, 7)]

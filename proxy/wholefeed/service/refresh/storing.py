@@ -196,9 +196,10 @@ class FeedStorage:
         elif self._remarks:
             await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
 
-    async def write(self, work: Callable[[Database], _T]) -> _T:
+    async def write(self, work: Callable[[Database], _T], *, comes_more: bool = False) -> _T:
         """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
-        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
+        write = partial(self._store.renew, feed=self.feed_id, comes_more=comes_more)
+        return await self._with_remarks(work, write)
 
     async def _with_remarks(
         self,
@@ -274,7 +275,8 @@ class FeedStorage:
 
     async def _put_all(self, putting: Putting) -> list[int]:
         new = await coded([each.new for each in putting.puts])
-        was = await self.write(partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new))
+        work = partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new)
+        was = await self.write(work, comes_more=putting.looks)  # it looks at what is to be published next
         self._rows, self._material = was.rows, was.material
         if self._parsed is not None and putting.leaving is not None:
             self._parsed.drop(putting.leaving.replaced)

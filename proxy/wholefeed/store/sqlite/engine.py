@@ -69,8 +69,8 @@ class SqliteEngine:
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored; all of it lasts."""
-        return self._writer.run(work, feed=feed, is_alone=is_alone, tell=tell)
+        """Let a function change what is stored."""
+        return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """Nobody shares it."""

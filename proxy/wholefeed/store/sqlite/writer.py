@@ -8,6 +8,9 @@ own, and whoever asked for it may leave: that ends the waiting, never the transa
 What waits while a transaction runs is committed together, in the order in which it came, each piece of work
 with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the COMMIT.
 
+Work that need not last by itself (`is_lasting`) is in the file at once, for whoever reads, and on disk with
+the next that must: a process that is killed loses nothing of it, and a power cut what came behind the last.
+
 Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing but
 SQL.
 """
@@ -18,6 +21,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from wholefeed.errors import OverloadedError, StoreDamagedError
@@ -34,10 +38,24 @@ _TOGETHER: Final = 32
 _Work = Callable[[sqlite3.Connection], Any]
 
 
+class _Syncing:
+    """Whether the connection's COMMIT waits for the disk."""
+
+    def __init__(self) -> None:
+        self._waits = True  # as it was opened
+
+    def choose(self, db: sqlite3.Connection, *, waits: bool) -> None:
+        """Have the next one wait or not; no transaction is open."""
+        if waits != self._waits:
+            db.execute(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
+            self._waits = waits
+
+
 class _Job(NamedTuple):
     work: _Work
     feed: int | None
     is_alone: bool
+    is_lasting: bool
     tell: Callable[[Any], None] | None
     """Told the result instead of that the feed has changed."""
     done: asyncio.Future[Any]
@@ -70,6 +88,7 @@ class Writer:
         also of a COMMIT that is said to have failed, which may be done."""
         self._jobs: deque[_Job] = deque()
         self._has_come = asyncio.Event()
+        self._syncing = _Syncing()
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
@@ -79,6 +98,7 @@ class Writer:
         *,
         feed: int | None = None,
         is_alone: bool = False,
+        is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
@@ -87,6 +107,7 @@ class Writer:
             work: The function.
             feed: The feed that it changes; None where it changes none that is known yet.
             is_alone: Whether its transaction is not to be shared.
+            is_lasting: Whether it is on disk when it is answered.
             tell: Told the result, instead of `on_change` that the feed has changed.
 
         Raises:
@@ -99,7 +120,7 @@ class Writer:
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         done.add_done_callback(retrieve_failure)
-        self._jobs.append(_Job(work, feed, is_alone, tell, done))
+        self._jobs.append(_Job(work, feed, is_alone, is_lasting, tell, done))
         self._has_come.set()
         return await done  # whoever is cancelled cancels this future, and not the transaction
 
@@ -166,7 +187,8 @@ class Writer:
 
     async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Write in one transaction. Where that fails as a whole, every outcome is the error."""
-        transaction = _Transaction([job.work for job in jobs])
+        waits = any(job.is_lasting for job in jobs)
+        transaction = _Transaction([job.work for job in jobs], partial(self._syncing.choose, waits=waits))
         try:
             self.condition.require_sound()
             outcomes = await self._tried(transaction.run)
@@ -189,10 +211,11 @@ class Writer:
 
 
 class _Transaction:
-    """Pieces of work in one transaction."""
+    """Pieces of work in one transaction, which begins with `prepare`."""
 
-    def __init__(self, works: Sequence[_Work]) -> None:
+    def __init__(self, works: Sequence[_Work], prepare: Callable[[sqlite3.Connection], None]) -> None:
         self._works = works
+        self._prepare = prepare
         self.is_ending = False
         """Whether COMMIT has been begun: if it has failed, it may be done."""
 
@@ -205,6 +228,7 @@ class _Transaction:
         try:
             if db.in_transaction:  # an earlier one could not be rolled back when it failed
                 db.rollback()
+            self._prepare(db)
             db.execute("BEGIN IMMEDIATE")
             outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
             self.is_ending = True
