@@ -36,14 +36,14 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_request", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token",
+        "_query", "_url", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token",
         "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
     def __init__(
         self, request: web.Request, prefix: Prefix, trusted: TrustedProxies, peer: str | None
     ) -> None:
-        self._request = request
+        self._url = request.rel_url  # the request itself has this object: each would keep the other
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
@@ -91,7 +91,7 @@ class Asked:
                 self._query = Query(read_prefix(self.target), {})
             else:
                 options = PAGE_OPTIONS if self.route == VIEW else OPTIONS
-                self._query = read_query(self._request.rel_url.raw_query_string, options)
+                self._query = read_query(self._url.raw_query_string, options)
         return self._query
 
     @property

@@ -24,6 +24,22 @@ class WaitingSource:
         await asyncio.Event().wait()
 
 
+class FromOne:
+    """A walk that has come to one document, and to no other."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def is_ahead(self, url: str) -> bool:
+        return url != self.url
+
+    def is_met(self, url: str) -> bool:
+        return False
+
+    def predicted(self, url: str, older: str) -> list[Fetch]:
+        return []
+
+
 @pytest.mark.parametrize(
     ("paths", "enough", "foreseen"),
     [
@@ -44,15 +60,13 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
     source, counts = WaitingSource(), Counts()
     fetches = WalkFetches(
         source,  # type: ignore[arg-type]
-        is_ahead=lambda url: url != f"http://o.test/{paths[0]}",
-        is_met=lambda _url: False,
-        predicted=lambda _url, _older: [],
         style=lambda: None,
         identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
         enough=enough,
         counts=counts,
         may_ask=lambda: None,
     )
+    fetches.path = FromOne(f"http://o.test/{paths[0]}")
     for path in paths:
         await fetches.carry_out(Fetch(url=f"http://o.test/{path}", stored=None, relation="prev-archive"))
     await asyncio.sleep(0)

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final
 
-from wholefeed.core.formats import ATOM_03
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.encodings import Decoded, is_utf8, mended, to_utf8
@@ -27,15 +26,12 @@ from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED
 from wholefeed.core.parse.repair.mender import mend
 from wholefeed.core.parse.repair.prolog import late_declaration
 from wholefeed.core.parse.repair.roots import ROOT, wrapped_root
-from wholefeed.core.parse.xml.atom import AtomParser
-from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import CarefulNeededError, Options
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.opening import NamespaceNeededError, Opening
 from wholefeed.core.parse.xml.plain import read_plainly
-from wholefeed.core.parse.xml.rdf import RDF_ROOT, RdfParser
-from wholefeed.core.parse.xml.rss import RssParser
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, RSS_NAMESPACES
+from wholefeed.core.terms import ATOM_NS
 from wholefeed.core.verbatim.fragments_of import fragments_of
 
 MAX_GAIN_FACTOR: Final = 4
@@ -44,7 +40,6 @@ MAX_GAIN_BYTES: Final = 1 << 20
 
 NAMESPACE: Final = "namespace"
 NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
-_SHOWN_CHARACTERS: Final = 60
 _SNIFF_BYTES: Final = 4096
 _UNSEEN: Final = re.compile(rb"(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
 """White space, byte order marks, spaces without width (docs/faults.md row 46)."""
@@ -150,7 +145,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         notes = (retried, *notes)
     text = decoded.text
     try:
-        family = _run_usual(text, url, max_depth)
+        document = _run_usual(text, url, max_depth, notes)
     except NamespaceNeededError as needed:
         text = text[: needed.at] + NAMESPACE_OF_ATOM + text[needed.at :]
         done = {name for note in notes if isinstance(note, DocumentRepaired) for name in note.repairs}
@@ -158,8 +153,8 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
         return _read(Decoded(text, decoded.encoding), url, max_depth, [*rest, repaired])
     except FieldsNeededError:
-        family = _run(text, url, max_depth, is_full=True)
-    return _checked(family.document(text, notes), max_depth)
+        document = _run(text, url, max_depth, notes, is_full=True)
+    return _checked(document, max_depth)
 
 
 def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
@@ -178,16 +173,22 @@ def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     return document
 
 
-def _run_usual(text: bytes, url: str, max_depth: int) -> FamilyParser:
+def _run_usual(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
     try:
-        return _run(text, url, max_depth, is_plain=True)
+        return _run(text, url, max_depth, notes, is_plain=True)
     except CarefulNeededError:
-        return _run(text, url, max_depth)
+        return _run(text, url, max_depth, notes)
 
 
 def _run(
-    text: bytes, url: str, max_depth: int, *, is_full: bool = False, is_plain: bool = False
-) -> FamilyParser:
+    text: bytes,
+    url: str,
+    max_depth: int,
+    notes: tuple[Note, ...],
+    *,
+    is_full: bool = False,
+    is_plain: bool = False,
+) -> FeedDocument:
     guard = Guard(max_depth=max_depth)
     opening = Opening(guard, url, Options(is_full=is_full))
     try:
@@ -200,68 +201,9 @@ def _run(
         assert family is not None, "expat reports a document without a root as malformed"
         if not is_full:
             check_distinct(url, family.entries)
+        return family.document(text, notes)
     finally:
-        guard.close()
-    return family
-
-
-class NamespaceNeededError(Exception):
-    """A feed of Atom declares no namespace. Never leaves this package.
-
-    Args:
-        at: Where the declaration goes.
-    """
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
-
-
-class Opening:
-    """Waits for the root of a document and hands over to the parser of its family.
-
-    Args:
-        guard: The document's parser.
-        url: Of the document, after redirects.
-        options: What is wanted of the reading.
-    """
-
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        self.family: FamilyParser | None = None
-        self._guard = guard
-        self._url = url
-        self._options = options
-        guard.parser.StartElementHandler = self._root_began
-
-    def _root_began(self, name: str, attributes: list[str]) -> None:
-        namespace, _, local = name.rpartition("}")
-        options = self._options
-        family: FamilyParser
-        if local == "rss" and (namespace in RSS_NAMESPACES or self._guard.is_written("rss")):
-            family = RssParser(self._guard, self._url, options, namespace)
-        elif local == "feed" and namespace in ATOM_NAMESPACES:
-            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
-            family = AtomParser(self._guard, self._url, options, version)
-        elif name == RDF_ROOT:
-            family = RdfParser(self._guard, self._url, options)
-        else:
-            self._refuse(namespace, local)
-        self.family = family
-        family.take_over(attributes)
-
-    def _refuse(self, namespace: str, local: str) -> NoReturn:
-        if local == "feed" and not namespace and "" not in self._guard.declarations():
-            raise NamespaceNeededError(self._guard.parser.CurrentByteIndex + len("<feed"))
-        if local == "feed":
-            found = f"a feed element in namespace {namespace!r}"
-            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "rss":
-            found = f"an rss element with a prefix, in namespace {namespace!r}"
-            self._guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "entry" and namespace == ATOM_NS:
-            self._guard.stop("not-a-feed", "a feed", "a single Atom entry")
-        found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
-        self._guard.stop("not-a-feed", "a feed", found)
+        opening.close()
 
 
 def is_html(text: bytes) -> bool:

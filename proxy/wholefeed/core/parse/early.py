@@ -12,11 +12,12 @@ import codecs
 from typing import Final
 
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import NamespaceNeededError, Opening, refuse_other_formats
+from wholefeed.core.parse.documents import refuse_other_formats
 from wholefeed.core.parse.encodings import SNIFF_BYTES, encoding_of
 from wholefeed.core.parse.limits import MAX_DEPTH
 from wholefeed.core.parse.xml.frames import Options
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.opening import NamespaceNeededError, Opening
 
 MAX_HEAD_BYTES: Final = 256 * 1024
 _PIECE_BYTES: Final = 4096
@@ -32,14 +33,14 @@ class EarlyHead:
     """
 
     def __init__(self, url: str, media_type: str, *, max_depth: int = MAX_DEPTH) -> None:
+        self._url = url
         self._media_type = media_type
-        self._guard = Guard(max_depth=max_depth)
-        self._opening = Opening(self._guard, url, Options(is_early=True))
+        self._max_depth = max_depth
+        self._opening: Opening | None = None
+        """What reads on, since enough has come to tell the encoding."""
         self._text = bytearray()
-        self._guard.text = self._text
         self._waiting = bytearray()
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._is_utf8 = False
         self._taken_bytes = 0
         self._is_done = False
 
@@ -62,19 +63,19 @@ class EarlyHead:
         return document
 
     def _read(self, chunk: bytes) -> None:
-        if not self._is_utf8 and self._decoder is None:
+        if self._opening is None:
             self._waiting += chunk
             if len(self._waiting) < SNIFF_BYTES:
                 return
-            chunk = self._begin()
+            chunk, self._opening = self._begin(), self._opened()
+        opening = self._opening
         chunk = chunk[: MAX_HEAD_BYTES + 1]
         self._taken_bytes += len(chunk)
         text = self._decoder.decode(chunk).encode() if self._decoder is not None else chunk
         self._text += text
         for start in range(0, len(text), _PIECE_BYTES):  # most of a chunk stands behind the first entry
-            self._guard.feed(text[start : start + _PIECE_BYTES])
-            family = self._opening.family
-            if family is not None and family.has_entered:
+            opening.guard.feed(text[start : start + _PIECE_BYTES])
+            if opening.family is not None and opening.family.has_entered:
                 return
 
     def _begin(self) -> bytes:
@@ -83,21 +84,26 @@ class EarlyHead:
         self._waiting.clear()
         encoding = encoding_of(body, self._media_type)
         body = body[encoding.mark_bytes :]
-        self._is_utf8 = encoding.codec == "utf-8"
-        if not self._is_utf8:
+        if encoding.codec != "utf-8":
             self._decoder = codecs.getincrementaldecoder(encoding.codec)()
         else:
             refuse_other_formats(body)
         return body
 
+    def _opened(self) -> Opening:
+        guard = Guard(max_depth=self._max_depth)
+        guard.text = self._text
+        return Opening(guard, self._url, Options(is_early=True))
+
     def _document(self) -> FeedDocument | None:
-        family = self._opening.family
+        family = None if self._opening is None else self._opening.family
         if family is None or not family.has_entered:
             return None
         return family.document(bytes(self._text[: family.start_at]))
 
     def _stop(self) -> None:
         self._is_done = True
-        self._guard.close()
+        if self._opening is not None:
+            self._opening.close()
         self._text = self._waiting = bytearray()
         self._decoder = None

@@ -99,6 +99,10 @@ class Decision:
         self._intent = self._steps.send(event)
         return self._intent
 
+    def close(self) -> None:
+        """Go no further; without that its generator and itself would keep one another."""
+        self._steps.close()
+
     def predicted(self, url: str, older: str) -> list[Fetch]:
         """Take the older link that stands in the head of a document that still arrives (R0).
 

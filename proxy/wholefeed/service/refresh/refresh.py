@@ -81,10 +81,7 @@ class Refresh:
         self._asking = Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(
             context.source,
-            is_ahead=lambda url: self._decision is None or self._decision.is_ahead(url),
-            is_met=lambda url: self._decision is not None and self._decision.is_met(url),
-            predicted=self._predicted,
-            style=lambda: self._asking.style(),  # noqa: PLW0108 - it is another one later
+            style=self._asking.style,
             identified=self._storage.identified,
             enough=context.config.fetch.concurrency_per_host,
             counts=context.counts,
@@ -124,7 +121,7 @@ class Refresh:
             StoreError: What was fetched cannot be kept.
             WorkError: It cannot be rendered.
         """
-        decision = self._decision = await self._begin()
+        decision = self._decision = self._fetches.path = await self._begin()
         try:
             while True:
                 intent = decision.intent
@@ -149,6 +146,7 @@ class Refresh:
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
                 await self._walk.aclose()
+                decision.close()
 
     async def _begin(self) -> Decision:
         context = self._context
@@ -216,10 +214,6 @@ class Refresh:
                 await self._publish(intent)
             case _:
                 assert_never(intent)
-
-    def _predicted(self, url: str, older: str) -> list[intents.Fetch]:
-        assert self._decision is not None, "nothing is fetched before"
-        return self._decision.predicted(url, older)
 
     # The walk
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from wholefeed.core.jobs.rendering import Style
 from wholefeed.core.refresh import intents
@@ -36,15 +36,24 @@ from wholefeed.service.documents.source import Obtained, Source
 Outcome = Obtained | Fetched | DocumentError
 
 
+class WalkPath(Protocol):
+    """What the decision of the refresh knows of the path of the walk (`wholefeed.core.refresh.decision`)."""
+
+    def is_ahead(self, url: str) -> bool:
+        """Whether the path has to come to a document yet; asked before each try."""
+
+    def is_met(self, url: str) -> bool:
+        """Whether the walk has the document of a URL, so that no redirect to it is followed."""
+
+    def predicted(self, url: str, older: str) -> Iterable[intents.Fetch]:
+        """Take the older link in the head of a document that still arrives; return what can be begun."""
+
+
 class WalkFetches:
     """The fetches of one refresh; ends with `stop`.
 
     Args:
         source: Where documents come from.
-        is_ahead: Whether the path of the walk has to come to a document yet; asked before each try.
-        is_met: Whether the walk has the document of a URL, so that no redirect to it is followed.
-        predicted: Told of a document's URL and of the older link in its head, while it still arrives; gives
-            what can be begun because of it.
         style: Gives what the feed's segments are rendered for, where that is known.
         identified: Identifies the entries of a document that has come by what is known of the feed, and by
             the documents that have come before and wait to be kept.
@@ -57,9 +66,6 @@ class WalkFetches:
         self,
         source: Source,
         *,
-        is_ahead: Callable[[str], bool],
-        is_met: Callable[[str], bool],
-        predicted: Callable[[str, str], Iterable[intents.Fetch]],
         style: Callable[[], Style | None],
         identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
         enough: int,
@@ -67,9 +73,8 @@ class WalkFetches:
         may_ask: Callable[[], None],
     ) -> None:
         self._source = source
-        self._is_ahead = is_ahead
-        self._is_met = is_met
-        self._predicted = predicted
+        self.path: WalkPath | None = None
+        """Where the walk goes, once that is being decided."""
         self._style = style
         self._identified = identified
         self._enough = enough
@@ -190,8 +195,15 @@ class WalkFetches:
 
     def _predict(self, url: str, older: str) -> None:
         """Begin to fetch what the head of a document that still arrives links to."""
-        for intent in self._predicted(url, older):
+        assert self.path is not None, "nothing is fetched before"
+        for intent in self.path.predicted(url, older):
             self._begin(intent)
+
+    def _is_ahead(self, url: str) -> bool:
+        return self.path is None or self.path.is_ahead(url)
+
+    def _is_met(self, url: str) -> bool:
+        return self.path is not None and self.path.is_met(url)
 
     async def _wait(self) -> Event:
         left_seconds = max(0.0, self._deadline - time.monotonic())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import Opening, parse
+from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.limits import (
@@ -24,6 +24,7 @@ from wholefeed.core.parse.limits import (
 )
 from wholefeed.core.parse.xml.frames import Options
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.parse.xml.opening import Opening
 from wholefeed.core.reading_notes import DocumentRepaired
 
 ID = "<id>urn:1</id>"

@@ -29,6 +29,10 @@ class Waiting:
         self.parser = guard.parser
         self.wait(Frame(0, ignore, 0, nothing))
 
+    def close(self) -> None:
+        """Let go of all of it: handlers and frames form cycles, which only the collector would find."""
+        vars(self).clear()
+
     def look(self) -> None:
         """Be told of the elements behind the root's start tag, which expat reports now."""
         self._handlers = self._made_handlers()
