@@ -109,7 +109,7 @@ def _check_answer(document: FeedDocument) -> None:
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
     pieces = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
-    text, head = SEPARATOR[family].join(pieces), compose_head(document)
+    text, head = SEPARATOR[family].join(pieces), compose_head(fragments)
     prologue = compose_prologue(
         family,
         head.text,

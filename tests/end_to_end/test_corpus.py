@@ -17,7 +17,8 @@ import pytest
 from tests.chains import NotCuttableError, Part, Seen, anatomy, cut, differences, head_seen, is_alike, seen
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import Fragments
 from wholefeed.core.verbatim.well_known import prefixes_in
@@ -206,7 +207,7 @@ def joined(parts: list[Part]) -> bytes:
     made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
     context, subscription = made[0].context(), made[0].document
     entries = b"".join(each.sent(n, context) for each in made for n in range(len(each.document.entries)))
-    head = compose_head(subscription)
+    head = compose_parsed(subscription).head
     prologue = compose_prologue(
         subscription.family,
         head.text,

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import slices
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue, newest_first
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, newest_first
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.links.classify import classify
 from wholefeed.core.merge.merge import Copy, choose
 from wholefeed.core.model import EntryId, FeedDocument
@@ -267,7 +268,7 @@ def composed(documents: Sequence[FeedDocument], live: set[int], *, is_complete: 
         kept = [n for n in range(len(document.entries)) if place * 1000 + n in live]
         order = newest_first([document.entries[n].order_at for n in kept])
         pieces += [made.entry(kept[n], context) for n in order]
-    text, head = b"\n".join(pieces), compose_head(documents[0])
+    text, head = b"\n".join(pieces), compose_parsed(documents[0]).head
     prologue = compose_prologue(
         documents[0].family,
         head.text,

@@ -15,12 +15,12 @@ from wholefeed.core.compose.compose import (
     DROPPED_RELATIONS,
     EPILOGUE,
     Address,
-    compose_head,
     compose_prologue,
     newest_first,
 )
 from wholefeed.core.compose.warning import HEALED, Missing, compose_warning, told_missing
 from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, segment_separator
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.model import FeedDocument, Tombstone, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
@@ -33,7 +33,7 @@ ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
 def composed(document: FeedDocument, *, is_complete: bool = False, warning: bytes = b"") -> bytes:
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
-    head = compose_head(document)
+    head = compose_parsed(document).head
     sent = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
     entries = SEPARATOR[family].join(sent) + segment_end(family)
     if warning and sent:
@@ -269,7 +269,7 @@ def test_tombstones_of_other_documents_are_passed_on(make: object) -> None:
         Tombstone(entry_id(name), at, name)
         for name, at in (("a", 5.0), ("<b>", 1.5), ("<b>", 0.0), ("", 9.0))
     ]
-    head = compose_head(document, known)
+    head = compose_parsed(document, known).head
     assert head.text.count(b"deleted-entry") == 2
     assert b'<at:deleted-entry ref="&lt;b&gt;" when="1970-01-01T00:00:01.500000Z"/>' in head.text
     assert own[:17].encode() in head.text

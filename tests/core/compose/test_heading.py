@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.compose.compose import compose_head
 from wholefeed.core.compose.heading import Heading, heading_of
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.parse.documents import parse
 
 URL = "http://example.org/feeds/feed"
@@ -34,7 +34,7 @@ RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns=
 def test_title_and_site_of_every_format(document: str, expected: Heading) -> None:
     """The title on one line, the site as an absolute URL; of RDF, whose channel has two URLs, no site."""
     found = parse(document.encode(), URL)
-    head = compose_head(found)
+    head = compose_parsed(found).head
     assert heading_of(found.family, found.version, head.text, URL) == expected
 
 
@@ -42,7 +42,9 @@ def test_title_and_site_of_every_format(document: str, expected: Heading) -> Non
 def test_a_link_that_is_no_url_leaves_the_title(link: str) -> None:
     """A publisher's typing error in one field says nothing of another."""
     found = parse(RSS.replace("/site/", link).encode(), URL)
-    assert heading_of(found.family, found.version, compose_head(found).text, URL).title == "The & title"
+    assert (
+        heading_of(found.family, found.version, compose_parsed(found).head.text, URL).title == "The & title"
+    )
 
 
 def test_a_head_that_cannot_be_read_says_nothing() -> None:

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
-from wholefeed.core.compose.compose import compose_head
 from wholefeed.core.compose.synthesize import synthesize
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.model import FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.errors import ParseError
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
 from wholefeed.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.urls import resolve
-from wholefeed.core.verbatim.fragments import MAX_CONTEXT_BYTES, Fragments
+from wholefeed.core.verbatim.fragments import Fragments
+from wholefeed.core.verbatim.inheritance import MAX_CONTEXT_BYTES
 from wholefeed.core.verbatim.well_known import ALL_PREFIXES, prefixes_in
 
 BASE = f' xml:base="{URL}"'
@@ -582,7 +583,7 @@ def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
         '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
         '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
     ]
-    assert b"x:head" not in compose_head(parse(body, URL)).text
+    assert b"x:head" not in compose_parsed(parse(body, URL)).head.text
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:

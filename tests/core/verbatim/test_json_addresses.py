@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.compose.compose import compose_head
+from wholefeed.core.jobs.rendering import compose_parsed
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.terms import MEMORY_URL
 from wholefeed.core.verbatim.fragments_of import fragments_of
@@ -76,7 +76,7 @@ def test_the_head_is_written_absolute() -> None:
     """R22: home page, icons and authors; and an author that an item inherits."""
     members = {"home_page_url": "/", "icon": "i.png", "favicon": "f.png", "authors": [{"url": "me"}]}
     body = {"version": "https://jsonfeed.org/version/1.1", "title": "a", **members, "items": []}
-    head = json.loads(b"{%s}" % compose_head(parse(json.dumps(body).encode(), URL)).text)
+    head = json.loads(b"{%s}" % compose_parsed(parse(json.dumps(body).encode(), URL)).head.text)
 
     assert head["home_page_url"] == "http://example.org/"
     assert (head["icon"], head["favicon"]) == (f"{AT}i.png", f"{AT}f.png")

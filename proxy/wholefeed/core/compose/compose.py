@@ -3,7 +3,7 @@
 An answer is prologue + segments + epilogue. The head is composed once, when the feed is published;
 the prologue is wrapped around it for each answer, since it names the URL that was asked:
 
-    head = compose_head(document)
+    head = compose_head(fragments_of(document, namespace))
     prologue = compose_prologue(family, head.text, prefixes=head.prefixes | segments_prefixes, ...)
     epilogue = EPILOGUE[family]
 
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace, rss_version
 from wholefeed.core.merge.tombstones import written
-from wholefeed.core.model import Channel, FeedDocument, HeadChild, Tombstone
+from wholefeed.core.model import Channel, HeadChild, Tombstone
 from wholefeed.core.terms import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
@@ -78,21 +78,19 @@ class Address(NamedTuple):
     """The proxy's URL of the whole feed, in a document that holds a part of it."""
 
 
-def compose_head(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
+def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
     """Keep of the head what still holds in the synthesized document, verbatim (R21, R22).
 
     Args:
-        document: The subscription document.
+        fragments: Of the subscription document, for the output's namespace.
         tombstones: Those of the feed; the ones that do not stand in the document are added (R19).
     """
-    if document.family is Family.JSON:
-        members = JsonFragments(document)
-        kept = [members.head_child(child) for child in document.head.children if not _is_dropped(child)]
-        return ComposedHead(b",\n".join(kept), 0)
+    document = fragments.document
+    children = [child for child in document.head.children if not _is_dropped(child)]
+    if isinstance(fragments, JsonFragments):
+        return ComposedHead(b",\n".join(map(fragments.head_child, children)), 0)
     own = {tombstone.identity for tombstone in document.head.tombstones}
     passed_on = written([each for each in tombstones if each.identity not in own])
-    fragments = Fragments(document, default_namespace(document.family, document.version))
-    children = [child for child in document.head.children if not _is_dropped(child)]
     if document.family is Family.RDF:
         text = _rdf_head(fragments, children, document.head.channel, passed_on)
     else:

@@ -247,5 +247,5 @@ def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Compo
 def compose_parsed(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> Composed:
     """Do what `compose` does with a document that has been parsed."""
     style = Style(document.family, document.version, HeadContext())
-    context = fragments_of(document, style.namespace).context()
-    return Composed(compose_head(document, tombstones), style._replace(context=context))
+    fragments = fragments_of(document, style.namespace)
+    return Composed(compose_head(fragments, tombstones), style._replace(context=fragments.context()))

@@ -18,15 +18,14 @@ from typing import Final
 
 from wholefeed.core.formats import default_namespace
 from wholefeed.core.model import Channel, Entry, FeedDocument, HeadChild, HeadContext
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NAMESPACES, ATOM_NS, Family
+from wholefeed.core.terms import ATOM_NAMESPACES, Family
 from wholefeed.core.verbatim.address_rules import RSS_OWN
 from wholefeed.core.verbatim.addresses import GAIN_BYTES, may_hold_relative, with_absolute_urls
+from wholefeed.core.verbatim.inheritance import Inheritable, inheritable
 from wholefeed.core.verbatim.references import has_relative_reference, rebased
 from wholefeed.core.verbatim.start_tags import attribute, extended, is_simple, with_children
 from wholefeed.core.verbatim.surroundings import Surroundings, binding
 
-MAX_CONTEXT_BYTES: Final = 4096
-"""Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
 MAX_CHILDREN_THAT_GAIN: Final = 1000
 """Of a head: in one of more, what is short and relative stays relative under a long base."""
 
@@ -39,11 +38,6 @@ _WITHOUT_LANGUAGE: Final = frozenset(
     {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
     | {"skipHours", "skipDays", "modified"}
 )
-_INHERITED: Final = (
-    frozenset({f"{ATOM_NS}}}author", f"{ATOM_03_NS}}}author"}),
-    frozenset({f"{ATOM_NS}}}rights", f"{ATOM_03_NS}}}copyright"}),
-)
-"""What entries take from their feed: authors, and rights."""
 
 
 class Fragments:
@@ -81,7 +75,7 @@ class Fragments:
     @cached_property
     def needs_context(self) -> bool:
         """Whether any entry takes something from its feed, so that `entry` depends on its context."""
-        authors, rights = self._context.authors, self._context.rights
+        authors, rights = self._inheritable
         entries = self.document.entries
         return bool(
             (authors and not all(entry.has_author for entry in entries))
@@ -269,15 +263,12 @@ class Fragments:
         return self._made_context(self._explicit)
 
     def _made_context(self, made: Callable[[HeadChild], bytes]) -> HeadContext:
-        if not self._is_atom:
-            return HeadContext()
-        authors, rights = (tuple(map(made, self._inheritable(names))) for names in _INHERITED)
+        authors, rights = (tuple(map(made, children)) for children in self._inheritable)
         return HeadContext(authors, rights)
 
-    def _inheritable(self, names: frozenset[str]) -> list[HeadChild]:
-        children = self.document.head.children
-        named = [child for child in children if f"{child.namespace}}}{child.name}" in names]
-        return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else []
+    @cached_property
+    def _inheritable(self) -> Inheritable:
+        return inheritable(self.document)
 
     def _explicit(self, child: HeadChild) -> bytes:
         """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
