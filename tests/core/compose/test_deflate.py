@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from isal import isal_zlib
 
+from wholefeed.core.compose import deflate
 from wholefeed.core.compose.crc import combine, crc_shift
 from wholefeed.core.compose.deflate import (
     FINAL_BLOCK,
@@ -93,6 +95,46 @@ def test_inflates_to_what_was_sealed(text: bytes) -> None:
 
     assert inflate(sealed.block, sealed.length, sealed.crc32) == text
     assert sealed.crc32 == zlib.crc32(text)
+
+
+def by_itself(text: bytes) -> bytes:
+    """What a deflater makes that has made nothing else."""
+    deflater = isal_zlib.compressobj(2, isal_zlib.DEFLATED, -15)
+    return deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH) if text else b""
+
+
+@given(TEXTS)
+def test_a_block_depends_on_nothing_that_was_sealed_before(texts: list[bytes]) -> None:
+    """One deflater makes many blocks: the same text gives the same one, and none refers to another's."""
+    assert [seal(text).block for text in [*texts, *texts[::-1]]] == list(
+        map(by_itself, [*texts, *texts[::-1]])
+    )
+
+
+def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts in 32 bits: before that runs over there is a new one, and its blocks are the same."""
+    made: list[object] = []
+
+    def counted(*arguments: int) -> object:
+        made.append(new(*arguments))
+        return made[-1]
+
+    new = isal_zlib.compressobj
+    monkeypatch.setattr(deflate, "_RENEWED_BYTES", 2500)
+    monkeypatch.setattr(isal_zlib, "compressobj", counted)
+    text = bytes(range(250)) * 4
+    with ThreadPoolExecutor(1) as thread:  # which has none yet
+        blocks = [thread.submit(seal, text).result().block for _ in range(7)]
+    assert len(made) == 3
+    assert blocks == [by_itself(text)] * 7
+
+
+def test_threads_do_not_share_a_deflater() -> None:
+    """Texts that are sealed at the same moment do not mix."""
+    texts = [bytes([number]) * (1000 + number) for number in range(200)]
+    with ThreadPoolExecutor(8) as threads:
+        blocks = [sealed.block for sealed in threads.map(seal, texts * 5)]
+    assert blocks == list(map(by_itself, texts)) * 5
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(0, 240), max_size=6), st.data())

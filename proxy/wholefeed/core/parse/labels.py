@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 from typing import Final
 
 import webencodings
@@ -52,10 +53,13 @@ _SINGLE_BYTES: Final = frozenset(
     }
 )
 _READ: Final = _MANY_BYTES | _SINGLE_BYTES | WIDE | {UTF8}
+_LABELS: Final = 256
+"""That are looked up once; publishers write few different ones."""
 _SHIFTED: Final = ("iso2022", "hz")
 """Encodings that write other characters than ASCII in its bytes."""
 
 
+@lru_cache(maxsize=_LABELS)
 def codec_of(label: str) -> str:
     """Return the codec that reads what is labelled so.
 
@@ -69,6 +73,7 @@ def codec_of(label: str) -> str:
     return name
 
 
+@lru_cache(maxsize=_LABELS)
 def is_unheard_of(label: str) -> bool:
     """Whether a label could be one but is nobody's: then the bytes say what they are, if they can.
 
