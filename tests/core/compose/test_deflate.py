@@ -15,6 +15,7 @@ from wholefeed.core.compose.crc import combine, crc_shift
 from wholefeed.core.compose.deflate import (
     FINAL_BLOCK,
     GZIP_HEADER,
+    Deflaters,
     Sealed,
     TextDigest,
     gzip_trailer,
@@ -123,8 +124,8 @@ def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(deflate, "_RENEWED_BYTES", 2500)
     monkeypatch.setattr(isal_zlib, "compressobj", counted)
     text = bytes(range(250)) * 4
-    with ThreadPoolExecutor(1) as thread:  # which has none yet
-        blocks = [thread.submit(seal, text).result().block for _ in range(7)]
+    deflaters = Deflaters()
+    blocks = [deflaters.block(text) for _ in range(7)]
     assert len(made) == 3
     assert blocks == [by_itself(text)] * 7
 

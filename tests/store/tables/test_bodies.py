@@ -15,7 +15,7 @@ else:
     from backports import zstd
 
 SMALL = b"<entry><title>a</title></entry>" * 100
-LARGE = bytes(range(256)) * 1024
+LARGE = bytes(range(256)) * 2048
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8))

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -61,33 +60,36 @@ class Sealed:
     """Adler-32 of the text, for `TextDigest`; of what earlier versions sealed, BLAKE2b."""
 
 
-class _Sealing(threading.local):
-    """Deflates one text after the other, in each thread for itself.
+class Deflaters:
+    """Deflates one text after the other with the same few deflaters; in several threads, with one for each.
 
     What isal works with is 330 KB, which takes as long to set up as to deflate 12 KB. A full flush lets
     nothing behind it refer to what stands before.
     """
 
     def __init__(self) -> None:
-        self._left_bytes = 0
+        self._idle: list[tuple[Any, int]] = []
+        """How much each may be given yet."""
 
     def block(self, text: bytes) -> bytes:
         """Return a text as a sealed block."""
-        left_bytes, self._left_bytes = self._left_bytes, 0  # after an error it is not used again
-        if left_bytes <= 0:
-            self._deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
+        try:
+            deflater, left_bytes = self._idle.pop()
+        except IndexError:
+            deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
             left_bytes = _RENEWED_BYTES
-        block: bytes = self._deflater.compress(text) + self._deflater.flush(isal_zlib.Z_FULL_FLUSH)
-        self._left_bytes = left_bytes - len(text)
+        block: bytes = deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH)
+        if left_bytes > len(text):
+            self._idle.append((deflater, left_bytes - len(text)))
         return block
 
 
-_sealing: Final = _Sealing()
+_deflaters: Final = Deflaters()
 
 
 def seal(text: bytes) -> Sealed:
     """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
-    block = _sealing.block(text) if text else b""
+    block = _deflaters.block(text) if text else b""
     adler32 = isal_zlib.adler32(text).to_bytes(4)
     return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
 
