@@ -123,12 +123,11 @@ class HostGate:
         queue = self._queue(host)
         queue.host.pace.limit(at_most)
         try:
-            waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
-            slot = await self._turn(queue, waiter)
+            slot = await self._turn(queue, port, url, is_new=is_new)
             entry = None
             try:
                 if self._shared is not None:
-                    entry = await self._share(self._shared, queue, slot, waiter, at_most)
+                    entry = await self._share(self._shared, queue, slot, url, is_new=is_new, at_most=at_most)
                 yield slot
             finally:
                 self._leave(queue, slot)
@@ -153,16 +152,16 @@ class HostGate:
         return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
 
     async def _share(
-        self, shared: SharedHosts, queue: Queue, slot: Slot, waiter: Waiter, at_most: int | None
+        self, shared: SharedHosts, queue: Queue, slot: Slot, url: str, *, is_new: bool, at_most: int | None
     ) -> Entry:
         """Take a place among all processes too, and learn what the others have found out."""
-        host, port, is_new = queue.host, waiter.port, waiter.is_new
+        host, port = queue.host, slot.start.port
         given = await shared.enter(host.name, port, is_new=is_new, at_most=at_most)
         now = self._clock()
         if isinstance(given, Rest):
             log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
             self._refuse_waiting(queue)
-            raise refusal_of(given, waiter.url)
+            raise refusal_of(given, url)
         slot.start = replace(slot.start, at=now)
         if given.allowed is not None:
             host.pace.follow(given.allowed)
@@ -170,13 +169,17 @@ class HostGate:
 
     # The queues
 
-    async def _turn(self, queue: Queue, waiter: Waiter) -> Slot:
+    async def _turn(self, queue: Queue, port: int, url: str, *, is_new: bool) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
-        if (refusal := queue.refusal(waiter, self._clock())) is not None:
+        now = self._clock()
+        if (refusal := queue.refusal(port, url, is_new=is_new, now=now)) is not None:
             raise refusal
         if self.waiting >= MAX_WAITING or len(queue.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
-            raise QueueFullError(message, url=waiter.url, retry_after_seconds=self._retry_after_seconds)
+            raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
+        if not self._queued and self.running < self._concurrency and queue.may_start(now):
+            return self._started(queue, port, now)  # nobody is overtaken
+        waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
         queue.waiting.append(waiter)
         self.waiting += 1
         self._queued.setdefault(queue)
@@ -210,14 +213,15 @@ class HostGate:
             self._queued[queue] = self._queued.pop(queue)
         if waiter.turn.done():  # cancelled just now
             return
-        refusal = queue.refusal(waiter, now)
-        if refusal is not None:
-            waiter.turn.set_result(refusal)
-            return
+        refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=now)
+        waiter.turn.set_result(self._started(queue, waiter.port, now) if refusal is None else refusal)
+
+    def _started(self, queue: Queue, port: int, now: float) -> Slot:
+        """Let a request begin, of which nothing says that it may not."""
         queue.running += 1
         self.running += 1
-        start = queue.host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
-        waiter.turn.set_result(Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue)))
+        start = queue.host.begin(port, now=now, interval_seconds=self._min_interval_seconds)
+        return Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue))
 
     def _wake_up_later(self, now: float) -> None:
         """See to it that a host whose requests are spaced out is served when it may be."""
@@ -232,7 +236,8 @@ class HostGate:
     def _refuse_waiting(self, queue: Queue) -> None:
         """Tell those that wait for a host which is left alone from now on."""
         for waiter in list(queue.waiting):
-            if (refusal := queue.refusal(waiter, self._clock())) is not None:
+            refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=self._clock())
+            if refusal is not None:
                 self._take_from_queue(queue, waiter)
                 if not waiter.turn.done():
                     waiter.turn.set_result(refusal)
@@ -248,7 +253,8 @@ class HostGate:
         slot.end()
         queue.running -= 1
         self.running -= 1
-        self._dispatch()
+        if self._queued:
+            self._dispatch()
 
     def _queue(self, name: str) -> Queue:
         queue = self._hosts.pop(name, None)

@@ -45,10 +45,10 @@ class Queue:
         """Whether the host may be asked one more request at once."""
         return self.running < self.host.pace.allowed and now >= self.host.next_start_at
 
-    def refusal(self, waiter: Waiter, now: float) -> DocumentError | None:
-        """Return why a request may not be begun, if it may not."""
-        rest = self.host.rest(waiter.port, is_new=waiter.is_new, now=now)
-        return None if rest is None else refusal_of(rest, waiter.url)
+    def refusal(self, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
+        """Return why a request may not be begun, if it may not; `is_new` as in `Waiter`."""
+        rest = self.host.rest(port, is_new=is_new, now=now)
+        return None if rest is None else refusal_of(rest, url)
 
 
 def refusal_of(rest: Rest, url: str) -> DocumentError:

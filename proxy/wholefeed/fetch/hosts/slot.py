@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from wholefeed.fetch.hosts.host import Change, Host, Outcome, Start
 from wholefeed.loggers import get_logger
 
 log = get_logger()
+
+_GOOD: Final = Outcome()
+"""Of nearly every request."""
 
 
 class Slot:
@@ -37,7 +41,8 @@ class Slot:
             is_strained: Whether its status is one of `BACKOFF_STATUSES`.
             rest_seconds: For how long it asks that the host be left alone (Retry-After).
         """
-        self._learn(Outcome(is_strained=is_strained, rest_seconds=rest_seconds))
+        is_good = not is_strained and rest_seconds is None
+        self._learn(_GOOD if is_good else Outcome(is_strained=is_strained, rest_seconds=rest_seconds))
 
     def failed(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
@@ -50,8 +55,8 @@ class Slot:
 
     def _learn(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        change = self.host.learn(self.start, outcome, now=self._clock())
-        log_change(self.host, self.start.port, change, self._clock())
+        now = self._clock()
+        log_change(self.host, self.start.port, self.host.learn(self.start, outcome, now=now), now)
         if not outcome.is_good:
             self._on_news()
 
