@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -126,8 +127,8 @@ class Response:
 
     def field(self, name: str) -> str | None:
         """Return a header field's first value as text that can be stored and shown, or None."""
-        values = self.fields(name)
-        return values[0] if values else None
+        value = self.headers.get(name)
+        return None if value is None else _as_text(value)
 
     def fields(self, name: str) -> tuple[str, ...]:
         """Return all values of a header field; octets that are no UTF-8 are replaced."""
@@ -201,28 +202,28 @@ class Exchange:
         Raises:
             DocumentError: No answer, or a broken one.
         """
-        in_body = False
+        response: aiohttp.ClientResponse | None = None
+        method, url = "HEAD" if is_head else "GET", _url(target.url)
         try:
-            async with self._session.request(
-                "HEAD" if is_head else "GET",
-                URL(target.url, encoded=True),
-                headers=headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-            ) as response:
-                in_body = True
-                traffic.heads += 1
-                traffic.status = response.status
-                if response.status not in _STATUSES:
-                    raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
-                if response.status in DOCUMENT_STATUSES and not is_head:
-                    body = await self._read_body(response, traffic, on_chunk)
-                else:
-                    body = b""
-                    await _drain(response)
-                return Response(target=target, status=response.status, headers=response.headers, body=body)
+            response = await self._session.request(
+                method, url, headers=headers, allow_redirects=False, proxy=self._proxy
+            )
+            traffic.heads += 1
+            traffic.status = response.status
+            if response.status not in _STATUSES:
+                raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
+            if response.status in DOCUMENT_STATUSES and not is_head:
+                body = await self._read_body(response, traffic, on_chunk)
+            else:
+                body = b""
+                await _drain(response)
+            return Response(target=target, status=response.status, headers=response.headers, body=body)
         except TRANSPORT_ERRORS as exc:
-            raise failure_of(exc, target.url, in_body=in_body) from exc
+            raise failure_of(exc, target.url, in_body=response is not None) from exc
+        finally:
+            if response is not None and not response.closed:  # its end has closed it
+                response.release()
+                await response.wait_for_close()
 
     async def _read_body(
         self,
@@ -264,6 +265,11 @@ class Exchange:
         if "Content-Encoding" in response.headers or response.content_length is None:
             return self._body_limit_bytes
         return min(response.content_length, self._body_limit_bytes)
+
+
+@lru_cache(maxsize=1024)  # each refresh asks for the same
+def _url(text: str) -> URL:
+    return URL(text, encoded=True)
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
