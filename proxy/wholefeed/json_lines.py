@@ -9,7 +9,8 @@ import time
 from functools import lru_cache
 from json import JSONEncoder
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, Final
+from math import isfinite
+from typing import Final
 
 from structlog.typing import EventDict
 
@@ -21,42 +22,29 @@ _ENCODER: Final = JSONEncoder(default=repr)
 
 def json_line(level: str, event: str, facts: EventDict) -> str:
     """Return the line of an event that happens now."""
-    text = _request_answered(**facts) if event == "request.answered" else _ENCODER.encode(facts)
+    text = _object(facts)
     if "@" in text:
-        text = _ENCODER.encode(hide_credentials(None, level, facts))
+        text = _object(hide_credentials(None, level, facts))
     begin = (
         f'{{"timestamp": "{_instant(time.time_ns() // 1000)}", "level": "{level}", "event": {quoted(event)}'
     )
     return f"{begin}, {text[1:]}" if facts else f"{begin}}}"
 
 
-def _request_answered(
-    *,
-    method: str,
-    path: str,
-    url: str | None,
-    client: str,
-    user_agent: str,
-    status: int | None,
-    duration_s: float,
-    **more: Any,
-) -> str:
-    """Return what the encoder would, for what every request writes: that takes four times as long."""
-    shown = (
-        f'{{"method": {quoted(method)}, "path": {quoted(path)}'
-        f', "url": {"null" if url is None else quoted(url)}'
-        f', "client": {quoted(client)}, "user_agent": {quoted(user_agent)}'
-        f', "status": {"null" if status is None else status}, "duration_s": {duration_s!r}'
-    )
-    for name, value in more.items():
+def _object(facts: EventDict) -> str:
+    """Return what the encoder would, which takes half as long again. A name of a fact needs no escapes."""
+    members = []
+    for name, value in facts.items():
         kind = type(value)
         if kind is str:
-            shown += f', "{name}": {quoted(value)}'
+            members.append(f'"{name}": {quoted(value)}')
         elif kind is int:
-            shown += f', "{name}": {value}'
+            members.append(f'"{name}": {value}')
+        elif kind is float and isfinite(value):
+            members.append(f'"{name}": {value!r}')
         else:
-            shown += f', "{name}": {_ENCODER.encode(value)}'
-    return shown + "}"
+            members.append(f'"{name}": {_ENCODER.encode(value)}')
+    return f"{{{', '.join(members)}}}"
 
 
 def _instant(microseconds: int) -> str:
