@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Final
 
@@ -123,8 +123,7 @@ class Checks:
             async with self.in_time(LEFT_SECONDS / 2):
                 await self._store.read(lambda db: feeds.find(db, 0))
 
-    @asynccontextmanager
-    async def in_time(self, seconds: float) -> AsyncIterator[None]:
+    def in_time(self, seconds: float) -> AbstractAsyncContextManager[None]:
         """Let something be read for an answer, but not for longer; only where the database is shared.
 
         A file does not fall silent, and who waits for it is not told to come again.
@@ -132,14 +131,7 @@ class Checks:
         Raises:
             OverloadedError: The database did not answer in time.
         """
-        timeout = asyncio.timeout(seconds if self.are_needed else None)
-        try:
-            async with timeout:
-                yield
-        except TimeoutError as exc:
-            if not timeout.expired():
-                raise
-            raise OverloadedError("the database does not answer in time") from exc
+        return _within(seconds) if self.are_needed else nullcontext()
 
     async def close(self) -> None:
         """Stop asking."""
@@ -186,3 +178,15 @@ class Checks:
         finally:
             self._is_late = False
             answered.set()
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    timeout = asyncio.timeout(seconds)
+    try:
+        async with timeout:
+            yield
+    except TimeoutError as exc:
+        if not timeout.expired():
+            raise
+        raise OverloadedError("the database does not answer in time") from exc

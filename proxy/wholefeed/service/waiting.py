@@ -14,6 +14,7 @@ from typing import Any
 
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
+from wholefeed.futures import either_done
 from wholefeed.service.checking import Checks
 from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.refresh.context import RefreshContext
@@ -129,5 +130,4 @@ class Waiting:
 
     async def wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
-        left_seconds = max(0.0, deadline - time.monotonic())
-        await asyncio.wait({task, self._stopping}, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+        await either_done(task, self._stopping, deadline - time.monotonic())
