@@ -10,17 +10,30 @@ Nothing here waits or reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 
 class Fill:
-    """Tells which feeds have changed since a read began; when that has ended nobody knows."""
+    """Tells which feeds have changed since a read began; when that has ended nobody knows.
+
+    It is the context in which the store is read; every answer with a stale feed enters one.
+    """
+
+    __slots__ = ("_changes", "_since", "has_ended")
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._since = changes.count
         self.has_ended = False
+
+    def __enter__(self) -> Fill:
+        self._changes.readers += 1
+        self._since = self._changes.count
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.has_ended = True
+        self._changes.readers -= 1
+        if not self._changes.readers:
+            self._changes.at.clear()
 
     def has_changed(self, feed_id: int) -> bool:
         """Whether the feed has, or may have."""
@@ -35,12 +48,12 @@ class Changes:
         self.count = 0
         self.at: dict[int, int] = {}
         self.all_at = 0
-        self._readers = 0
+        self.readers = 0
 
     def note(self, feed_id: int) -> None:
         """Note that a feed has changed."""
         self.count += 1
-        if self._readers:
+        if self.readers:
             self.at[feed_id] = self.count
 
     def note_all(self) -> None:
@@ -48,15 +61,6 @@ class Changes:
         self.count += 1
         self.all_at = self.count
 
-    @contextmanager
-    def watched(self) -> Iterator[Fill]:
+    def watched(self) -> Fill:
         """Watch for changes."""
-        self._readers += 1
-        fill = Fill(self)
-        try:
-            yield fill
-        finally:
-            fill.has_ended = True
-            self._readers -= 1
-            if not self._readers:
-                self.at.clear()
+        return Fill(self)

@@ -19,14 +19,15 @@ Nothing here waits or reads.
 from __future__ import annotations
 
 import sys
-from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
+from wholefeed.service.awaited import Awaited
 from wholefeed.service.changes import Changes, Fill
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables.versions import Version, version_of
@@ -111,9 +112,7 @@ class Published:
         """By feed, those asked for last at the end."""
         self._feeds: dict[str, int] = {}
         """By the URLs that were asked for."""
-        self._awaited: Counter[int] = Counter()
-        self._left: dict[int, Mapping[int, bytes]] = {}
-        """The blocks of awaited feeds that were dropped, until they are published again."""
+        self._awaited = Awaited()
         self._changes = Changes()
         self._bytes = self._hits = self._misses = 0
 
@@ -165,17 +164,9 @@ class Published:
         """Return what is held of a feed, whatever leads to it."""
         return self._held.get(feed_id)
 
-    @contextmanager
-    def awaited(self, feed_id: int) -> Iterator[None]:
+    def awaited(self, feed_id: int) -> AbstractContextManager[None]:
         """Say that an answer waits for the refresh of a feed: what that publishes is held at once."""
-        self._awaited[feed_id] += 1
-        try:
-            yield
-        finally:
-            self._awaited[feed_id] -= 1
-            if not self._awaited[feed_id]:
-                del self._awaited[feed_id]
-                self._left.pop(feed_id, None)
+        return self._awaited.by_answer(feed_id)
 
     def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
         """Hold what has been published just now, if it is waited for and all of its text is there.
@@ -184,7 +175,7 @@ class Published:
         """
         feed_id = snapshot.feed.id
         self.drop(feed_id)
-        known = {**self._left.pop(feed_id, {}), **new}
+        known = {**self._awaited.taken(feed_id), **new}
         blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
         if feed_id not in self._awaited or len(blocks) < len(snapshot.segments):
             return
@@ -215,8 +206,8 @@ class Published:
         """Let go of a feed that has changed, and of what is being read of it."""
         self._changes.note(feed_id)
         held = self._remove(feed_id)
-        if held is not None and feed_id in self._awaited:
-            self._left[feed_id] = held.blocks
+        if held is not None:
+            self._awaited.leave(feed_id, held.blocks)
 
     @property
     def feeds(self) -> list[int]:
@@ -230,7 +221,7 @@ class Published:
     def drop_all(self) -> None:
         """Let go of everything: any feed may have changed."""
         self._changes.note_all()
-        self._left.clear()
+        self._awaited.leave_nothing()
         for feed_id in list(self._held):
             self._remove(feed_id)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, Final
 
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
@@ -21,6 +21,8 @@ from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.running import Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
+
+_USUAL: Final = RefreshRequest()
 
 
 class Waiting:
@@ -103,7 +105,7 @@ class Waiting:
             return None
         opened, flight = opening.result()
         if may_walk and not flight.done():
-            _ = self._running.join(opened, RefreshRequest())  # whoever opened it may want the head alone
+            _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
         with self._published.awaited(opened.id):
             await self.wait(flight, deadline)
         held = self._published.of(opened.id)
@@ -123,7 +125,7 @@ class Waiting:
             self._context.counts.given("store")
             return False
         self._context.counts.given("publisher")
-        flight = self._running.join(feed, RefreshRequest())
+        flight = self._running.join(feed, _USUAL)
         with self._published.awaited(feed.id):
             await self.wait(flight, deadline)
         return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
