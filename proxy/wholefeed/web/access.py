@@ -49,7 +49,7 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
     """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
     if asked.route in OPEN_ROUTES:
         return
-    app = request.app
+    app = asked.app
     if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
     buckets = app.get(BUCKETS)
@@ -85,7 +85,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
     if asked.route in OPEN_ROUTES or asked.route == LOGIN:
         return
-    server = request.app[CONFIG].server
+    server = asked.app[CONFIG].server
     if not (server.access_token or server.signing_keys) or _may_watch(request, asked):
         return
     asked.session = session_of(request)
@@ -94,7 +94,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
     mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
     verdict = Verdict.BAD
     if mark:
-        verdict = verify(feed_url(query.url), mark, server.signing_keys, request.app[SERVICE].now())
+        verdict = verify(feed_url(query.url), mark, server.signing_keys, asked.app[SERVICE].now())
     if verdict is Verdict.VALID:
         asked.mark = mark
     elif server.access_token and _knows(request, query, server.access_token):
@@ -118,11 +118,11 @@ def _may_watch(request: web.Request, asked: Asked) -> bool:
 
     What was forwarded by somebody who is not believed comes from anywhere.
     """
-    networks = request.app[METRICS_NETWORKS]
+    networks = asked.app[METRICS_NETWORKS]
     if asked.route != METRICS or not networks:
         return False
     forwarded_for = request.headers.getall("X-Forwarded-For", ())
-    trusted = request.app[TRUSTED]
+    trusted = asked.app[TRUSTED]
     is_known = asked.is_vouched_for or not (forwarded_for or "Forwarded" in request.headers)
     return is_known and networks.include(trusted.address(asked.peer, forwarded_for))
 

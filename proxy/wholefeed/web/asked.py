@@ -36,13 +36,20 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_url", "client", "facts", "host", "is_prefixed", "is_vouched_for", "knows_token",
-        "mark", "peer", "request_id", "route", "session", "target",
+        "_query", "_url", "app", "client", "facts", "host", "is_prefixed", "is_vouched_for",
+        "knows_token", "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
     def __init__(
-        self, request: web.Request, prefix: Prefix, trusted: TrustedProxies, peer: str | None
+        self,
+        request: web.Request,
+        app: web.Application,
+        prefix: Prefix,
+        trusted: TrustedProxies,
+        peer: str | None,
     ) -> None:
+        self.app: Final = app
+        """That of the request, which looks for it each time."""
         self._url = request.rel_url  # the request itself has this object: each would keep the other
         self._query: Query | None = None
         raw = request.raw_path

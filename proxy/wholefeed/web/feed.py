@@ -65,8 +65,9 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
     """Answer with the feed that is named; who opens it in a browser is led to what can be read there."""
     if is_opened(request):
         return to_view(request, asked)
-    url = feed_url(asked.query.url)
-    if asked.mark or not instead_url(asked.query.url):
+    given = asked.query.url
+    url = feed_url(given)
+    if asked.mark or not instead_url(given):
         return await _answer_with(request, asked, url)
 
     async def answer(url: str) -> web.StreamResponse:
@@ -77,7 +78,7 @@ async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
 
 async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
     _refuse_loop(request, url)
-    app = request.app
+    app = asked.app
     service = app[SERVICE]
     base = base_url(request, asked, app[CONFIG].server)
     wanted, wait_seconds = app[WANTS].of(asked, url, base, request.headers.get(hdrs.ACCEPT_ENCODING))
@@ -85,7 +86,7 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
     if service.checks.are_needed and wanted.view.may_be_whole:
         await service.checks.check(url)
     if wanted.view.may_be_whole and (held := service.at_once(url, is_head=is_head)) is not None:
-        response = await _answered_from(held, wanted, request)
+        response = await _answered_from(held, wanted, request, asked)
         if response is not None:
             return response
     async with service.answer(
@@ -103,11 +104,11 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
             ready = prepared(
                 reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
             )
-        response = _without_body(request, reconstruction.feed, ready)
+        response = _without_body(request, asked, reconstruction.feed, ready)
         if response is not None:
             return await _send(request, response)
-        await _note_warned(request, wanted, reconstruction.feed)
-        fields = _fields(request, reconstruction.feed, ready, has_body=True)
+        await _note_warned(asked, wanted, reconstruction.feed)
+        fields = _fields(asked, reconstruction.feed, ready, has_body=True)
         pieces = slices(ready.answer, blocks)
         if ready.is_at_most(SLICE_BYTES):
             body = None if held is None else joined(ready.answer, held.blocks)
@@ -119,7 +120,7 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
 
 
 async def _answered_from(
-    held: Held, wanted: Representation, request: web.Request
+    held: Held, wanted: Representation, request: web.Request, asked: Asked
 ) -> web.StreamResponse | None:
     """Answer from memory alone; None when something of the body is not held, or is to be left out.
 
@@ -127,21 +128,21 @@ async def _answered_from(
     meanwhile.
     """
     feed = held.snapshot.feed
-    ready = prepared_of(held, _at(wanted, feed, request.app[SERVICE].now()))
+    ready = prepared_of(held, _at(wanted, feed, asked.app[SERVICE].now()))
     if ready is None:
         return None
-    response, body = _without_body(request, feed, ready), None
+    response, body = _without_body(request, asked, feed, ready), None
     if response is None:
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
-    request.app[COUNTS].given("memory")
-    request[ASKED].facts.update(ready.facts)
+    asked.app[COUNTS].given("memory")
+    asked.facts.update(ready.facts)
     if response is not None:
         return await _send(request, response)
     assert body is not None, "it is a whole answer"
-    await _note_warned(request, wanted, feed)
-    fields = _fields(request, feed, ready, has_body=True)
+    await _note_warned(asked, wanted, feed)
+    fields = _fields(asked, feed, ready, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await _send(request, web.Response(headers=fields, body=body))
     return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
@@ -153,13 +154,13 @@ def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
     return wanted._replace(is_healed=True) if is_healed else wanted
 
 
-async def _note_warned(request: web.Request, wanted: Representation, feed: FeedRow) -> None:
+async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
     """Note that a reader is sent the warning: it will be told when the feed has healed."""
     if wanted.warns and feed.visible_state is State.PARTIAL:
-        await request.app[SERVICE].note_warned(feed)
+        await asked.app[SERVICE].note_warned(feed)
 
 
-def _without_body(request: web.Request, feed: FeedRow, ready: Prepared) -> web.Response | None:
+def _without_body(request: web.Request, asked: Asked, feed: FeedRow, ready: Prepared) -> web.Response | None:
     """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
     headers = request.headers
     if is_not_modified(
@@ -168,10 +169,10 @@ def _without_body(request: web.Request, feed: FeedRow, ready: Prepared) -> web.R
         headers.get(hdrs.IF_NONE_MATCH),
         headers.get(hdrs.IF_MODIFIED_SINCE),
     ):
-        fields = _fields(request, feed, ready, has_body=False)
+        fields = _fields(asked, feed, ready, has_body=False)
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=fields)
     if request.method == "HEAD":
-        return web.Response(headers=_fields(request, feed, ready, has_body=True))
+        return web.Response(headers=_fields(asked, feed, ready, has_body=True))
     return None
 
 
@@ -229,8 +230,8 @@ def _abort(request: web.Request) -> None:
         request.transport.abort()
 
 
-def _fields(request: web.Request, feed: FeedRow, ready: Prepared, *, has_body: bool) -> CIMultiDict[str]:
-    app = request.app
+def _fields(asked: Asked, feed: FeedRow, ready: Prepared, *, has_body: bool) -> CIMultiDict[str]:
+    app = asked.app
     now = app[SERVICE].now()
     fields = ready.fields_at(now, has_body=has_body)
     fields[hdrs.CACHE_CONTROL] = _cache_control(feed, app[CONFIG], now)

@@ -76,7 +76,7 @@ def require_host(request: web.Request, asked: Asked) -> None:
     """
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
-    server = request.app[CONFIG].server
+    server = asked.app[CONFIG].server
     if not _may_bear_any_host(request, asked.route, server):
         _required_host(request, asked, server)
 

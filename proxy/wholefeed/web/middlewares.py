@@ -67,7 +67,7 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     app = request.app
     connections = app[CONNECTIONS]
     use = connections.use_of(request.protocol)
-    asked = request[ASKED] = Asked(request, app[PREFIX], app[TRUSTED], use.peer)
+    asked = request[ASKED] = Asked(request, app, app[PREFIX], app[TRUSTED], use.peer)
     structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
     status = body_bytes = 0
     connections.begin(use)
@@ -222,5 +222,5 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
     headers = response.headers
     for name, value in _SECURITY_FIELDS:
         headers.setdefault(name, value)
-    if ASKED in request:
-        headers[_REQUEST_ID] = request[ASKED].request_id
+    if (asked := request.get(ASKED)) is not None:
+        headers[_REQUEST_ID] = asked.request_id
