@@ -86,7 +86,7 @@ class GzipJoining:
         self._crc, self._length = prologue.crc32, prologue.length
         self._has_begun = False
         self._before = b""
-        self._deflater = Deflater()
+        self._deflater: Deflater | None = None
         self.first: Final = GZIP_HEADER + prologue.block
 
     def begin(self, segment: SegmentRow | Remnant) -> None:
@@ -109,11 +109,13 @@ class GzipJoining:
 
     def add_text(self, text: bytes) -> bytes:
         """Return what the next part of the text makes; it may be nothing."""
+        assert self._deflater is not None, "the text has begun"
         before, self._before = self._before, b""
         return before + self._deflater.add(text)
 
     def end_text(self) -> bytes:
         """Return what the end of the text makes."""
+        assert self._deflater is not None, "the text has begun"
         sealed = self._deflater.end()
         self._count(sealed)
         return sealed.block
