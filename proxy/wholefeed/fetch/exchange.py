@@ -24,7 +24,7 @@ from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
-from wholefeed.fetch.body import chunks
+from wholefeed.fetch.body import WholeBody
 from wholefeed.fetch.budget import LARGE_BYTES
 from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
@@ -239,8 +239,8 @@ class Exchange:
         body = bytearray()
         floor = RateFloor(self._clock)
         unyielded = 0
-        async with contextlib.aclosing(chunks(response)) as wire:
-            async for chunk in wire:
+        with WholeBody(response):
+            while chunk := await response.content.readany():
                 traffic.wire_bytes += len(chunk)
                 floor.check(decoder.wire_bytes + len(chunk))
                 if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
