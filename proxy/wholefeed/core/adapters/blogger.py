@@ -44,11 +44,11 @@ class Blogger:
 
     def fits(self, sight: Sight) -> bool:
         """Return whether the generator says so, at the address of a blog: services republish such feeds."""
-        is_one = _GENERATOR.fullmatch(sight.marks.generator) is not None
+        if sight.family not in (Family.ATOM, Family.RSS) or not _GENERATOR.fullmatch(sight.marks.generator):
+            return False
         is_there = _PATH.search(urlsplit(sight.url).path) is not None
         urls = sight.url, sight.asked_url
-        is_plain = not (has_parameter("start-index", *urls) or has_parameter("max-results", *urls))
-        return is_one and is_there and is_plain and sight.family in (Family.ATOM, Family.RSS)
+        return is_there and not (has_parameter("start-index", *urls) or has_parameter("max-results", *urls))
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last entry of the subscription document down."""

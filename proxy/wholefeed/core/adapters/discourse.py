@@ -54,8 +54,11 @@ class Discourse:
     def fits(self, sight: Sight) -> bool:
         """Return whether the answer names the route, and the last post's number."""
         is_one = sight.marks.route == _ROUTE and number_of(sight.marks.last_id) is not None
-        is_plain = not has_parameter(_PARAMETER, sight.url, sight.asked_url)
-        return is_one and is_plain and sight.family is Family.RSS
+        return (
+            is_one
+            and sight.family is Family.RSS
+            and not has_parameter(_PARAMETER, sight.url, sight.asked_url)
+        )
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last post down."""

@@ -51,11 +51,12 @@ class GitHub:
 
     def fits(self, sight: Sight) -> bool:
         """Return whether host, the feed's id and its last entry's say so."""
+        if sight.family is not Family.ATOM or not sight.site_id.startswith(_SITE_ID):
+            return False
         parts = urlsplit(sight.url)
         is_there = parts.hostname == self._host and _PATH.fullmatch(parts.path) is not None
-        is_theirs = sight.site_id.startswith(_SITE_ID) and tag_of(sight.marks.last_id) is not None
-        is_plain = not has_parameter(_PARAMETER, sight.url, sight.asked_url)
-        return is_there and is_theirs and is_plain and sight.family is Family.ATOM
+        is_theirs = is_there and tag_of(sight.marks.last_id) is not None
+        return is_theirs and not has_parameter(_PARAMETER, sight.url, sight.asked_url)
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last entry down."""

@@ -36,8 +36,8 @@ class Mastodon:
 
     def fits(self, sight: Sight) -> bool:
         """Return whether the generator says so."""
-        is_plain = not has_parameter(_PARAMETER, sight.url, sight.asked_url)
-        return bool(_GENERATOR.match(sight.marks.generator)) and is_plain and sight.family is Family.RSS
+        is_one = sight.family is Family.RSS and _GENERATOR.match(sight.marks.generator) is not None
+        return is_one and not has_parameter(_PARAMETER, sight.url, sight.asked_url)
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for the largest page."""

@@ -32,9 +32,10 @@ class WordPress:
     def fits(self, sight: Sight) -> bool:
         """Return whether the generator or the link to the REST API says so; comments are left alone."""
         marks = sight.marks
-        is_one = bool(_GENERATOR.match(marks.generator) or marks.api_url)
-        is_of_posts = not (marks.has_comments or is_left_alone(sight.url) or is_left_alone(sight.asked_url))
-        return is_one and is_of_posts and sight.family in _FAMILIES
+        is_one = bool(_GENERATOR.match(marks.generator) or marks.api_url) and sight.family in _FAMILIES
+        if not is_one or marks.has_comments:
+            return False
+        return not (is_left_alone(sight.url) or is_left_alone(sight.asked_url))
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for pages, by ID if that is honoured; where pages are not, by date."""
