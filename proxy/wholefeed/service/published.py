@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -276,15 +276,16 @@ _APART: Final = ("asked_at", "checked_at", "fresh_until", "revision")
 """Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
 _FEED: Final = tuple(each.name for each in fields(FeedRow))
 _of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
-_SEGMENT: Final = tuple(each.name for each in fields(SegmentRow))
-_ATTEMPT: Final = tuple(each.name for each in fields(Attempt))
+_of_feed: Final = attrgetter(*_FEED)
+_of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
+_of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
 
 
 def _size(snapshot: Snapshot) -> int:
-    size = _OVERHEAD_BYTES + _of(snapshot.feed, _FEED) + sys.getsizeof(snapshot.segments)
-    size += sum(_of(each, _SEGMENT) for each in snapshot.segments)
-    return size + sum(_of(each, _ATTEMPT) for each in snapshot.missing)
+    size = _OVERHEAD_BYTES + _of(snapshot.feed, _of_feed) + sys.getsizeof(snapshot.segments)
+    size += sum(_of(each, _of_segment) for each in snapshot.segments)
+    return size + sum(_of(each, _of_attempt) for each in snapshot.missing)
 
 
-def _of(row: object, names: tuple[str, ...]) -> int:
-    return sys.getsizeof(row) + sum(sys.getsizeof(getattr(row, name)) for name in names)
+def _of(row: object, values: Callable[[object], tuple[object, ...]]) -> int:
+    return sys.getsizeof(row) + sum(map(sys.getsizeof, values(row)))
