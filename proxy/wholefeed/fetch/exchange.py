@@ -138,9 +138,8 @@ class Response:
         """Return the header fields that the proxy uses; those that are lists as one value."""
         kept = {}
         for field, name in _KEPT:
-            if field in self.headers:
-                values = self.fields(field)
-                kept[name] = ", ".join(values) if name in _LIST_HEADERS else values[0]
+            if values := self.headers.getall(field, ()):
+                kept[name] = _as_text(", ".join(values) if name in _LIST_HEADERS else values[0])
         return kept
 
 
