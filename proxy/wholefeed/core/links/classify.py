@@ -40,7 +40,8 @@ MAX_LINK_NOTES: Final = 20
 """Notes on the links of one document."""
 
 _LINKS: Final = (*Relation, FH_PREV)
-_NOTED_RELATIONS: Final = frozenset(_LINKS) - {Relation.SELF, Relation.THIS}
+_KNOWN: Final = frozenset(_LINKS)
+_NOTED_RELATIONS: Final = _KNOWN - {Relation.SELF, Relation.THIS}
 
 _XML_TYPES: Final = frozenset({"application/xml", "text/xml"})
 _FITTING_TYPES: Final = {
@@ -205,7 +206,9 @@ def _usable_links(
     links: dict[str, str] = {}
     notes: list[Note] = []
     for relation in _LINKS:
-        mine, others = own[relation], beside[relation]
+        mine, others = own.get(relation, []), beside.get(relation, [])
+        if not (mine or others):  # as of nearly all
+            continue
         chosen = _chosen(mine, document.family) or _chosen(others, document.family)
         if chosen is not None:
             links[relation] = chosen.target.partition("#")[0]
@@ -230,11 +233,12 @@ def _head_links(document: FeedDocument) -> list[Link]:
 
 
 def _by_relation(links: Sequence[Link]) -> dict[str, list[Link]]:
-    grouped: dict[str, list[Link]] = {relation: [] for relation in _LINKS}
+    grouped: dict[str, list[Link]] = {}
     for link in links:
-        group = grouped.get(link.relation)
-        if group is not None and len(group) < MAX_LINKS_PER_RELATION:
-            group.append(link)
+        if link.relation in _KNOWN:
+            group = grouped.setdefault(link.relation, [])
+            if len(group) < MAX_LINKS_PER_RELATION:
+                group.append(link)
     return grouped
 
 
