@@ -42,6 +42,8 @@ def _object(facts: EventDict) -> str:
             members.append(f'"{name}": {value}')
         elif kind is float and isfinite(value):
             members.append(f'"{name}": {value!r}')
+        elif value is None:
+            members.append(f'"{name}": null')
         else:
             members.append(f'"{name}": {_ENCODER.encode(value)}')
     return f"{{{', '.join(members)}}}"
