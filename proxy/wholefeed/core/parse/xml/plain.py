@@ -9,8 +9,8 @@ that is not. An entry that does not match goes through the handlers, and the nex
 
 A pattern holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside
 of a CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
-another one of that name begins before. No match needs more than one look at each byte, and none looks
-further than the first end tag that may be the entry's.
+another one of that name begins before. No match needs more than one look at each byte. In what is well-formed
+none looks further than the entry's end, and in what is not expat stops behind the first that does.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ class Plain(NamedTuple):
     """How the plain entries of a document are read."""
 
     end_tag: bytes
+    """Behind which the next is looked for where an entry is not plain."""
     pattern: re.Pattern[bytes]
     """Of an entry, without a "<!" in it but for CDATA sections."""
     made: Callable[[re.Match[bytes]], Entry | None]
@@ -179,14 +180,11 @@ def read_plainly(guard: Guard, parser: Callable[[], PlainParser | None]) -> None
 
 def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int) -> int:
     """Add the plain entries that follow one another from there; return where the last of them ends."""
-    end_tag, pattern, made = plain
-    search_end, match, add = text.find, pattern.match, entries.append
-    length = len(end_tag)
+    match, made, add = plain.pattern.match, plain.made, entries.append
     room = MAX_ENTRIES - len(entries)
     while room > 0:
         room -= 1
-        stop = search_end(end_tag, at)
-        found = match(text, at, stop + length) if stop >= 0 else None
+        found = match(text, at)
         entry = made(found) if found is not None else None
         if entry is None:
             break
