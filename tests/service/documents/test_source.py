@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -11,6 +12,8 @@ from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.jobs import reading, rendering
 from wholefeed.service.documents import source
+from wholefeed.service.documents.work import Work
+from wholefeed.workers.pool import INLINE_BYTES, Workers
 
 
 @pytest.mark.parametrize(
@@ -23,9 +26,10 @@ from wholefeed.service.documents import source
             b'{"version": "https://jsonfeed.org/version/1.1", "items": [%s]}' % b",".join([b"{}"] * 5_000),
             True,
         ),
-        (atom(an_item("a", 1, "word " * 20_000)), True),
+        (atom(an_item("a", 1, "word " * 20_000)), False),
+        (atom(an_item("a", 1, "word " * 30_000)), True),
     ],
-    ids=["small", "dense", "hostile", "JSON", "large"],
+    ids=["small", "dense", "hostile", "JSON", "middle", "large"],
 )
 async def test_what_takes_long_is_read_beside_the_event_loop(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, body: bytes, is_beside: bool
@@ -44,6 +48,25 @@ async def test_what_takes_long_is_read_beside_the_event_loop(
     await proxy.get(origin.url("/feed"))
     assert threads
     assert {thread is not threading.main_thread() for thread in threads} == {is_beside}
+
+
+async def test_documents_that_have_come_together_let_others_run_between_them() -> None:
+    """Row 45: eight of them at once would be eight times as long as one."""
+    done: list[str] = []
+    work = Work(Workers(0))
+
+    async def read(name: str, size_bytes: int) -> None:
+        await work.run(size_bytes, lambda: done.append(name))
+
+    async def other() -> None:
+        while len(done) < 10:
+            done.append("other")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(read("first", 1), read("second", INLINE_BYTES), read("third", 1), other())
+    assert [name for name in done if name != "other"] == ["first", "second", "third"]
+    assert "other" in done[done.index("first") : done.index("second")]
+    assert "other" in done[done.index("second") : done.index("third")]
 
 
 @pytest.mark.fault("87")

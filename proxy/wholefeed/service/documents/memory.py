@@ -14,12 +14,11 @@ from wholefeed.core.terms import MEMORY_URL, Family, Role
 from wholefeed.service.documents.fresh import Fresh
 from wholefeed.service.documents.parsed import ParsedDocuments
 from wholefeed.service.documents.shapes import Put, stored_as
-from wholefeed.service.documents.work import Work, work_bytes
+from wholefeed.service.documents.work import HELD_BYTES, Work, work_bytes
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 from wholefeed.store.tables import bodies, copies, documents, identities, live
-from wholefeed.workers.pool import INLINE_BYTES
 
 
 async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
@@ -35,7 +34,7 @@ async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> l
         return []
     size_bytes = sum(map(_work_bytes, left.documents))
     written = await work.run(
-        size_bytes, remember_copies, *left.arguments, keeps_parsed=size_bytes <= INLINE_BYTES, **left.options
+        size_bytes, remember_copies, *left.arguments, keeps_parsed=size_bytes <= HELD_BYTES, **left.options
     )
     return leaving.puts(written)
 
@@ -87,7 +86,7 @@ class Leaving:
         self._next_number = 1 + max((_number(row) for row in memories), default=0)
         self.replaced = [old] if self._open is None else [old, self._open]
         """What will be replaced if anything leaves."""
-        is_small = sum(row.body_bytes for row in self.replaced) <= INLINE_BYTES
+        is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES
         found = {row.id: parsed.find(row) for row in self.replaced} if parsed is not None and is_small else {}
         self._held = {number: document for number, document in found.items() if document is not None}
 

@@ -1,6 +1,6 @@
 """One document: fetched, parsed, and its links read.
 
-A large one is read, composed and rendered in one go, in another process (docs/design.md#worker-processes).
+A large one is read, composed and rendered in one go (docs/design.md#worker-processes).
 While the entries still arrive, the link to the older document is taken from the head, so that its fetch can
 begin (docs/design.md#the-walk).
 """
@@ -27,8 +27,7 @@ from wholefeed.fetch.fetched import Fetched, Validators
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive
 from wholefeed.fetch.transfer import USUAL, Manner
-from wholefeed.service.documents.work import Work, work_bytes
-from wholefeed.workers.pool import INLINE_BYTES
+from wholefeed.service.documents.work import HELD_BYTES, Work, work_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,8 @@ class Source:
             fetched_at=fetched.fetched_at,
         )
         try:
-            if size_bytes <= INLINE_BYTES:
+            if size_bytes <= HELD_BYTES:
+                await self.work.on_the_spot()
                 document = parse(fetched.body, sender.url, sender.media_type, max_depth=self._xml_depth)
                 return _whole(Obtained(fetched, describe(document, fetched.body, sender), document))
             async with self.work.turn(size_bytes):

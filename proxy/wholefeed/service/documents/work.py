@@ -20,6 +20,9 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+HELD_BYTES: Final = 1 << 16
+"""Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
+as it was rendered when it came."""
 CODED_BYTES: Final = 1 << 20
 """Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
 
@@ -37,6 +40,7 @@ class Work:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._large = LargeWork()
+        self._spot = asyncio.Lock()
 
     @property
     def processes(self) -> tuple[int, int]:
@@ -55,7 +59,17 @@ class Work:
             WorkError: The process that did it has ended, or it has taken too long.
             OverloadedError: The program is being stopped.
         """
+        if size_bytes <= INLINE_BYTES:
+            await self.on_the_spot()
         return await self._workers.run(size_bytes, job, *args, **kwargs)
+
+    async def on_the_spot(self) -> None:
+        """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
+
+        Documents come several at once, and all that is ready runs before the loop looks for more.
+        """
+        await self._spot.acquire()
+        asyncio.get_running_loop().call_soon(self._spot.release)
 
 
 def work_bytes(body: bytes) -> int:
@@ -74,9 +88,10 @@ def work_bytes(body: bytes) -> int:
         return START_BYTES
     if size_bytes >= THREAD_BYTES:
         return size_bytes
-    most = _INLINE_MARKS if size_bytes <= INLINE_BYTES else 2 * _INLINE_MARKS
-    is_costly = max(values, body.count(b"<") + body.count(b"&")) > most
-    return THREAD_BYTES if is_costly else size_bytes
+    marks = max(values, body.count(b"<") + body.count(b"&"))
+    if marks > 2 * _INLINE_MARKS:
+        return THREAD_BYTES
+    return max(size_bytes, INLINE_BYTES + 1) if marks > _INLINE_MARKS else size_bytes
 
 
 async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
