@@ -219,7 +219,7 @@ class Decoder:
         self.decoded_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes from the wire and yield what they decode to, in slices.
+        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
 
         The iterator must be exhausted before the next call.
 
@@ -227,10 +227,13 @@ class Decoder:
             DecodeError: Broken, too large, out of all proportion, or more than the stream held.
         """
         self.wire_bytes += len(data)
+        if self._coding == "identity":
+            self._count(len(data))
+            yield data
+            return
         try:
             for start in range(0, len(data), SLICE_BYTES):
-                window = data[start : start + SLICE_BYTES]
-                for piece in (window,) if self._coding == "identity" else self._decoded(window):
+                for piece in self._decoded(data[start : start + SLICE_BYTES]):
                     self._count(len(piece))
                     yield piece
         except _BROKEN as exc:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import socket
 import ssl
 import time
@@ -235,7 +236,8 @@ class Exchange:
         decoder = Decoder(
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
-        body = bytearray()
+        body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
+        body_bytes = 0
         floor = RateFloor(self._clock)
         unyielded = 0
         with WholeBody(response):
@@ -245,9 +247,10 @@ class Exchange:
                 if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
-                    if len(body) + len(piece) > LARGE_BYTES:
+                    body_bytes += len(piece)
+                    if body_bytes > LARGE_BYTES:
                         await traffic.share.take(self._most_bytes(response))
-                    body += piece
+                    body.write(piece)
                     traffic.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
                         on_chunk(piece)
@@ -256,8 +259,8 @@ class Exchange:
                         unyielded = 0
                         await asyncio.sleep(0)
         decoder.finish()
-        traffic.share.shrink(len(body))
-        return bytes(body)
+        traffic.share.shrink(body_bytes)
+        return body.getvalue()
 
     def _most_bytes(self, response: aiohttp.ClientResponse) -> int:
         """Return how large the body may become."""
