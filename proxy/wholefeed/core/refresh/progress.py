@@ -19,10 +19,17 @@ class Progress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
-    left: int | None = None
-    """Documents that probably follow, where their URLs count; None: nobody knows."""
+    told_left: int | None = None
+    """What another replica says that is left."""
     urls: list[str] = field(default_factory=list)
     """Of the last three."""
+    last_url: str = ""
+    """Of the last document that will join, where it is known."""
+
+    @property
+    def left(self) -> int | None:
+        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        return count_left(self.urls, self.last_url) if self.urls else self.told_left
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
         """Count a document that has joined the feed.
@@ -35,7 +42,7 @@ class Progress:
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
-        self.left = count_left(self.urls, last_url)
+        self.last_url = last_url
 
 
 @dataclass(slots=True)

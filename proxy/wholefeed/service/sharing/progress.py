@@ -29,7 +29,9 @@ class Elsewhere:
         """How far the walk is; None where none runs."""
         if not self.is_walking:
             return None
-        return Progress(documents=self.documents, entries=self.entries, fetched=self.fetched, left=self.left)
+        return Progress(
+            documents=self.documents, entries=self.entries, fetched=self.fetched, told_left=self.left
+        )
 
     @property
     def walked_seconds(self) -> float | None:
