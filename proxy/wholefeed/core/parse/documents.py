@@ -31,8 +31,9 @@ from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.opening import NamespaceNeededError, Opening
 from wholefeed.core.parse.xml.plain import read_plainly
 from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated, EncodingRetried
-from wholefeed.core.terms import ATOM_NS
+from wholefeed.core.terms import ATOM_NS, Family
 from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.gains import most_gained
 
 MAX_GAIN_FACTOR: Final = 4
 MAX_GAIN_BYTES: Final = 1 << 20
@@ -164,7 +165,11 @@ def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
         ParseError: `xml-limit`.
     """
     limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
-    if max_depth < UNLIMITED and not fragments_of(document).gain_at_most(limit_bytes):
+    if max_depth >= UNLIMITED or (
+        document.family is not Family.JSON and most_gained(document) <= limit_bytes
+    ):
+        return document
+    if not fragments_of(document).gain_at_most(limit_bytes):
         raise ParseError(
             f"expected at most {limit_bytes} bytes of what the entries inherit (namespaces, language, base, "
             "authors, rights), got more",
