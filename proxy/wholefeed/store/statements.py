@@ -36,6 +36,22 @@ def either(*, sqlite: str, postgres: str) -> Sql:
     return Sql(sqlite, postgres)
 
 
+def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
+    """Return a statement that inserts so many rows, whose values are its parameters, row by row.
+
+    Each step of a statement lets other threads run, and waits for its turn afterwards: for rows that come
+    together one statement costs less than one of each.
+
+    Args:
+        table: The table.
+        columns: Their names, with commas.
+        rows: How many; few different numbers, since each makes a statement to be prepared and kept.
+        row: The values of one where they are not the parameters as they stand.
+    """
+    row = row or ", ".join("?" * (columns.count(",") + 1))
+    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
+
+
 def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> list[Row]:
     """Return all rows of a query."""
     return db.execute(sql, parameters or {}).fetchall()

@@ -15,7 +15,7 @@ import math
 import struct
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
 
 from wholefeed.core.compose.remember import CopyDates
 from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, FeedDocument
@@ -97,31 +97,12 @@ class PackedEntries:
                 EntryId(identity), _instant(updated_at), _instant(order_at), size, _instant(document_at)
             )
 
-    def rows(
-        self, document: int, feed: int, named: Mapping[int, EntryId], is_live: int | None
-    ) -> Iterator[tuple[object, ...]]:
-        """Yield the entries as the store keeps them, without an object for each.
+    def records(self) -> Iterator[tuple[bytes, float, float, float, int]]:
+        """Yield the entries as they are packed, without an object for each.
 
-        Args:
-            document: Where they stand.
-            feed: The document's.
-            named: What identifies some of them otherwise, by ordinal.
-            is_live: As it is stored.
+        Identity, `updated_at`, `order_at`, `document_updated_at` and size; no instant is not a number.
         """
-        name = named.get
-        for ordinal, record in enumerate(_RECORD.iter_unpack(self.data)):
-            identity, updated_at, order_at, document_at, size = record
-            yield (
-                document,
-                ordinal,
-                feed,
-                name(ordinal, identity),
-                updated_at if updated_at == updated_at else None,  # noqa: PLR0124 - not a number
-                order_at if order_at == order_at else None,  # noqa: PLR0124
-                size,
-                document_at if document_at == document_at else None,  # noqa: PLR0124
-                is_live,
-            )
+        return cast("Iterator[tuple[bytes, float, float, float, int]]", _RECORD.iter_unpack(self.data))
 
     def identities(self) -> Iterator[EntryId]:
         """Yield what identifies each entry, from the top."""

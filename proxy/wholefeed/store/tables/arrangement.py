@@ -86,7 +86,7 @@ def _attach(db: Database, change: Change, document: int, rank: int) -> None:
     run(db, _ATTACH, {"document": document, "rank": rank})
     run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
     change.concern(document)
-    change.mark(document)
+    change.mark([document])
 
 
 def _move(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import PackedEntries, PackedKeys
+from wholefeed.core.jobs.packed import PackedKeys
 from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.database import Database
-from wholefeed.store.rows import PUT_COLUMNS, DocumentRow, NewDocument, document_row
+from wholefeed.store.rows import DocumentRow, NewDocument, document_row
 from wholefeed.store.statements import either, fetch_all, fetch_made, fetch_one, json_ids, run
-from wholefeed.store.tables import bodies, identities, tombstones
+from wholefeed.store.tables import arrivals, entries, identities, tombstones
+from wholefeed.store.tables.entries import Coming
+from wholefeed.store.tables.incoming import BROUGHT, coded_body, columns, packed_entries
 from wholefeed.store.tables.live import Change
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
@@ -52,16 +53,15 @@ _KNOWN: Final = f"""
     GROUP BY identity
 """  # noqa: S608 - question marks
 _PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
-_BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
 _PUT: Final = f"""
-    INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
-    VALUES (:feed, :detached_at, :fetched_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
+    INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(BROUGHT)})
+    VALUES (:feed, :detached_at, :checked_at, 0, 0, {", ".join(f":{name}" for name in BROUGHT)})
     ON CONFLICT (feed, url, role) DO UPDATE SET
         detached_at = CASE
             WHEN excluded.rank IS NULL THEN coalesce(document.detached_at, excluded.detached_at)
         END,
         checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
-        {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT if name not in ("url", "role"))}
+        {", ".join(f"{name} = excluded.{name}" for name in BROUGHT if name not in ("url", "role"))}
     RETURNING id
 """  # noqa: S608 - names of columns
 _PUT_BODY: Final = """
@@ -69,11 +69,6 @@ _PUT_BODY: Final = """
     ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
 """
 _DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
-_PUT_ENTRY: Final = """
-    INSERT INTO entry (
-        document, ordinal, feed, identity, updated_at, order_at, size, document_updated_at, is_live
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 # Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
 # Rule R33: a copy of a web archive settles nothing.
 _SETTLE: Final = """
@@ -157,7 +152,11 @@ def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -
     A replaced document keeps its number. Returns the numbers, in order.
     """
     change = Change.begin(db, feed)
-    ids = [_put_one(db, change, feed, document, now) for document in documents]
+    new = arrivals.put(db, change, feed, documents, now)
+    ids = [
+        new[place] if place in new else _put_one(db, change, feed, document, now)
+        for place, document in enumerate(documents)
+    ]
     change.finish()
     return ids
 
@@ -223,25 +222,24 @@ def _put_one(
     place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
     if place is not None:
         _take_out(db, change, document, place["id"], place["segment"], is_same=is_same)
-    row = fetch_one(db, _PUT, _columns(feed, document, now))
+    row = fetch_one(db, _PUT, columns(feed, document, now))
     assert row is not None
     number = int(row["id"])
-    coded = bodies.encode(document.body) if document.coded is None else document.coded
-    run(db, _PUT_BODY, {"document": number, "length": len(document.body), "coded": coded})
-    is_live = None if document.rank is None else 1
-    entries = document.entries
-    packed = entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
-    db.executemany(_PUT_ENTRY, packed.rows(number, feed, named, is_live))
+    body = {"document": number, "length": len(document.body), "coded": coded_body(document)}
+    run(db, _PUT_BODY, body)
+    packed = packed_entries(document)
+    packed = packed.identified(named) if named else packed
+    entries.put(db, feed, [Coming(number, packed, None if document.rank is None else 1)])
     identities.put(db, feed, number, document.keys)
     change.has_tombstones = change.has_tombstones or bool(document.tombstones)
     if change.has_tombstones:
         tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
     if place is None and document.rank is not None and document.role is not Role.MEMORY:
-        change.concern_new(number)
+        change.concern_new([number])
     else:
         change.concern(number)
     if document.rank is not None:
-        change.mark(number)
+        change.mark([number])
     if place is not None and document.role is Role.ARCHIVE and not document.memento:
         run(db, _UNSETTLE, {"feed": feed, "document": number})
     return number
@@ -264,14 +262,3 @@ def _take_out(
     identities.remove(db, number)
     if document.rank is None:
         unlink(db, number, segment)
-
-
-def _columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in PUT_COLUMNS} | {
-        "feed": feed,
-        "detached_at": (document.detached_at or now) if document.rank is None else None,
-        "links": json.dumps(dict(document.links)),
-        "notes": json.dumps([dict(note) for note in document.notes]),
-        "body_bytes": len(document.body),
-        "entries": len(document.entries),
-    }

@@ -229,4 +229,4 @@ def _split(
             run(db, _IDENTIFY, {"identity": identity, "document": document, "ordinal": ordinal})
     for document in concerned:
         change.concern(document)
-        change.mark(document)
+        change.mark([document])

@@ -5,7 +5,7 @@ asked. A change to the documents of a feed is made between `begin` and `finish`:
 
     change = Change.begin(db, feed)
     change.concern(document)      # before its entries go, and after new ones came
-    change.mark(document)         # its entries are new to the feed: live until `finish`
+    change.mark([document])       # its entries are new to the feed: live until `finish`
     change.finish()
 
 **Cost.** The choice is a maximum, so a copy that lost to one that still stands need not be looked at
@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from wholefeed.core.model import EntryId
 from wholefeed.store.database import Database
-from wholefeed.store.statements import either, fetch_one, fetch_value, json_ids, run, run_many
+from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, json_ids, run, run_many
 from wholefeed.store.tables import tombstones
 from wholefeed.store.tables.contest import Contest
 from wholefeed.store.tables.feeds import unknown
@@ -33,12 +33,15 @@ _CONCERN: Final = """
     ON CONFLICT DO NOTHING
 """
 # Most documents of a walk hold what no other one does: then nothing is to be chosen.
-_HAS_COPIES: Final = """
-    SELECT 1 FROM entry AS own WHERE own.document = :document AND EXISTS (
-        SELECT 1 FROM entry AS e
-        WHERE e.feed = :feed AND e.identity = own.identity AND e.is_live >= 0
-            AND (e.document <> own.document OR e.ordinal <> own.ordinal)
-    ) LIMIT 1
+_WITH_COPIES: Final = """
+    SELECT d.id FROM document AS d
+    WHERE d.id IN (SELECT value FROM json_each(:documents)) AND EXISTS (
+        SELECT 1 FROM entry AS own WHERE own.document = d.id AND EXISTS (
+            SELECT 1 FROM entry AS e
+            WHERE e.feed = :feed AND e.identity = own.identity AND e.is_live >= 0
+                AND (e.document <> own.document OR e.ordinal <> own.ordinal)
+        )
+    )
 """
 _CONCERN_BURIED: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
@@ -157,6 +160,10 @@ _SET_DIRTY: Final = either(
         WHERE id = ANY (ARRAY(SELECT document FROM changed UNION SELECT document FROM decided))
     """,
 )
+_MARK: Final = """
+    INSERT INTO changed SELECT id FROM document WHERE id IN (SELECT value FROM json_each(:documents))
+    ON CONFLICT DO NOTHING
+"""
 _COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
 
 
@@ -195,13 +202,16 @@ class Change:
         if self.has_tombstones:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
-    def concern_new(self, document: int) -> None:
-        """Do the same for a document that was not there before, is attached, and is not memory.
+    def concern_new(self, documents: Iterable[int]) -> None:
+        """Do the same for documents that were not there before, are attached, and are not memory.
 
-        Where each of its entries stands once, and nothing was deleted, there is no choice.
+        Where each of their entries stands once, and nothing was deleted, there is no choice.
         """
-        of = {"feed": self._feed, "document": document}
-        if self.has_tombstones or fetch_one(self._db, _HAS_COPIES, of) is not None:
+        new = list(documents)
+        if not self.has_tombstones:
+            of = {"feed": self._feed, "documents": json_ids(new)}
+            new = [row[0] for row in fetch_all(self._db, _WITH_COPIES, of)]
+        for document in new:
             self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
@@ -210,9 +220,9 @@ class Change:
         if self.has_tombstones:
             run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
-    def mark(self, document: int) -> None:
-        """Take the document's entries for new: they stand as live, and nothing was decided about them yet."""
-        run(self._db, "INSERT INTO changed VALUES (:id) ON CONFLICT DO NOTHING", {"id": document})
+    def mark(self, documents: Iterable[int]) -> None:
+        """Take the documents' entries for new: they stand as live, and nothing was decided about them yet."""
+        run(self._db, _MARK, {"documents": json_ids(documents)})
 
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
