@@ -25,14 +25,14 @@ async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
 async def test_what_comes_together_is_stored_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to eight documents of a walk are one change of the feed, and all of them are served."""
+    """Up to sixteen documents of a walk are one change of the feed, and all of them are served."""
     monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
-    names = publish_chain(origin, archives=18)
+    names = publish_chain(origin, archives=34)
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, ids(reply.body)) == ("complete", names)
     feed = await proxy.store.feed_by_url(origin.url("/feed"))
     assert feed is not None
-    assert feed.revision < 10, "the subscription document; 8, 8 and 2 archives, or a publication in between"
+    assert feed.revision < 10, "the subscription document; 16, 16 and 2 archives, or a publication in between"
 
 
 @pytest.mark.fault("67")

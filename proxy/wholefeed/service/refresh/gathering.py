@@ -6,7 +6,7 @@
     gathered.number(number)                     # what it has become
 
 Identities are hashes: the entries of a document change as many pages of their index as there are entries, and
-those of eight documents little more. Who walks alone waits for the disk once for all of them.
+those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from wholefeed.core.refresh.progress import Progress
 from wholefeed.service.documents.shapes import Put, new_document
 from wholefeed.service.documents.source import Obtained
 
-MOST_TOGETHER: Final = 8
-_MOST_BYTES: Final = 1 << 20
+MOST_TOGETHER: Final = 16
+_MOST_BYTES: Final = 3 << 19
 LONGEST_SECONDS: Final = 0.1
 """From the first of them on. A crash loses as much, and a publisher is asked for it again."""
 

@@ -22,7 +22,7 @@ from wholefeed.store.tables.entries import Coming
 from wholefeed.store.tables.incoming import coded_body, columns, packed_entries
 from wholefeed.store.tables.live import Change
 
-_MOST: Final = 8
+_MOST: Final = 16
 """Documents of one statement: what a walk gathers."""
 _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, role"
 
