@@ -1,14 +1,14 @@
-"""A row with other values in some columns.
+"""Rows as wide as these, made and changed in a sixth of the time that dataclasses take.
 
+    row = made(FeedRow, values)                     # in the order of its fields
     row = changed(row, fresh_until=now + 3600)
 
-What `dataclasses.replace` does takes six times as long for rows as wide as these: it asks each field what it
-is, and sets each by its name.
+A frozen dataclass sets each field by its name, and `dataclasses.replace` asks each what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 from functools import cache
 from operator import attrgetter
@@ -22,19 +22,28 @@ class _Row(Protocol):
 _RowT = TypeVar("_RowT", bound=_Row)
 
 
+def made(kind: type[_RowT], values: Iterable[object]) -> _RowT:
+    """Return a row: a frozen dataclass with slots and nothing but fields, which have these values."""
+    row = object.__new__(kind)
+    for setter, value in zip(_setters(kind).values(), values, strict=True):
+        setter(row, value)
+    return row
+
+
 def changed(row: _RowT, **columns: object) -> _RowT:
-    """Return a copy of a row: a frozen dataclass with slots and nothing but fields."""
+    """Return a copy of a row with other values in some columns."""
     kind = type(row)
-    values, setters = _access(kind)
-    made = object.__new__(kind)
-    for setter, value in zip(setters.values(), values(row), strict=True):
-        setter(made, value)
+    copy, setters = made(kind, _getter(kind)(row)), _setters(kind)
     for name, value in columns.items():
-        setters[name](made, value)
-    return made
+        setters[name](copy, value)
+    return copy
 
 
 @cache
-def _access(kind: type[_Row]) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[..., None]]]:
-    names = [each.name for each in fields(kind)]
-    return attrgetter(*names), {name: getattr(kind, name).__set__ for name in names}
+def _setters(kind: type[_Row]) -> dict[str, Callable[..., None]]:
+    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
+
+
+@cache
+def _getter(kind: type[_Row]) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(each.name for each in fields(kind)))

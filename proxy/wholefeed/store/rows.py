@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple, Self, TypedDict
+from typing import Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.deflate import Sealed
 from wholefeed.core.compose.turns import Turn, Warned
@@ -13,7 +12,6 @@ from wholefeed.core.jobs.packed import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Tombstone
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.core.terms import Family, Kind, Role, State
-from wholefeed.store.database import Row
 
 NoteDict = Mapping[str, str]
 """A note as whoever asks gets to see it: code, url, text."""
@@ -263,38 +261,3 @@ class Overview:
     failures: Failures
     stored_bytes: int
     """What the bodies of its documents come to, decoded."""
-
-
-_FEED: Final = tuple(each.name for each in fields(FeedRow))
-_DOCUMENT: Final = tuple(each.name for each in fields(DocumentRow))
-
-
-def _values(row: Row, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return columns by name; a row itself looks through all of them for each."""
-    columns = dict(zip(row.keys(), row, strict=True))
-    return {name: columns[name] for name in names}
-
-
-def feed_row(row: Row) -> FeedRow:
-    """Read a row of the feed table."""
-    values = _values(row, _FEED)
-    for name in ("is_walking", "is_stale", "is_private"):
-        values[name] = bool(values[name])
-    values["family"] = Family(values["family"])
-    values["published_family"] = Family(values["published_family"])
-    values["kind"] = Kind(values["kind"])
-    values["state"] = State(values["state"])
-    values["warning"] = Warned(values["warning"])
-    return FeedRow(**values)
-
-
-def document_row(row: Row) -> DocumentRow:
-    """Read a row of the document table."""
-    values = _values(row, _DOCUMENT)
-    for name in ("is_marked", "is_settled", "is_uncacheable", "brought_news"):
-        values[name] = bool(values[name])
-    values["role"] = Role(values["role"])
-    values["family"] = Family(values["family"])
-    values["links"] = json.loads(values["links"])
-    values["notes"] = tuple(json.loads(values["notes"]))
-    return DocumentRow(**values)

@@ -11,8 +11,9 @@ from wholefeed.core.model import EntryId
 from wholefeed.core.terms import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
+from wholefeed.store.columns import DOCUMENT_COLUMNS, document_row
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, NewDocument, document_row
+from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.statements import either, fetch_all, fetch_made, fetch_one, json_ids, run
 from wholefeed.store.tables import arrivals, entries, identities, tombstones
 from wholefeed.store.tables.entries import Coming
@@ -25,7 +26,7 @@ KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 _ORDER: Final = """
     ORDER BY rank IS NULL, CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
-_LIST: Final = f"SELECT * FROM document WHERE feed = :feed {_ORDER}"  # noqa: S608
+_LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_ORDER}"  # noqa: S608
 _COPY_DATES: Final = """
     SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
 """

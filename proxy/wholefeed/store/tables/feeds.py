@@ -7,18 +7,19 @@ from typing import Any, Final
 
 from wholefeed.core.terms import Family, Kind, State
 from wholefeed.errors import UnknownFeedError
+from wholefeed.store.columns import FEED_COLUMNS, feed_row
 from wholefeed.store.database import Database
-from wholefeed.store.rows import FeedRow, feed_row
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import CLOCK, either, fetch_all, fetch_one, fetch_value, run
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
-_BY_ID: Final = "SELECT * FROM feed WHERE id = :feed"
-_BY_URL: Final = """
-    SELECT * FROM feed WHERE id = coalesce(
+_BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S608 - names of columns
+_BY_URL: Final = f"""
+    SELECT {FEED_COLUMNS} FROM feed WHERE id = coalesce(
         (SELECT id FROM feed WHERE url = :url), (SELECT feed FROM alias WHERE url = :url)
     )
-"""
-_LIST: Final = "SELECT * FROM feed ORDER BY url LIMIT :limit OFFSET :offset"
+"""  # noqa: S608 - names of columns
+_LIST: Final = f"SELECT {FEED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
 _STATES: Final = """
     SELECT CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS state,
         count(*) AS feeds, sum(is_stale) AS stale
@@ -28,25 +29,25 @@ _MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:word
 # Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
 _MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
 _SEARCH_BY_URL: Final = either(
-    sqlite=f"SELECT * {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT * {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
+    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
 )
 _SEARCH_BY_ASKED: Final = either(
-    sqlite=f"SELECT * {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT * {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
 )
 _COUNT_MATCHING: Final = either(
     sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
 )
-_UNFINISHED: Final = """
-    SELECT * FROM feed
+_UNFINISHED: Final = f"""
+    SELECT {FEED_COLUMNS} FROM feed
     WHERE is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
-"""
-_CREATE: Final = """
+"""  # noqa: S608 - names of columns
+_CREATE: Final = f"""
     INSERT INTO feed (url, fetch_url, via_url, family, published_family, kind, state, first_seen_at, asked_at)
     VALUES (:url, :fetch_url, :fetch_url, :family, :family, :kind, :state, :now, :now)
-    ON CONFLICT (url) DO NOTHING
-"""
+    ON CONFLICT (url) DO NOTHING RETURNING {FEED_COLUMNS}
+"""  # noqa: S608 - names of columns
 _ADD_ALIAS: Final = """
     INSERT INTO alias (url, feed) VALUES (:url, :feed)
     ON CONFLICT (url) DO UPDATE SET feed = excluded.feed
@@ -140,9 +141,9 @@ def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind
     found = find_by_url(db, url)
     if found is None:
         values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
-        run(db, _CREATE, {**values, "state": State.LOADING, "now": now})
-        found = find_by_url(db, url)
-    assert found is not None
+        row = fetch_one(db, _CREATE, {**values, "state": State.LOADING, "now": now})
+        found = find_by_url(db, url) if row is None else feed_row(row)
+    assert found is not None, "it was there, or was made"
     return found
 
 

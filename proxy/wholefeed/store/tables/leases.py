@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from wholefeed.store.columns import FEED_COLUMNS, feed_row
 from wholefeed.store.database import Database, Row
-from wholefeed.store.rows import FeedRow, feed_row
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.tables import replicas
 from wholefeed.store.tables.replicas import DEAD_SECONDS
@@ -24,8 +25,8 @@ KEPT_SECONDS: Final = 120.0
 """For so long it is known how a lease has ended that did not go well."""
 
 _LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
-_LOCK_FEED: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE"
-_LOCK_FEED_IF_FREE: Final = "SELECT * FROM feed WHERE id = :feed FOR NO KEY UPDATE SKIP LOCKED"
+_LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
+_LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
 _LOOK: Final = """
     SELECT l.name, l.replica, l.token, l.progress, l.outcome,
         clock_seconds() - l.ended_at AS ended_seconds, clock_seconds() - r.beat_at AS silent_seconds

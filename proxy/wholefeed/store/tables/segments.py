@@ -9,8 +9,9 @@ from typing import Final
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
+from wholefeed.store.columns import FEED_COLUMNS, feed_row
 from wholefeed.store.database import Database
-from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot, feed_row
+from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.statements import (
     CLOCK,
     either,
@@ -104,11 +105,11 @@ _PUBLISHING: Final = """
         digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
         ending = coalesce(:ending, ending)
     WHERE id = :feed
-    RETURNING *
+    RETURNING {columns}
 """
 _PUBLISH: Final = either(
-    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min"),
-    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least"),
+    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min", columns=FEED_COLUMNS),
+    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least", columns=FEED_COLUMNS),
 )
 
 
