@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from itertools import islice
 from typing import Final
@@ -99,19 +99,18 @@ class Checks:
 
     def answering(self) -> AbstractAsyncContextManager[None]:
         """Let an answer be put together, as `in_time` does, that waits for no publisher."""
-        return self.until(self.latest_at(0.0))
+        return self.bounds(0.0)()
 
-    def latest_at(self, wait_seconds: float) -> float:
-        """Return when an answer that is begun now has to leave, by the monotonic clock.
+    def bounds(self, wait_seconds: float) -> Callable[[], AbstractAsyncContextManager[None]]:
+        """Return what does as `in_time`, as often as it is called, until an answer begun now has to leave.
 
         Args:
             wait_seconds: How long whoever asks waits for a publisher, where that is more than is configured.
         """
-        return time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
-
-    def until(self, latest_at: float) -> AbstractAsyncContextManager[None]:
-        """Do as `in_time` does, until an instant of the monotonic clock."""
-        return self.in_time(latest_at - time.monotonic())
+        if not self.are_needed:
+            return nullcontext
+        latest_at = time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
+        return lambda: _within(latest_at - time.monotonic())
 
     async def require_answer(self) -> None:
         """Make sure that feeds can be read.

@@ -14,7 +14,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
@@ -151,7 +150,7 @@ class FeedService:
         """
         deadline = time.monotonic() + wait_seconds
         async with AsyncExitStack() as stack:
-            in_time = partial(self.checks.until, self.checks.latest_at(wait_seconds))
+            in_time = self.checks.bounds(wait_seconds)
             async with in_time():
                 snapshot, is_late, held = await self._found(
                     stack, url, deadline, is_head=is_head, from_memory=from_memory
