@@ -101,7 +101,8 @@ class AddressPolicy:
             OwnAddressError: A literal or localhost, and the proxy listens there.
             TargetRefusedError: A refused port, host or literal.
         """
-        if any(self._is_own(address, port) for address in _addresses_of(host)):
+        own = self.own_addresses
+        if own is not None and any(own(address, port) for address in _address_texts(host)):
             raise OwnAddressError
         if not _is_permitted(self, host, port):
             raise TargetRefusedError
@@ -217,6 +218,11 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
     if literal is not None:
         return (literal,)
     return _LOOPBACK if host == "localhost" or host.endswith(".localhost") else ()
+
+
+@lru_cache(maxsize=1024)
+def _address_texts(host: str) -> tuple[str, ...]:
+    return tuple(str(unmapped(address)) for address in _addresses_of(host))
 
 
 @lru_cache(maxsize=1024)
