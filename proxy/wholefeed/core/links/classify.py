@@ -40,6 +40,7 @@ MAX_LINK_NOTES: Final = 20
 """Notes on the links of one document."""
 
 _LINKS: Final = (*Relation, FH_PREV)
+_FLAG: Final = {True: "true", False: "false"}
 _KNOWN: Final = frozenset(_LINKS)
 _NOTED_RELATIONS: Final = _KNOWN - {Relation.SELF, Relation.THIS}
 
@@ -113,20 +114,18 @@ def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigati
     links, notes = _usable_links(document, header_links(http_links, document.url))
     flag = incremental_flag(document.head.history)
     if flag is not None:
-        links[FH_INCREMENTAL] = "true" if flag else "false"
+        links[FH_INCREMENTAL] = _FLAG[flag]
     names = {element.name for element in document.head.history}
-    evidence = Evidence(
-        links=links,
-        is_archive="archive" in names,
-        is_complete="complete" in names,
-        is_whole=not any(note.partial for note in document.notes),
+    is_archive, is_complete = "archive" in names, "complete" in names
+    is_whole = not any(note.partial for note in document.notes)
+    finding = _recognised(
+        tuple(links), flag, is_archive=is_archive, is_complete=is_complete, is_whole=is_whole
     )
-    finding = recognise(evidence)
     return Navigation(
         url=document.url,
         kind=finding.kind,
         links=links,
-        is_archive=evidence.is_archive,
+        is_archive=is_archive,
         older_relation=finding.relation,
         is_tentative=finding.is_tentative,
         notes=notes,
@@ -140,16 +139,20 @@ def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
         links: As in `Navigation.links`, stored.
         is_archive: As in `Navigation.is_archive`, stored.
     """
-    return _recalled(tuple(links), links.get(FH_INCREMENTAL), is_archive)
+    flag = says_incremental(links) if FH_INCREMENTAL in links else None
+    return _recognised(tuple(links), flag, is_archive=is_archive, is_complete=False, is_whole=False)
 
 
-@lru_cache(maxsize=256)  # there are few, and each refresh recalls one of them
-def _recalled(relations: tuple[str, ...], incremental: str | None, is_archive: bool) -> Finding:
+@lru_cache(maxsize=256)  # there are few, and each document and each refresh has one of them
+def _recognised(
+    relations: tuple[str, ...], flag: bool | None, *, is_archive: bool, is_complete: bool, is_whole: bool
+) -> Finding:
     """Where the links lead makes no difference to what they say."""
     links = dict.fromkeys(relations, "")
-    if incremental is not None:
-        links[FH_INCREMENTAL] = incremental
-    return recognise(Evidence(links=links, is_archive=is_archive, is_whole=False))
+    if flag is not None:
+        links[FH_INCREMENTAL] = _FLAG[flag]
+    evidence = Evidence(links=links, is_archive=is_archive, is_complete=is_complete, is_whole=is_whole)
+    return recognise(evidence)
 
 
 def says_incremental(links: Mapping[str, str]) -> bool:
