@@ -92,11 +92,10 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
     async with service.answer(
         url, wait_seconds=wait_seconds, is_head=is_head, from_memory=wanted.view.is_whole
     ) as reconstruction:
-        asked.facts.update(facts_of(reconstruction.feed))
-        store = app[STORE]
-        held = reconstruction.held
+        feed, held, store = reconstruction.feed, reconstruction.held, app[STORE]
+        asked.facts.update(facts_of(feed))
         blocks = store if held is None else HeldBlocks(held, store)
-        wanted = _at(wanted, reconstruction.feed, service.now())
+        wanted = _at(wanted, feed, service.now())
         ready = None
         if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
             ready = prepared_of(held, wanted)
@@ -104,11 +103,11 @@ async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.Stre
             ready = prepared(
                 reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
             )
-        response = _without_body(request, asked, reconstruction.feed, ready)
+        response = _without_body(request, asked, feed, ready)
         if response is not None:
             return await _send(request, response)
-        await _note_warned(asked, wanted, reconstruction.feed)
-        fields = _fields(asked, reconstruction.feed, ready, has_body=True)
+        await _note_warned(asked, wanted, feed)
+        fields = _fields(asked, feed, ready, has_body=True)
         pieces = slices(ready.answer, blocks)
         if ready.is_at_most(SLICE_BYTES):
             body = None if held is None else joined(ready.answer, held.blocks)

@@ -145,9 +145,9 @@ def prepare(
         wanted: What is asked for.
         parts: What is left of the segments, where that is not all.
     """
-    family, is_cut = reconstruction.feed.published_family, parts is not None
+    feed, is_cut = reconstruction.feed, parts is not None
+    family, prefixes = feed.published_family, feed.head_prefixes
     segments = _segments(reconstruction) if parts is None else parts
-    prefixes = reconstruction.feed.head_prefixes
     for segment in segments:
         prefixes |= segment.prefixes
     prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(segments))
