@@ -22,13 +22,14 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import fields, replace
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.awaited import Awaited
 from wholefeed.service.changes import Changes, Fill
+from wholefeed.store.changing import changed
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables.versions import Version, version_of
 
@@ -234,8 +235,8 @@ class Published:
         if version is None or version.published != version_of(feed).published:
             self.drop(feed_id)
         elif (feed.checked_at, feed.fresh_until) != (version.checked_at, version.fresh_until):
-            feed = replace(feed, checked_at=version.checked_at, fresh_until=version.fresh_until)
-            held.snapshot = replace(held.snapshot, feed=feed)
+            feed = changed(feed, checked_at=version.checked_at, fresh_until=version.fresh_until)
+            held.snapshot = changed(held.snapshot, feed=feed)
 
     def renew(self, feed: FeedRow) -> None:
         """Take the row of a feed, whose text stays; what was made of a row that said something else goes."""
@@ -243,7 +244,7 @@ class Published:
         self._changes.note(feed.id)
         if held is None:
             return
-        snapshot = replace(held.snapshot, feed=feed)
+        snapshot = changed(held.snapshot, feed=feed)
         if _of_answers(feed) == _of_answers(held.snapshot.feed):
             held.snapshot = snapshot
         else:
