@@ -185,6 +185,22 @@ async def test_a_queue_is_served_in_order() -> None:
     assert order == list(range(20))
 
 
+async def test_who_finds_room_while_nobody_waits_begins_at_once() -> None:
+    """It does not even give the event loop away; behind others, or where there is no room, it waits."""
+    gate = a_gate(per_host=1, concurrency=2)
+    held = gate.slot("a", 443, url="https://a/")
+    with pytest.raises(StopIteration):
+        held.__aenter__().__await__().send(None)
+    assert (gate.running, gate.waiting) == (1, 0)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("a", "b")
+        assert (crowd.running, gate.running, gate.waiting) == (["b"], 2, 1)
+        await held.__aexit__(None, None, None)
+        await settled()
+        assert (crowd.running, gate.running, gate.waiting) == (["b", "a"], 2, 0)
+    assert (gate.running, len(gate)) == (0, 0)
+
+
 async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None:
     """Errors and cancellations free their places; else the proxy would stop fetching in time."""
     gate = a_gate(per_host=1, concurrency=1)
