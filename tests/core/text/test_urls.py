@@ -312,6 +312,18 @@ def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, re
     assert ":" in target
 
 
+@given(st.from_regex(r"https?://[a-z0-9.:/?=&~_-]{1,40}", fullmatch=True))
+def test_what_is_written_plainly_resolves_as_all_else_does(reference: str) -> None:
+    """No shorter way tells another URL, nor takes one without a host, or with a port that there is not."""
+    outcomes = []
+    for written in (reference, f"{reference}#"):
+        try:
+            outcomes.append(resolve(BASE, written).removesuffix("#"))
+        except ValueError:
+            outcomes.append("")
+    assert outcomes[0] == outcomes[1]
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_comparing_never_raises(a: str, b: str) -> None:
     """R17: comparing two URLs is symmetric, agrees with their keys, and bears any text."""

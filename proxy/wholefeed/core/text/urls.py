@@ -67,6 +67,11 @@ _DOTTED_QUAD: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2
 
 _BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
 """References that mean just what they say: neither dots nor anything else that has a meaning."""
+_WHOLE: Final = re.compile(
+    r"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{0,3})?(?:/[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*)*/?"
+    r"(?:\?[A-Za-z0-9_=&~-]*)?"
+)
+"""Absolute ones that do."""
 
 
 def resolve(base: str, reference: str) -> str:
@@ -81,6 +86,8 @@ def resolve(base: str, reference: str) -> str:
     """
     if _BELOW.fullmatch(reference):
         return _folder(base) + reference
+    if _WHOLE.fullmatch(reference):
+        return reference
     cleaned = reference.strip(" \t\r\n\f").translate({9: None, 10: None, 13: None}).replace(" ", "%20")
     if _CONTROLS.search(cleaned):
         raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
