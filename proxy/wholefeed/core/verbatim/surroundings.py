@@ -17,6 +17,7 @@ _MAX_LOOKS: Final = 20
 _MAX_SINGLY: Final = 16
 """So few prefixes are looked for one by one, which is the fastest; more of them in one pass."""
 _ASCII_END: Final = 0x80
+_BITS: Final = {each: 1 << bit for bit, each in enumerate(WELL_KNOWN_PREFIXES.items())}
 _PREFIX: Final = re.compile(rb"(?<![A-Za-z0-9_.\-\x80-\xff])([A-Za-z0-9_.\-\x80-\xff]++):")
 
 
@@ -116,8 +117,7 @@ class Surroundings:
     @cached_property
     def prefixes(self) -> int:
         """Mask of the well-known prefixes that are bound as usual."""
-        known = enumerate(WELL_KNOWN_PREFIXES.items())
-        return sum(1 << bit for bit, (prefix, uri) in known if self.scope.prefixes.get(prefix) == uri)
+        return sum(_BITS.get(each, 0) for each in self.scope.prefixes.items())
 
     @cached_property
     def most_bytes(self) -> int:
