@@ -63,11 +63,15 @@ async def test_a_person_and_a_reader_who_ask_at_once_each_get_theirs(proxy: Prox
     """They do not share what comes of looking at the page: one chooses, the other does not."""
     origin.publish("/site", SEVERAL, content_type="text/html")
     publish_chain(origin, archives=1)
-    person, reader = await asyncio.gather(
-        browse(proxy, target(origin.url("/site"))), proxy.get(origin.url("/site"))
-    )
-    assert "Which feed?" in text(person)
-    assert reader.status == 200
+    url = origin.url("/site")
+    with origin.held("/site") as gate:  # whoever comes when the other has its feed is led there
+        async with asyncio.timeout(10), asyncio.TaskGroup() as both:
+            person, reader = both.create_task(browse(proxy, target(url))), both.create_task(proxy.get(url))
+            while len(origin.requests_for("/site")) < 2:
+                await asyncio.sleep(0.001)
+            gate.release()
+    assert "Which feed?" in text(person.result())
+    assert reader.result().status == 200
 
 
 async def test_a_page_with_one_feed_leads_straight_to_it(proxy: Proxy, origin: Origin) -> None:
