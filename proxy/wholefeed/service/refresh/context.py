@@ -94,6 +94,7 @@ class RefreshContext:
 
     def _may_collect(self, url: str) -> bool:
         history = self.config.history
+        if history.collect == "off" or not history.collect_deny_hosts:
+            return history.collect != "off"
         host = urlsplit(url).hostname or ""
-        is_denied = any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)
-        return history.collect != "off" and not is_denied
+        return not any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)

@@ -140,9 +140,10 @@ class Refresh:
             raise
         finally:
             try:
-                with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
-                    async with asyncio.timeout(_LEAVING_SECONDS):
-                        await self._put_gathered()
+                if self._storage.gathered:
+                    with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
+                        async with asyncio.timeout(_LEAVING_SECONDS):
+                            await self._put_gathered()
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
                 await self._walk.aclose()

@@ -135,7 +135,8 @@ class WalkFetches:
         self._ahead.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, intent: intents.Fetch) -> None:
         if intent.is_collected:
