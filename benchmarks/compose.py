@@ -2,8 +2,9 @@
 
 1,000 archive documents and a subscription document of 100 entries each, about 1 KB an entry, no network;
 the documents are made before. From nothing: every document is parsed, rendered as the walk has it rendered,
-and put through the store, eight in a transaction, and the feed is assembled when as much is at hand as a
-refresh keeps, and in the end; segments are joined or deflated, and published. One entry added: the new
+and put through the store, as many in a transaction and as many read ahead as in a walk, and the feed is
+assembled when as much is at hand as a refresh keeps, and in the end; segments are joined or deflated, and
+published. One entry added: the new
 subscription document is parsed and put, with a memory of the entry that fell out of it, then the feed is
 assembled; the median of several, one after the other. The target is 5 % of composing from nothing.
 
@@ -22,6 +23,7 @@ import logging
 import statistics
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +43,7 @@ from wholefeed.core.terms import Kind, Role, State
 from wholefeed.fetch.sites import site_of
 from wholefeed.service.documents.memory import Leaving, documents_to_remember
 from wholefeed.service.documents.shapes import Put, new_document
-from wholefeed.service.documents.source import Source
+from wholefeed.service.documents.source import Obtained, Source
 from wholefeed.service.refresh.context import RefreshContext
 from wholefeed.service.refresh.gathering import MOST_TOGETHER
 from wholefeed.service.refresh.publish import assemble
@@ -58,6 +60,8 @@ from wholefeed.store.tables import feeds
 
 TARGET: Final = 0.05
 _WAIT_SECONDS: Final = 600.0
+_AHEAD: Final = 5
+"""Documents that a walk reads while others are put, where the publisher answers at once."""
 
 
 @dataclass(slots=True)
@@ -82,8 +86,9 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
     gathered: list[Put] = []
     growing: asyncio.Task[None] | None = None
     assemble_seconds = 0.0
+    left, ahead = deque(urls), deque[asyncio.Task[Obtained]]()
     for place, url in enumerate(urls):
-        obtained = await obtain(source, url, style)
+        obtained = await (ahead.popleft() if ahead else obtain(source, left.popleft(), style))
         if storage is None:
             feed = await store.write(
                 partial(
@@ -97,6 +102,8 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
             )
             storage, style = FeedStorage(store, source.work, feed.id, now=time.time), obtained.style
             growing = asyncio.create_task(storage.fresh.grown(_WAIT_SECONDS))
+        while left and len(ahead) < _AHEAD:
+            ahead.append(asyncio.create_task(obtain(source, left.popleft(), style)))
         role = Role.ARCHIVE if place else Role.SUBSCRIPTION
         document = new_document(url, obtained, role=role, rank=place, is_settled=place > 1)
         gathered.append(document)
