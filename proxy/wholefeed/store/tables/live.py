@@ -183,6 +183,7 @@ class Change:
         """Whether the feed has any, or is about to; where it has none they are not asked for."""
         self.ambiguous: frozenset[EntryId] | None = None
         """The keys that identify nothing in the feed (R9), once they were read."""
+        self._marked: set[int] = set()
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
@@ -222,11 +223,12 @@ class Change:
 
     def mark(self, documents: Iterable[int]) -> None:
         """Take the documents' entries for new: they stand as live, and nothing was decided about them yet."""
-        run(self._db, _MARK, {"documents": json_ids(documents)})
+        self._marked.update(documents)
 
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
         parameters = {"feed": self._feed}
+        run(self._db, _MARK, {"documents": json_ids(self._marked)})
         after = subscription_updated_at(self._db, self._feed)
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)

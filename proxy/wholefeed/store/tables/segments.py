@@ -73,8 +73,7 @@ _RETIRE: Final = either(
     postgres="UPDATE" + _RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
 )
 _LINK: Final = """
-    UPDATE document SET segment = :segment, is_dirty = 0
-    WHERE feed = :feed AND rank IS NOT NULL AND id IN (SELECT value FROM json_each(:documents))
+    UPDATE document SET segment = ?, is_dirty = 0 WHERE id = ? AND feed = ? AND rank IS NOT NULL
 """
 _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
@@ -276,6 +275,6 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
         db.executemany(_INSERT_REST, rest)
     if segment.outline:
         run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
-    linked = {"segment": row["id"], "feed": feed, "documents": json_ids(segment.documents)}
-    if run(db, _LINK, linked) != len(segment.documents):
+    linked = db.executemany(_LINK, [(row["id"], document, feed) for document in segment.documents])
+    if linked.rowcount != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")
