@@ -73,9 +73,11 @@ SWITCH_SECONDS: Final = 0.0005
 """How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
 times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
 
-YOUNG_OBJECTS: Final = 10_000
-"""That are made before the collector looks for cycles among them. At Python's own 700 it looks through those
-of a refresh some ten times while they are in use: 2 to 3 % of its CPU."""
+COLLECTING: Final = (10_000, 3, 2)
+"""How many objects are made before the collector looks for cycles among them, and how often it does before it
+looks at older ones, and at all. At Python's own 700 it looks through those of a refresh some ten times while
+they are in use: 2 to 3 % of its CPU. At all it looks as often as Python's own (700, 10, 10) makes it: what an
+error holds, which is a cycle with its traceback, does not wait for longer."""
 
 OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
 """`Fetcher.open`, or what does the same with parts that are given to it."""
