@@ -263,7 +263,7 @@ async def serve(
                     on_started(host, port)
                 gc.collect()
                 gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
-                gc.set_threshold(*map(int, __import__("os").environ.get("GCT", "10000,10,10").split(",")))
+                gc.set_threshold(*COLLECTING)
                 supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
                 async with reaping(runner.server, app[CONNECTIONS]):
                     await stopping.wait()
