@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from wholefeed.core.model import FeedDocument, Scope
-from wholefeed.core.terms import Family
 from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR
+from wholefeed.core.verbatim.inheritance import inheritable
 
-_GIVEN: Final = frozenset({"author", "rights", "copyright"})
-"""What entries of Atom take from their feed."""
 _CHARACTER_BYTES: Final = 6
 """`&quot;`; in UTF-8 a character has four at most."""
 _ATTRIBUTE_BYTES: Final = 16
@@ -29,11 +27,10 @@ def most_gained(document: FeedDocument) -> int:
     entries, children = document.entries, document.head.children
     most = max(map(_declared, document.scopes)) * (len(entries) + len(children))
     most += _grown(child.end - child.start for child in children)
-    if document.family is Family.ATOM:
-        given = [child.end - child.start for child in children if child.name in _GIVEN]
-        if given:
-            inherited = sum(given) + _grown(given) + len(given) * _declared(document.head.scope)
-            most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
+    given = [child.end - child.start for each in inheritable(document) for child in each]
+    if given:
+        inherited = sum(given) + _grown(given) + len(given) * _declared(document.head.scope)
+        most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
     return most
 
 
