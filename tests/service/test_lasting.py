@@ -9,9 +9,11 @@ import pytest
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.running import a_config, running
+from tests.running import Proxy, a_config, running
 from wholefeed.store import deferred
 from wholefeed.store.sqlite.writer import Writer
+from wholefeed.store.statements import fetch_value
+from wholefeed.web.keys import STORE
 
 
 async def test_nobody_is_answered_with_what_a_power_cut_undoes(
@@ -43,3 +45,13 @@ async def test_nobody_is_answered_with_what_a_power_cut_undoes(
         await proxy.get(url)
         assert await proxy.store.feed_by_url(url)
         assert lasting == [False], "that nothing has changed can be asked again"
+
+
+async def test_what_is_written_lasts_unless_more_comes(proxy: Proxy) -> None:
+    """A change by itself is on disk when it is told; what another one follows is with that one."""
+    store = proxy.app[STORE]
+    levels = [
+        await store.write(lambda db: fetch_value(db, "PRAGMA synchronous"), comes_more=comes_more)
+        for comes_more in (False, True, False)
+    ]
+    assert levels == [2, 1, 2]
