@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,6 +17,7 @@ from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.refresh.intents import NoteFailure
 from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError, WorkError
 from wholefeed.service.documents.work import Work
+from wholefeed.service.refresh import gathering
 from wholefeed.service.refresh.rendering import Rendering
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store.rows import FeedRow, Publication
@@ -205,3 +207,37 @@ async def test_a_publisher_is_left_alone_when_what_it_sent_cannot_be_published(
     assert origin.counts() == {"/feed": 1}
     assert [line["slug"] for line in lines if line["event"] == "feed.unkept"] == [error.slug]
     assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
+
+
+@pytest.mark.parametrize("error", [OverloadedError("it is locked"), StorageFullError("the volume is full")])
+@pytest.mark.sample("error0")
+async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_later(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
+) -> None:
+    """What waited for more and was to be stored for it waits on: no feed is complete without it."""
+    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    expected = publish_chain(origin, archives=5)
+    url = origin.url("/feed")
+    real = arrangement.put
+    has_failed = asyncio.Event()
+
+    def put(*arguments: Any) -> list[int]:
+        if not has_failed.is_set():
+            loop.call_soon_threadsafe(has_failed.set)
+            raise error
+        return real(*arguments)
+
+    loop = asyncio.get_running_loop()
+    with origin.held("/archive/3") as gate, capture_logs() as lines:
+        await proxy.begun(url)
+        await gate.reached()
+        monkeypatch.setattr(arrangement, "put", put)
+        async with asyncio.timeout(20):
+            await has_failed.wait()
+            while not [line for line in lines if line["event"] == "feed.unpublished"]:
+                await asyncio.sleep(0.01)
+        gate.release()
+        await proxy.settled()
+    reply = await proxy.get(url, wait="0.1")
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert {count for path, count in origin.counts().items() if path.startswith("/archive/")} == {1}

@@ -2,7 +2,7 @@
 
     number = gathered.add(intent, obtained)     # below 0: a stand-in
     puts = gathered.take()                      # to be stored now
-    gathered.stored(numbers)
+    gathered.stored(numbers)                    # or `give_back`
     gathered.number(number)                     # what it has become
 
 Identities are hashes: the entries of a document change as many pages of their index as there are entries, and
@@ -39,11 +39,17 @@ class Gathered:
         self._numbers: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._puts)
+        """How many documents are not known to be stored yet."""
+        return len(self._leaving) + len(self._puts)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether there are any that nobody is storing."""
+        return bool(self._puts)
 
     @property
     def facts(self) -> list[DocumentFacts]:
-        """What was read of the documents that are not known to be stored yet."""
+        """What was read of them."""
         return [each.facts for each in (*self._leaving, *self._puts)]
 
     def left_out_of(self, progress: Progress) -> Progress:
@@ -79,6 +85,10 @@ class Gathered:
         given = [each.number for each in self._leaving]
         self._numbers.update(zip(given, numbers, strict=True))
         self._leaving = []
+
+    def give_back(self) -> None:
+        """Let them wait again: they could not be stored."""
+        self._leaving, self._puts = [], [*self._leaving, *self._puts]
 
     def number(self, given: int) -> int:
         """Return what a document is stored under, whose number or stand-in that is."""

@@ -191,8 +191,10 @@ class Refresh:
 
     async def _gather(self) -> None:
         """Let what is to be put wait a moment for more, if all else waits as well."""
-        gathered = self._storage.gathered
-        if gathered and not (gathered.left_seconds and await self._fetches.has_come(gathered.left_seconds)):
+        waiting = self._storage.gathered
+        if waiting.are_waiting and not (
+            waiting.left_seconds and await self._fetches.has_come(waiting.left_seconds)
+        ):
             await self._put_gathered()
 
     async def _put_gathered(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, assert_never
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import CarriedOut, DocumentsRead, EntriesRead, Event, ReadAgain, Stored
 from wholefeed.core.terms import Role
+from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.service.documents.fresh import FreshDocuments
 from wholefeed.service.documents.memory import Leaving, documents_to_remember, returning
 from wholefeed.service.documents.reparse import reparse
@@ -127,10 +128,14 @@ class FeedStorage:
         return CarriedOut()
 
     async def put_gathered(self) -> None:
-        """Put what waits for more, in one transaction."""
-        if self.gathered:
+        """Put what waits for more, in one transaction; what cannot be put waits on."""
+        if self.gathered.are_waiting:
             putting = Putting(self.gathered.take(), self._now())
-            self.gathered.stored(await self._put_all(putting))
+            try:
+                self.gathered.stored(await self._put_all(putting))
+            except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
+                self.gathered.give_back()
+                raise
 
     def remark(self, intent: intents.Remark) -> Event:
         """Note something that changes nothing of what the feed is made of."""
