@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.feeds import ids, publish_chain
+from tests.answers import Status
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed.service.refresh import gathering
+from wholefeed.store.database import Database
+from wholefeed.store.rows import NewDocument
+from wholefeed.store.tables import arrangement
 
 
 async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
@@ -64,3 +72,42 @@ async def test_what_has_come_is_stored_when_the_program_is_stopped(
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(url)
     assert [origin.counts()[f"/archive/{number}"] for number in (5, 4)] == [1, 1]
+
+
+async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R20: a publication meanwhile that stores what has waited is not broken off before they are known.
+
+    Here the order of the chain is to be mended at the end, which goes by numbers.
+    """
+    publish_chain(origin, archives=2)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    archive = partial(atom, archive=True, current="/feed")
+    origin.publish("/feed", atom(an_item("e9", 9), updated=9, prev_archive="/archive/2"))
+    origin.publish("/archive/2", archive(an_item("e4", 4), updated=8, prev_archive="/between"))
+    origin.publish("/between", archive(an_item("between", 3), updated=4, prev_archive="/gone"))
+    origin.answer("/gone", Status(404))
+    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    real, loop = arrangement.put, asyncio.get_running_loop()
+    is_putting, may_put = asyncio.Event(), threading.Event()
+
+    def put(db: Database, feed: int, coming: Sequence[NewDocument], *arguments: Any) -> list[int]:
+        if any(each.url.endswith("/between") for each in coming):
+            loop.call_soon_threadsafe(is_putting.set)
+            may_put.wait(10)
+        return real(db, feed, coming, *arguments)
+
+    monkeypatch.setattr(arrangement, "put", put)
+    proxy.clock.advance(100_000)
+    with origin.held("/gone") as gate:
+        await proxy.get(url, wait="0.1")
+        async with asyncio.timeout(10):
+            await gate.reached()
+            await is_putting.wait()
+    loop.call_later(0.3, may_put.set)
+    await proxy.settled()
+    reply = await proxy.get(url)
+    assert reply.state == "partial"
+    assert own_ids(reply.body) == ["e9", "e6", "e5", "e4", "between", "e2", "e1"]

@@ -239,6 +239,7 @@ class Refresh:
         self._walk.push_async_callback(cancelled, task)
 
     async def _end_walk(self, intent: intents.EndWalk) -> None:
+        await self._put_gathered()  # nor is a publication that puts some ended before their numbers are known
         await self._walk.aclose()
         assert self._decision is not None, "it wants this"
         took_seconds = time.monotonic() - self._walk_began if self._walk_began else 0.0
