@@ -308,7 +308,17 @@ async def test_its_own_url_is_refused(proxy: Proxy) -> None:
     assert reply.status == 508
 
 
-@pytest.mark.parametrize(("host", "status"), [("evil.example", 421), ("localhost:1", 200), ("[::1]:80", 200)])
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("localhost:1", 200),
+        ("[::1]:80", 200),
+        ("a" * 253, 200),
+        ("a" * 254, 421),
+        (f"[{':' * 46}]", 421),
+    ],
+)
 @pytest.mark.fault("77")
 async def test_links_are_made_from_a_host_that_may_be_trusted(
     proxy: Proxy, origin: Origin, host: str, status: int

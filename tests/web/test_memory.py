@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hashlib
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -225,6 +226,36 @@ async def test_what_a_request_wants_is_read_anew_where_anything_of_it_differs(
                     assert f"http://{host}/feed?url=" in body.decode()
                     assert len(ids(body)) == shown
                     assert reply.headers.get("Content-Encoding", "identity") == coding
+
+
+async def test_nothing_is_kept_by_long_fields(proxy: Proxy, origin: Origin) -> None:
+    """Whoever asks may send fields of 8 KB, another one each time."""
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            coding = f"gzip, {number}{'x' * 7000}"
+            request = f"GET /feed?url={url} HTTP/1.0\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n"
+            assert b"Content-Encoding: gzip" in await proxy.raw(request.encode())
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20, "of 64 it is known for a while what they mean"
+    finally:
+        tracemalloc.stop()
+
+
+async def test_what_is_made_for_a_host_name_is_counted_with_its_urls(proxy: Proxy, origin: Origin) -> None:
+    """Many names may be ours, and each has an answer of its own, which knows three URLs of the proxy's."""
+    origin.publish("/feed", atom(an_item("a")))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    sizes, lengths = list[int](), (10, 210)
+    for length in lengths:
+        before = proxy.service.load.memory.bytes
+        reply = await proxy.get(url, headers={"Host": "x" * length})
+        assert reply.status == 200
+        sizes.append(proxy.service.load.memory.bytes - before)
+    assert sizes[1] - sizes[0] >= 4 * (lengths[1] - lengths[0]), "and stands in the document"
 
 
 @dataclass

@@ -17,7 +17,8 @@ from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
 from wholefeed.web.keys import CONFIG
 from wholefeed.web.prefix import forwarded_prefix
 
-_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
+"""No name is longer (RFC 1035, 2.3.4); links are made from it, and kept."""
 _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
 """Nothing of them is about anybody's feeds."""
 

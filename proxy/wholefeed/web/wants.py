@@ -15,8 +15,8 @@ from wholefeed.web.asked import Asked
 from wholefeed.web.request_target import own_url, page_url, read_view, read_wait, view_query
 
 _MOST_KEPT: Final = 2048
-_LONGEST_KEPT: Final = 500
-"""Characters of a request target."""
+_LONGEST_KEPT: Final = 600
+"""Characters of what one is known by; a field that is longer comes from nobody who reads feeds."""
 
 
 class Want(NamedTuple):
@@ -53,7 +53,7 @@ class Wants:
         want = self._kept.get(key)
         if want is None:
             want = self._read(asked, url, base, accept_encoding)
-            if len(asked.target) <= _LONGEST_KEPT:
+            if len(asked.target) + len(base) + len(accept_encoding or "") <= _LONGEST_KEPT:
                 if len(self._kept) >= _MOST_KEPT:
                     del self._kept[next(iter(self._kept))]
                 self._kept[key] = want

@@ -90,6 +90,7 @@ def prepared_of(held: Held, wanted: Representation) -> Prepared | None:
         if answer is None:
             return None
         found = prepared(reconstruction, answer, is_healed=wanted.is_healed)
-        size = _OVERHEAD_BYTES + sys.getsizeof(found.answer.prologue) + sys.getsizeof(found.answer.segments)
-        held.keep_made(wanted, found, size + sys.getsizeof(found.answer.sealed_prologue.block))
+        answers = (answer.prologue, answer.segments, answer.sealed_prologue.block)
+        urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
+        held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*answers, *urls))))
     return found
