@@ -14,8 +14,9 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.intents import NoteFailure
-from wholefeed.errors import OverloadedError, StorageFullError, WholefeedError, WorkError
+from wholefeed.core.refresh.intents import NoteFailure, Touch
+from wholefeed.core.text.urls import canonical_url
+from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError, WholefeedError, WorkError
 from wholefeed.service.documents.work import Work
 from wholefeed.service.refresh import gathering
 from wholefeed.service.refresh.rendering import Rendering
@@ -241,3 +242,20 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     reply = await proxy.get(url, wait="0.1")
     assert (reply.state, ids(reply.body)) == ("complete", expected)
     assert {count for path, count in origin.counts().items() if path.startswith("/archive/")} == {1}
+
+
+async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_store(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """A refresh that goes on while its feed is forgotten says so, and is nothing to warn of."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    feed = await proxy.store.feed_by_url(url)
+    assert feed is not None
+    (document, *_) = await proxy.store.documents(feed.id)
+    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock)
+    storage.remark(Touch(document=document.id, is_settled=None))
+    await proxy.service.forget(canonical_url(url))
+    with pytest.raises(UnknownFeedError):
+        await storage.flush()

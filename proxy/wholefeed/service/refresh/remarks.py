@@ -28,12 +28,17 @@ def written(intent: intents.Remark, feed: int, now: float) -> Callable[[Database
                 touched["is_settled"] = intent.is_settled
             if intent.found_in is not None:
                 touched["found_in"] = intent.found_in
-            return partial(documents.touch, document=document, changes=touched)
+            return partial(_touch, feed=feed, document=document, changes=touched)
         case intents.NoteCollection(collection):
             known: FeedChanges = {"collection": collection}
             return partial(feeds.update, feed=feed, changes=known)
         case _:
             assert_never(intent)
+
+
+def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
+    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
+    documents.touch(db, document, changes)
 
 
 def _note_reply(db: Database, feed: int, intent: intents.NoteReply) -> None:
