@@ -20,6 +20,9 @@ from wholefeed.core.parse.xml.guard import Guard
 from wholefeed.core.parse.xml.opening import NamespaceNeededError, Opening
 
 MAX_HEAD_BYTES: Final = 256 * 1024
+MAX_HEAD_TAGS: Final = 1024
+"""Ten times as many as heads have. It is read while others wait, and few bytes on the wire may be many tags:
+of 256 KB of links, which takes 100 ms, nothing is gained (docs/faults.md row 87)."""
 _PIECE_BYTES: Final = 4096
 
 
@@ -41,7 +44,7 @@ class EarlyHead:
         self._text = bytearray()
         self._waiting = bytearray()
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._taken_bytes = 0
+        self._taken_bytes = self._tags = 0
         self._is_done = False
 
     def feed(self, chunk: bytes) -> FeedDocument | None:
@@ -58,7 +61,7 @@ class EarlyHead:
         except (ValueError, LookupError, RecursionError, MemoryError, NamespaceNeededError):
             document = None
             self._stop()
-        if document is not None or self._taken_bytes > MAX_HEAD_BYTES:
+        if document is not None or self._taken_bytes > MAX_HEAD_BYTES or self._tags > MAX_HEAD_TAGS:
             self._stop()
         return document
 
@@ -74,8 +77,11 @@ class EarlyHead:
         text = self._decoder.decode(chunk).encode() if self._decoder is not None else chunk
         self._text += text
         for start in range(0, len(text), _PIECE_BYTES):  # most of a chunk stands behind the first entry
-            opening.guard.feed(text[start : start + _PIECE_BYTES])
-            if opening.family is not None and opening.family.has_entered:
+            piece = text[start : start + _PIECE_BYTES]
+            self._tags += piece.count(b"<")
+            opening.guard.feed(piece)
+            is_over = opening.family is not None and opening.family.has_entered
+            if is_over or self._tags > MAX_HEAD_TAGS:
                 return
 
     def _begin(self) -> bytes:
