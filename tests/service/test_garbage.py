@@ -96,9 +96,12 @@ async def test_a_refresh_leaves_nothing_for_the_collector(proxy: Proxy, origin: 
         assert await ask_often(proxy, ask) == {}, ask.__name__
 
 
-async def test_a_walk_leaves_nothing_for_the_collector(proxy: Proxy, origin: Origin) -> None:
-    """R2: nor do the documents of a walk, whose bodies may be large."""
+@pytest.mark.parametrize("entries", [2, 0])
+async def test_a_walk_leaves_nothing_for_the_collector(proxy: Proxy, origin: Origin, entries: int) -> None:
+    """R2: nor do the documents of a walk, whose bodies may be large, nor what looked for an early link."""
     publish_chain(origin, archives=3)
+    items = [an_item(f"long{number}", number, "text " * 1000) for number in range(entries)]
+    origin.publish("/archive/1", atom(*items, extra=f"<subtitle>{'long ' * 1000}</subtitle>", archive=True))
     url = origin.url("/feed")
 
     async def walk() -> None:

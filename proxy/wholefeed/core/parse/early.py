@@ -60,10 +60,18 @@ class EarlyHead:
             document = self._document()
         except (ValueError, LookupError, RecursionError, MemoryError, NamespaceNeededError):
             document = None
-            self._stop()
+            self.close()
         if document is not None or self._taken_bytes > MAX_HEAD_BYTES or self._tags > MAX_HEAD_TAGS:
-            self._stop()
+            self.close()
         return document
+
+    def close(self) -> None:
+        """Read no further; without that the parser and what it tells would keep one another."""
+        if not self._is_done and self._opening is not None:
+            self._opening.close()
+        self._is_done = True
+        self._text = self._waiting = bytearray()
+        self._decoder = None
 
     def _read(self, chunk: bytes) -> None:
         if self._opening is None:
@@ -106,10 +114,3 @@ class EarlyHead:
         if family is None or not family.has_entered:
             return None
         return family.document(bytes(self._text[: family.start_at]))
-
-    def _stop(self) -> None:
-        self._is_done = True
-        if self._opening is not None:
-            self._opening.close()
-        self._text = self._waiting = bytearray()
-        self._decoder = None

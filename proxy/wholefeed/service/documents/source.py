@@ -123,7 +123,7 @@ class Source:
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
-        early = _early_reader(on_older, is_foreseen, relation) if on_older else None
+        early = _EarlyReader(on_older, is_foreseen, relation) if on_older else None
         fetching = self._fetcher.fetching(
             url,
             validators=validators,
@@ -132,9 +132,13 @@ class Source:
             is_met=is_met,
             manner=manner,
         )
-        async with fetching as fetched:
-            is_unread = fetched.not_modified or manner.is_head
-            obtained = None if is_unread else await self._read(fetched, style)
+        try:
+            async with fetching as fetched:
+                is_unread = fetched.not_modified or manner.is_head
+                obtained = None if is_unread else await self._read(fetched, style)
+        finally:
+            if early is not None:
+                early.close()
         return obtained or fetched
 
     async def obtain_copy(self, archive: Archive, capture: Capture, url: str) -> Obtained:
@@ -207,19 +211,31 @@ def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
-def _early_reader(
-    on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
-) -> Callable[[str, bytes], None]:
-    heads: dict[str, EarlyHead | None] = {}
+class _EarlyReader:
+    """Reads the heads of a document, and of those that it is a redirect from, while they arrive."""
 
-    def read(url: str, chunk: bytes) -> None:
+    def __init__(
+        self, on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
+    ) -> None:
+        self._on_older = on_older
+        self._is_foreseen = is_foreseen
+        self._relation = relation
+        self._heads: dict[str, EarlyHead | None] = {}
+
+    def __call__(self, url: str, chunk: bytes) -> None:
+        """Take the next piece of the document of a URL."""
+        heads = self._heads
         if url not in heads:
-            heads[url] = None if is_foreseen() else EarlyHead(url, "")
+            heads[url] = None if self._is_foreseen() else EarlyHead(url, "")
         head = heads[url]
         document = None if head is None else head.feed(chunk)
         if document is not None:
-            target = older_target(classify(document).links, relation)
+            target = older_target(classify(document).links, self._relation)
             if target:
-                on_older(target)
+                self._on_older(target)
 
-    return read
+    def close(self) -> None:
+        """Look for nothing any more: a document may end before its first entry."""
+        for head in self._heads.values():
+            if head is not None:
+                head.close()
