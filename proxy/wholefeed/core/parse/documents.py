@@ -93,7 +93,7 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     except ParseError as exc:
         if exc.slug != "malformed-xml" and not (exc.slug == "not-a-feed" and late_declaration(decoded.text)):
             raise
-        failure = exc
+        failure = ParseError(str(exc), slug=exc.slug)  # a copy: this frame would hold it, and it its frames
     is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
     if is_mislabelled and not is_utf8(decoded.text):
         decoded = mended(body, decoded.encoding)

@@ -93,7 +93,16 @@ class Mender:
         self._root: Open | None = None
         self._entry = b""
         self._box = TextElements(text, self._elements, self._edits, repairs)
-        self._handlers: Mapping[Mark, Callable[[Token], None]] = {
+
+    def run(self) -> Mended | None:
+        """Return the mended document; None where no feed begins in it."""
+        found = iter(tokens(self._text, self._starts_at))
+        if not self._read_prolog(found):
+            return None
+        goes_on = False
+        ends_at = len(self._text)
+        elements = self._elements
+        handlers: Mapping[Mark, Callable[[Token], None]] = {
             Mark.TEXT: self._on_text,
             Mark.START: self._on_start,
             Mark.EMPTY: self._on_empty,
@@ -105,15 +114,6 @@ class Mender:
             Mark.DOCTYPE: self._on_stray,
             Mark.SUBSET: self._on_stray,
         }
-
-    def run(self) -> Mended | None:
-        """Return the mended document; None where no feed begins in it."""
-        found = iter(tokens(self._text, self._starts_at))
-        if not self._read_prolog(found):
-            return None
-        goes_on = False
-        ends_at = len(self._text)
-        elements, handlers = self._elements, self._handlers
         most = most_tokens(len(self._text))
         for number, token in enumerate(found):
             if number > most:
