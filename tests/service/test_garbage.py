@@ -112,6 +112,21 @@ async def test_a_document_that_is_mended_leaves_nothing_for_the_collector(
     assert await ask_often(proxy, mended) == {}
 
 
+async def test_addresses_that_are_written_absolute_leave_nothing_for_the_collector(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R22: each entry with a relative one is read by a parser of its own."""
+    numbers = iter(range(1000))
+
+    async def relative() -> None:
+        path = f"/{next(numbers)}"
+        body = atom(an_item("a", 1), an_item("b", 2))
+        origin.publish(path, body.replace(b"http://site.test/", b"/"))
+        assert origin.url("/a").encode() in (await proxy.whole(origin.url(path))).body
+
+    assert await ask_often(proxy, relative) == {}
+
+
 @pytest.mark.parametrize("entries", [2, 0])
 async def test_a_walk_leaves_nothing_for_the_collector(proxy: Proxy, origin: Origin, entries: int) -> None:
     """R2: nor do the documents of a walk, whose bodies may be large, nor what looked for an early link."""

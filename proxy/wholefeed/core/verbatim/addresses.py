@@ -82,6 +82,8 @@ def with_absolute_urls(
         return reader.read()
     except ExpatError:  # it is well-formed in its document; what cannot be read alone stays as it is
         return slice_
+    finally:
+        reader.close()
 
 
 def absolute(base: str, reference: str) -> str:
@@ -167,6 +169,10 @@ class _Reader:
             position = stop
         made = b"".join((*pieces, self._slice[position:]))
         return made if self._has_link or not self._address else self._linked(made)
+
+    def close(self) -> None:
+        """Let go of the parser, which calls it; there is one for each entry."""
+        self._parser.StartElementHandler = self._parser.EndElementHandler = None
 
     def _linked(self, made: bytes) -> bytes:
         """Give an item whose only address is its guid the link that the guid means."""
