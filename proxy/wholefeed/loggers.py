@@ -9,6 +9,7 @@ events go where its own do. As structlog comes, it prints to standard output, wh
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, NoReturn
 
 import structlog
@@ -31,8 +32,22 @@ class _PackageLogger:
         self._made: Any = _SILENT
 
     def __getattr__(self, name: str) -> Any:
+        return getattr(self._current(), name)
+
+    def laid_out(self, event: str, facts: str) -> None:
+        """Log an event of level info whose facts are the members of a JSON object, laid out by the caller.
+
+        A logger whose lines are JSON has a `log_json` that takes them as they are, and says whether it did.
+        For any other they are read again.
+        """
+        logger = self._current()
+        log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
+        if log_json is None or not log_json(logger, event, facts):
+            logger.info(event, **json.loads(f"{{{facts}}}"))
+
+    def _current(self) -> Any:
         if not structlog.is_configured():
-            return getattr(_SILENT, name)
+            return _SILENT
         now, before = structlog.get_config(), self._made_for
         if not (
             before
@@ -43,7 +58,7 @@ class _PackageLogger:
         ):
             self._made = structlog.get_logger().bind()
             self._made_for = now
-        return getattr(self._made, name)
+        return self._made
 
 
 def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:

@@ -79,7 +79,7 @@ from aiohttp.web import RequestPayloadError
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import json_line
+from wholefeed.json_lines import json_line, json_line_of
 from wholefeed.log_texts import escape_controls, hide_credentials
 
 
@@ -218,7 +218,17 @@ def _json_logger(level: int) -> Any:
             else:
                 super().info(event, *args, **facts)
 
-    return JsonLogger if level <= logging.INFO else ordinary
+        def log_json(self, event: str, facts: str) -> bool:
+            is_ours = self._processors[-1] is render_json
+            if is_ours:
+                self._logger.msg(json_line_of("info", event, facts))
+            return is_ours
+
+    class QuietLogger(ordinary):  # type: ignore[misc]
+        def log_json(self, event: str, facts: str) -> bool:
+            return True
+
+    return JsonLogger if level <= logging.INFO else QuietLogger
 
 
 class _Relay(logging.Handler):

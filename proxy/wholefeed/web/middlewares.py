@@ -10,11 +10,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from aiohttp import hdrs, web, web_response
+from aiohttp import web, web_response
 from aiohttp.typedefs import Handler
 from multidict import istr
 
-from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
@@ -26,6 +25,7 @@ from wholefeed.errors import (
 )
 from wholefeed.loggers import get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
+from wholefeed.web.answered import count, tell
 from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
 from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS, PREFIX, TRUSTED
@@ -45,7 +45,6 @@ _REQUEST_ID: Final = istr("X-Request-Id")
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _FULL_SECONDS: Final = 60
 """When to ask again for what could not be stored: somebody has to make room first."""
-_LONGEST_AGENT: Final = 200
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -80,47 +79,8 @@ async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
     finally:
         connections.end(use)
         duration_seconds = time.monotonic() - started
-        facts = asked.facts
-        _count(app[COUNTS], asked.route, facts, status, duration_seconds, body_bytes)
-        log.info(
-            "request.answered",
-            method=request.method,
-            path=asked.route,
-            url=asked.shown_url,
-            client=asked.client,
-            user_agent=_shown_agent(request.headers.get(hdrs.USER_AGENT, "")),
-            status=status or None,
-            duration_s=round(duration_seconds, 6),
-            **facts,
-        )
-
-
-def _count(
-    counts: Counts,
-    route: str,
-    facts: dict[str, object],
-    status: int,
-    duration_seconds: float,
-    body_bytes: int,
-) -> None:
-    """Count what the log line tells; of an answer that was cut off, no bytes."""
-    is_aborted = "aborted" in facts
-    state = str(facts.get("state", NONE))
-    counts.answered(route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
-    if is_aborted:
-        counts.was_aborted()
-    if "slug" in facts:
-        counts.refused(str(facts["slug"]))
-
-
-def _shown_agent(given: str) -> str:
-    """Return who the client says it is, as it may be logged."""
-    if not given:
-        return ""
-    cut = given[:_LONGEST_AGENT]
-    if cut.isprintable():  # it nearly always is
-        return cut
-    return "".join(each if each.isprintable() else "?" for each in cut)
+        count(app[COUNTS], asked, status, duration_seconds, body_bytes)
+        tell(request, asked, status, duration_seconds)
 
 
 async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
