@@ -10,10 +10,16 @@ events go where its own do. As structlog comes, it prints to standard output, wh
 from __future__ import annotations
 
 import json
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 import structlog
+from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 from structlog.typing import EventDict, WrappedLogger
+
+REQUEST_ID: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
+"""Of the request that something is done for: a field of its lines, as if it were bound by structlog's
+`bind_contextvars`, which takes ten times as long."""
 
 
 def get_logger() -> Any:

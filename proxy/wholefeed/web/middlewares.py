@@ -9,9 +9,8 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import structlog
 from aiohttp import web, web_response
-from aiohttp.typedefs import Handler
+from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
 from wholefeed.errors import (
@@ -23,7 +22,7 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.loggers import get_logger
+from wholefeed.loggers import REQUEST_ID, get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
 from wholefeed.web.answered import count, tell
 from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
@@ -56,59 +55,67 @@ CHECKS: Final[tuple[Check, ...]] = (limit_clients, refuse_other_sites, require_a
 _NOT_MODIFIED: Final = 304
 
 
-@web.middleware
-async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check and answer a request, and write one `request.answered` line, whatever becomes of it.
+def attending(app: web.Application) -> Middleware:
+    """Return the middleware of an application, which has what it needs of it at hand.
 
     One middleware and not one for each check: each costs every request a coroutine and its frames.
     """
-    started = time.monotonic()
-    app = request.app
-    connections = app[CONNECTIONS]
-    use = connections.use_of(request.protocol)
-    asked = request[ASKED] = Asked(request, app, app[PREFIX], app[TRUSTED], use.peer)
-    structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
-    status = body_bytes = 0
-    connections.begin(use)
-    try:
-        response = await _answered(request, asked, handler)
-        status = response.status
-        if status != _NOT_MODIFIED and request.method != "HEAD":
-            body_bytes = response.content_length or 0
-        return response
-    finally:
-        connections.end(use)
-        duration_seconds = time.monotonic() - started
-        count(app[COUNTS], asked, status, duration_seconds, body_bytes)
-        tell(request, asked, status, duration_seconds)
+    connections, counts, prefix, trusted = app[CONNECTIONS], app[COUNTS], app[PREFIX], app[TRUSTED]
+
+    @web.middleware
+    async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check and answer a request, and write one `request.answered` line, whatever becomes of it."""
+        started = time.monotonic()
+        use = connections.use_of(request.protocol)
+        asked = request[ASKED] = Asked(request, app, prefix, trusted, use.peer)
+        REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
+        status = body_bytes = 0
+        connections.begin(use)
+        try:
+            try:
+                if request.method == "CONNECT" or not asked.target.startswith("/"):
+                    _refuse_forwarding(request, asked)
+                if asked.route not in OPEN_ROUTES:
+                    for check in CHECKS:
+                        check(request, asked)
+                response = await handler(request)
+            except WholefeedError as exc:
+                response = await _answer_to(exc, request, asked)
+            except web.HTTPException as exc:
+                response = await _answer_to_http(exc, request, asked)
+            except ConnectionError:  # the reader has left
+                asked.facts["aborted"] = True
+                raise
+            except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
+                log.exception("request.failed", **asked.facts)
+                asked.facts["slug"] = "internal"
+                response = await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
+            status = response.status
+            if status != _NOT_MODIFIED and request.method != "HEAD":
+                body_bytes = response.content_length or 0
+            return response
+        finally:
+            ended = time.monotonic()
+            connections.end(use, ended)
+            count(counts, asked, status, ended - started, body_bytes)
+            tell(request, asked, status, ended - started)
+
+    return attend
 
 
-async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
-    """Turn what stops an answer into a problem document (RFC 9457)."""
-    try:
-        if request.method == "CONNECT" or not asked.target.startswith("/"):
-            _refuse_forwarding(request, asked)
-        if asked.route not in OPEN_ROUTES:
-            for check in CHECKS:
-                check(request, asked)
-        return await handler(request)
-    except WholefeedError as exc:
-        asked.facts["slug"] = exc.slug
-        if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
-            return await refused(request, exc)
-        return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
-    except web.HTTPException as exc:
-        slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
-        allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-        detail = f"{request.method}: {exc.reason}"
-        return await _refused(request, asked, exc.status, slug, detail, allowed)
-    except ConnectionError:  # the reader has left
-        asked.facts["aborted"] = True
-        raise
-    except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
-        log.exception("request.failed", **asked.facts)
-        asked.facts["slug"] = "internal"
-        return await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
+async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
+    """Turn what stops an answer into a problem document (RFC 9457); people are asked for the token."""
+    asked.facts["slug"] = exc.slug
+    if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
+        return await refused(request, exc)
+    return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
+
+
+async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
+    slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
+    allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
+    detail = f"{request.method}: {exc.reason}"
+    return await _refused(request, asked, exc.status, slug, detail, allowed)
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
