@@ -42,3 +42,15 @@ def test_what_is_laid_out_reaches_any_logger_as_fields(capfd: pytest.CaptureFixt
     )
     log.laid_out("feed.published", '"feed": 1, "state": "complete", "slug": null')
     assert capfd.readouterr().out == "event='feed.published' feed=1 slug=None state='complete'\n"
+
+
+def test_loggers_are_silent_again_when_the_configuration_is_undone(capfd: pytest.CaptureFixture[str]) -> None:
+    """It may have been what structlog comes with."""
+    log = get_logger()
+    structlog.configure()
+    log.info("server.started")
+    assert "server.started" in capfd.readouterr().out
+    structlog.reset_defaults()
+    log.info("server.started")
+    log.laid_out("feed.published", '"feed": 0')
+    assert capfd.readouterr() == ("", "")

@@ -15,7 +15,7 @@ from typing import Final
 
 from structlog.typing import EventDict
 
-from wholefeed.log_texts import hide_credentials, without_userinfo
+from wholefeed.log_texts import without_userinfo
 
 _ENCODER: Final = JSONEncoder(default=repr)
 """Made once: `json.dumps` makes one for each line that has a `default`."""
@@ -23,21 +23,19 @@ _ENCODER: Final = JSONEncoder(default=repr)
 
 def json_line(level: str, event: str, facts: EventDict) -> str:
     """Return the line of an event that happens now."""
-    text = members(facts)
-    if "@" in text:
-        text = members(hide_credentials(None, level, facts))
-    return _line(level, event, text)
+    return json_line_of(level, event, members(facts))
 
 
 def json_line_of(level: str, event: str, text: str) -> str:
-    """Return the line of an event whose facts are laid out already, as `members` does it."""
-    return _line(level, event, without_userinfo(text) if "@" in text else text)
+    """Return the line of an event whose facts are laid out already, as `members` does it.
 
-
-def _line(level: str, event: str, text: str) -> str:
-    begin = (
-        f'{{"timestamp": "{_instant(time.time_ns() // 1000)}", "level": "{level}", "event": {quoted(event)}'
-    )
+    Whatever password stands in a URL is taken out of it.
+    """
+    if "@" in text:
+        text = without_userinfo(text)
+    seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    instant = f"{_second(seconds)}.{microseconds:06}Z"
+    begin = f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}'
     return f"{begin}, {text}}}" if text else f"{begin}}}"
 
 
@@ -62,13 +60,7 @@ def members(facts: EventDict) -> str:
     return ", ".join(members)
 
 
-def _instant(microseconds: int) -> str:
-    """Return an instant of the epoch as RFC 3339 writes it."""
-    seconds, rest = divmod(microseconds, 1_000_000)
-    return f"{_second(seconds)}.{rest:06}Z"
-
-
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """Return all but the fraction, the same for many lines."""
+    """Return a second of the epoch as RFC 3339 writes it, without its fraction: the same for many lines."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -54,16 +54,10 @@ class _PackageLogger:
     def _current(self) -> Any:
         if not structlog.is_configured():
             return _SILENT
-        now, before = structlog.get_config(), self._made_for
-        if not (
-            before
-            and now["processors"] is before["processors"]
-            and now["wrapper_class"] is before["wrapper_class"]
-            and now["logger_factory"] is before["logger_factory"]
-            and now["context_class"] is before["context_class"]
-        ):
+        configured = structlog.get_config()
+        if configured != self._made_for:
             self._made = structlog.get_logger().bind()
-            self._made_for = now
+            self._made_for = configured
         return self._made
 
 

@@ -14,7 +14,6 @@ from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.config.tables import LogConfig
 from wholefeed.logs import configure_logging
-from wholefeed.web.answered import shown_agent
 
 OF_EACH = ["method", "path", "url", "client", "user_agent", "status", "duration_s"]
 OF_A_FEED = ["feed", "state", "documents", "entries"]
@@ -78,12 +77,3 @@ async def test_no_line_is_written_below_the_level(proxy: Proxy) -> None:
     configure_logging(LogConfig(level="warning"), stream)
     assert (await proxy.ask("GET", "/healthz")).status == 200
     assert stream.getvalue() == ""
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [("", ""), ("miniflux/2.3", "miniflux/2.3"), ("a\tb\udcff", "a?b?"), ("x" * 201, "x" * 200)],
-)
-def test_an_agent_s_name_is_cut_and_steers_no_terminal(given: str, shown: str) -> None:
-    """Whatever bytes a client sends."""
-    assert shown_agent(given) == shown

@@ -21,29 +21,21 @@ def tell(request: web.Request, asked: Asked, status: int, duration_seconds: floa
     """Write the line of a request; a status of 0 is none.
 
     It is laid out by hand: of all that is logged only this is written thousands of times a second, and a dict
-    that is made and gone through takes three times as long.
+    that is made and gone through takes three times as long. What is our own needs no escapes.
     """
     url = asked.shown_url
-    agent = shown_agent(request.headers.get(hdrs.USER_AGENT, ""))
+    agent = request.headers.get(hdrs.USER_AGENT, "")[:_LONGEST_AGENT]
+    if not agent.isprintable():  # it nearly always is
+        agent = "".join(each if each.isprintable() else "?" for each in agent)
     facts = f"{members(asked.facts)}, " if asked.facts else ""
     log.laid_out(
         "request.answered",
-        f'"method": {quoted(request.method)}, "path": {quoted(asked.route)}'
+        f'"method": {quoted(request.method)}, "path": "{asked.route}"'
         f', "url": {"null" if url is None else quoted(url)}'
-        f', "client": {quoted(asked.client)}, "user_agent": {quoted(agent)}'
-        f', "status": {status or "null"}, "duration_s": {round(duration_seconds, 6)}'
+        f', "client": "{asked.client}", "user_agent": {quoted(agent)}'
+        f', "status": {status or "null"}, "duration_s": {duration_seconds:.6f}'
         f', {facts}"request_id": "{asked.request_id}"',
     )
-
-
-def shown_agent(given: str) -> str:
-    """Return who the client says it is, as it may be logged."""
-    if not given:
-        return ""
-    cut = given[:_LONGEST_AGENT]
-    if cut.isprintable():  # it nearly always is
-        return cut
-    return "".join(each if each.isprintable() else "?" for each in cut)
 
 
 def count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
