@@ -54,7 +54,7 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
     if buckets is not None:
         wait_seconds = math.ceil(buckets.take(asked.client, time.monotonic()))
         if wait_seconds:
-            expected = f"{app[CONFIG].server.client_requests_per_minute} requests a minute"
+            expected = f"{asked.config.server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
 
 
@@ -83,7 +83,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
     if asked.route == LOGIN:
         return
-    server = asked.app[CONFIG].server
+    server = asked.config.server
     if not (server.access_token or server.signing_keys) or _may_watch(request, asked):
         return
     asked.session = session_of(request)

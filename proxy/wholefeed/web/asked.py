@@ -9,6 +9,7 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from wholefeed.config.tables import Config
 from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import WholefeedError
 from wholefeed.server.clients import TrustedProxies
@@ -36,7 +37,7 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_url", "app", "client", "facts", "host", "is_prefixed", "is_vouched_for",
+        "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed", "is_vouched_for",
         "knows_token", "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
@@ -44,19 +45,22 @@ class Asked:
         self,
         request: web.Request,
         app: web.Application,
+        config: Config,
         prefix: Prefix,
         trusted: TrustedProxies,
         peer: str | None,
     ) -> None:
         self.app: Final = app
         """That of the request, which looks for it each time."""
+        self.config: Final = config
+        """That of the application."""
         self._url = request.rel_url  # the request itself has this object: each would keep the other
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
         self.target: Final = prefix.stripped(raw) if prefix.path else raw
         """The request target, without the prefix that a reverse proxy may have kept."""
-        route = prefix.route_of(request.match_info.route.resource)
+        route = prefix.route_of(request.match_info.route)
         self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
         """Whether the feed's URL is written behind the slash, and its whole query is its own."""
         if route in _WITHOUT_PATH:

@@ -27,7 +27,7 @@ from wholefeed.web.answer.prepared import Prepared, facts_of, prepared, prepared
 from wholefeed.web.asked import Asked
 from wholefeed.web.browsers import is_opened, to_view
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE, WANTS
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS
 from wholefeed.web.named import named_url, with_instead
 from wholefeed.web.request_target import completed, feed_url
 
@@ -79,7 +79,7 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
         _refuse_loop(headers.getall(hdrs.VIA), url)
     app = asked.app
     service = app[SERVICE]
-    base = base_url(request, asked, app[CONFIG].server)
+    base = base_url(request, asked, asked.config.server)
     wanted, may_be_whole, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
     if may_be_whole:
@@ -244,7 +244,7 @@ def _abort(request: web.Request) -> None:
 
 def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = ready.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.app[CONFIG], now)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.config, now)
     return fields
 
 

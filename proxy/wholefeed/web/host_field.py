@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, hdrs, web
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.errors import MisdirectedError
 from wholefeed.server.clients import last_value
 from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
-from wholefeed.web.keys import CONFIG
 from wholefeed.web.prefix import forwarded_prefix
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?", re.IGNORECASE)
@@ -53,7 +52,7 @@ def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> 
 
 
 def _asked_for(request: web.Request, asked: Asked) -> tuple[str, str]:
-    host, scheme = request.headers.get("Host", "") or _own_address(request), request.scheme
+    host, scheme = request.headers.get(hdrs.HOST, "") or _own_address(request), request.scheme
     if asked.is_vouched_for:
         host = _last(request, "X-Forwarded-Host") or host
         forwarded = _last(request, "X-Forwarded-Proto").lower()
@@ -74,7 +73,7 @@ def require_host(request: web.Request, asked: Asked) -> None:
     """
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
-    server = asked.app[CONFIG].server
+    server = asked.config.server
     if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
         _required_host(request, asked, server)
 

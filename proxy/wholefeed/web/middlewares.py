@@ -27,7 +27,7 @@ from wholefeed.web.access import limit_clients, refuse_other_sites, require_acce
 from wholefeed.web.answered import count, tell
 from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
 from wholefeed.web.host_field import require_host
-from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS, PREFIX, TRUSTED
+from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.page.failure import error_page, wants_page
 from wholefeed.web.page.login import refused
 from wholefeed.web.prefix import UNMATCHED
@@ -60,14 +60,15 @@ def attending(app: web.Application) -> Middleware:
 
     One middleware and not one for each check: each costs every request a coroutine and its frames.
     """
-    connections, counts, prefix, trusted = app[CONNECTIONS], app[COUNTS], app[PREFIX], app[TRUSTED]
+    config, prefix, trusted = app[CONFIG], app[PREFIX], app[TRUSTED]
+    connections, counts = app[CONNECTIONS], app[COUNTS]
 
     @web.middleware
     async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check and answer a request, and write one `request.answered` line, whatever becomes of it."""
         started = time.monotonic()
         use = connections.use_of(request.protocol)
-        asked = request[ASKED] = Asked(request, app, prefix, trusted, use.peer)
+        asked = request[ASKED] = Asked(request, app, config, prefix, trusted, use.peer)
         REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
         status = body_bytes = 0
         connections.begin(use)
