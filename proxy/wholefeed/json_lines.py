@@ -35,8 +35,8 @@ def json_line_of(level: str, event: str, text: str) -> str:
         text = without_userinfo(text)
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     instant = f"{_second(seconds)}.{microseconds:06}Z"
-    begin = f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}'
-    return f"{begin}, {text}}}" if text else f"{begin}}}"
+    comma = ", " if text else ""
+    return f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}{comma}{text}}}'
 
 
 def members(facts: EventDict) -> str:
