@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import json_line, json_line_of, members
+from wholefeed.json_lines import LaidOut, json_line, json_line_of, members
 from wholefeed.logs import configure_logging
 
 TEXTS = st.text(st.characters()).filter(lambda text: "@" not in text)
@@ -44,9 +44,10 @@ def test_a_line_is_what_the_encoder_makes_of_its_event(event: str, facts: dict[s
 
 @given(NAMES, st.dictionaries(NAMES, VALUES))
 def test_facts_that_are_laid_out_make_the_same_line(event: str, facts: dict[str, Any]) -> None:
-    """Their caller may have laid them out by hand."""
-    line = json_line_of("info", event, members(facts))
-    assert without_timestamp(line) == plainly(event, "info", facts)
+    """Their caller may have laid them out by hand, or long before."""
+    for laid_out in (facts, LaidOut(facts)):
+        line = json_line_of("info", event, members(laid_out))
+        assert without_timestamp(line) == plainly(event, "info", facts)
 
 
 @pytest.mark.parametrize("is_laid_out", [False, True])

@@ -7,11 +7,12 @@ json_line_of("info", "feed.stale", '"feed": 1, "slug": "timeout"')
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from json import JSONEncoder
 from json.encoder import encode_basestring_ascii as quoted
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from structlog.typing import EventDict
 
@@ -39,11 +40,23 @@ def json_line_of(level: str, event: str, text: str) -> str:
     return f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}{comma}{text}}}'
 
 
-def members(facts: EventDict) -> str:
+class LaidOut(dict[str, object]):
+    """Facts of many lines, laid out once. Nobody changes them."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        super().__init__(facts)
+        self.text: Final = members(facts)
+
+
+def members(facts: Mapping[str, Any]) -> str:
     """Return what the encoder would between its braces, which takes half as long again.
 
     A name of a fact needs no escapes.
     """
+    if type(facts) is LaidOut:
+        return facts.text
     members = []
     for name, value in facts.items():
         kind = type(value)

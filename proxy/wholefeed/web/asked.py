@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +28,7 @@ _LONGEST_KEPT: Final = 500
 """Characters of a URL whose shown form is kept."""
 _WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
 """What stands for any path: the target tells which it is. That of another route is no URL."""
+_NO_FACTS: Final[Mapping[str, object]] = {}
 _ID_BYTES: Final = 8
 _IDS_AT_ONCE: Final = 256
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
@@ -67,8 +68,8 @@ class Asked:
             route = PREFIXED if self.is_prefixed else UNMATCHED
         self.route: Final = route
         """The path of the route, never what a client wrote: a query may hide in it."""
-        self.facts: Final[dict[str, object]] = {}
-        """What the log line of the request tells beside what it tells of each."""
+        self.facts: Mapping[str, object] = _NO_FACTS
+        """What the log line of the request tells beside what it tells of each; others may share it."""
         self.mark = ""
         """The signature that lets this request in; empty when none does."""
         self.knows_token = False
@@ -89,6 +90,10 @@ class Asked:
         """Who asks, as a name to count and to log requests by."""
         self.is_vouched_for: Final = alone.is_believed
         """Whether it comes from a reverse proxy that is believed."""
+
+    def add(self, **facts: object) -> None:
+        """Let the log line tell that, too."""
+        self.facts = {**self.facts, **facts}
 
     @property
     def query(self) -> Query:

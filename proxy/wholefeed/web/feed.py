@@ -101,7 +101,7 @@ async def _answered_with(
 ) -> web.StreamResponse:
     """Answer with what was read from the store, as far as it is not held."""
     feed, held, store = reconstruction.feed, reconstruction.held, asked.app[STORE]
-    asked.facts.update(facts_of(feed))
+    asked.add(**facts_of(feed))
     blocks = store if held is None else HeldBlocks(held, store)
     now = asked.app[SERVICE].now()
     wanted = _at(wanted, feed, now)
@@ -146,7 +146,7 @@ async def _answered_from(
         if body is None:
             return None
     app[COUNTS].given("memory")
-    asked.facts.update(ready.facts)
+    asked.facts = ready.facts
     if response is not None:
         return await _send(request, response)
     assert body is not None, "it is a whole answer"
@@ -213,9 +213,9 @@ async def _send(
     except (ConnectionError, TimeoutError):
         _abort(request)
     except (OverloadedError, StoreError) as exc:
-        facts = request[ASKED].facts
-        facts["slug"] = exc.slug
-        log.warning("answer.cut", feed=facts.get("feed"), slug=exc.slug)
+        asked = request[ASKED]
+        asked.add(slug=exc.slug)
+        log.warning("answer.cut", feed=asked.facts.get("feed"), slug=exc.slug)
         _abort(request)
     except BaseException:
         _abort(request)
@@ -237,7 +237,7 @@ def _is_taken_at_once(request: web.Request, response: web.StreamResponse) -> boo
 
 
 def _abort(request: web.Request) -> None:
-    request[ASKED].facts["aborted"] = True
+    request[ASKED].add(aborted=True)
     if request.transport is not None:
         request.transport.abort()
 

@@ -85,11 +85,11 @@ def attending(app: web.Application) -> Middleware:
             except web.HTTPException as exc:
                 response = await _answer_to_http(exc, request, asked)
             except ConnectionError:  # the reader has left
-                asked.facts["aborted"] = True
+                asked.add(aborted=True)
                 raise
             except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
                 log.exception("request.failed", **asked.facts)
-                asked.facts["slug"] = "internal"
+                asked.add(slug="internal")
                 response = await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
             status = response.status
             if status != _NOT_MODIFIED and request.method != "HEAD":
@@ -106,14 +106,15 @@ def attending(app: web.Application) -> Middleware:
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
     """Turn what stops an answer into a problem document (RFC 9457); people are asked for the token."""
-    asked.facts["slug"] = exc.slug
+    asked.add(slug=exc.slug)
     if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
         return await refused(request, exc)
     return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
 
 
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
-    slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
+    slug = _HTTP_SLUGS.get(exc.status, "bad-request")
+    asked.add(slug=slug)
     allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
     detail = f"{request.method}: {exc.reason}"
     return await _refused(request, asked, exc.status, slug, detail, allowed)
