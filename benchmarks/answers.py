@@ -6,7 +6,8 @@ under way on each, and the CPU time that the server's processes took is divided 
 measure how often the loop goes to sleep: that alone doubles what the bare handler takes.) Beside each
 stands a bare aiohttp handler that sends the same bytes, without a log, in a process of its own on the same
 interpreter and loop, asked by the same client in turn; and nginx with the same bytes in a file, where it is
-installed. The client's own time is in none of them.
+installed. The client's own time is in none of them; all take turns on one processor, since what runs beside
+something else on the same core takes longer.
 
 `p50` and `p99` are wall time as the client sees it over one connection: they move with what else the
 machine does.
@@ -35,7 +36,7 @@ from benchmarks.support.publisher import running_publisher
 from benchmarks.support.report import begin, expect
 from benchmarks.support.server import running_server
 from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
-from benchmarks.support.usage import cpu_seconds
+from benchmarks.support.usage import cpu_seconds, sharing_a_processor
 
 CHAIN: Final = Chain(archives=3, entries=12, entry_bytes=1200)
 _CONNECTIONS: Final = 8
@@ -78,6 +79,7 @@ def measure(tree: Tree = HERE, *, requests: int = 800, runs: int = 5) -> list[Fi
     """Measure the three kinds of answer, and what stands beside them, in turn."""
     with contextlib.ExitStack() as stack:
         cases = _cases(tree, stack)
+        stack.enter_context(sharing_a_processor({case.pid for case in cases}))
         for case in cases:
             repeat(case.clients, case.request, _WARM_UP, case.status)
         measured: dict[tuple[str, str], list[Measured]] = {}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import json_line
+from wholefeed.json_lines import LaidOut, json_line, json_line_of, members
 from wholefeed.logs import configure_logging
 
 TEXTS = st.text(st.characters()).filter(lambda text: "@" not in text)
@@ -42,18 +42,33 @@ def test_a_line_is_what_the_encoder_makes_of_its_event(event: str, facts: dict[s
     assert without_timestamp(json_line("warning", event, facts)) == plainly(event, "warning", facts)
 
 
-def test_no_password_is_in_the_line_of_a_request() -> None:
+@given(NAMES, st.dictionaries(NAMES, VALUES))
+def test_facts_that_are_laid_out_make_the_same_line(event: str, facts: dict[str, Any]) -> None:
+    """Their caller may have laid them out by hand, or long before."""
+    for laid_out in (facts, LaidOut(facts)):
+        line = json_line_of("info", event, members(laid_out))
+        assert without_timestamp(line) == plainly(event, "info", facts)
+
+
+@pytest.mark.parametrize("is_laid_out", [False, True])
+def test_no_password_is_in_the_line_of_a_request(is_laid_out: bool) -> None:
     """Row 17: it is taken out of whatever field it stands in."""
     facts: dict[str, Any] = {
         "method": "GET",
-        "path": "/feed",
+        "path": "/@feed",
         "url": "http://user:hidden@a.example/",
         "client": "127.0.0.1",
         "user_agent": "x http://hidden@b.example/",
         "status": 200,
         "duration_s": 0.1,
     }
-    line = json.loads(json_line("info", "request.answered", facts))
+    text = (
+        json_line_of("info", "request.answered", members(facts))
+        if is_laid_out
+        else json_line("info", "request.answered", facts)
+    )
+    line = json.loads(text)
+    assert line["path"] == "/@feed"
     assert (line["url"], line["user_agent"]) == ("http://a.example/", "x http://b.example/")
 
 

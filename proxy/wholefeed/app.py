@@ -51,7 +51,7 @@ from wholefeed.web.keys import (
     TRUSTED,
     WANTS,
 )
-from wholefeed.web.middlewares import attend, hide_version, protect
+from wholefeed.web.middlewares import attending, hide_version, protect
 from wholefeed.web.prefix import Prefix
 from wholefeed.web.routes import routes
 from wholefeed.web.wants import Wants
@@ -101,7 +101,7 @@ def make_app(
         archive_turns: How often a web archive is asked.
     """
     hide_version()
-    app = web.Application(middlewares=[attend])
+    app = web.Application()
     app[CONFIG] = config
     counts = app[COUNTS] = Counts()
     app[CONNECTIONS] = Connections()
@@ -146,6 +146,7 @@ def make_app(
     app.add_routes(own)
     app[PREFIX] = Prefix(config.server.public_url, {each.canonical for each in app.router.resources()})
     app.add_routes(app[PREFIX].routes(own))
+    app.middlewares.append(attending(app))
     return app
 
 

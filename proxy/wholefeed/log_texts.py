@@ -20,13 +20,14 @@ def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> 
     for key, value in event.items():
         if isinstance(value, str):
             if "@" in value:  # most have none, and a search costs three times as much
-                event[key] = _without_userinfo(value)
+                event[key] = without_userinfo(value)
         elif isinstance(value, list | tuple | dict):
-            event[key] = _each_text(value, _without_userinfo)
+            event[key] = _each_text(value, without_userinfo)
     return event
 
 
-def _without_userinfo(text: str) -> str:
+def without_userinfo(text: str) -> str:
+    """Take it out of every URL in a text: of a value, or of the JSON of many."""
     return _USERINFO.sub("", text)
 
 

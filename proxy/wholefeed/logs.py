@@ -79,7 +79,7 @@ from aiohttp.web import RequestPayloadError
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import json_line
+from wholefeed.json_lines import json_line, json_line_of
 from wholefeed.log_texts import escape_controls, hide_credentials
 
 
@@ -135,6 +135,7 @@ class LineLogger:
             self._descriptor = -1 if stream is None else stream.fileno()
         except (OSError, ValueError):
             self._descriptor = -1
+        self._write = self._write_bytes if self._descriptor >= 0 else self._write_text
 
     def msg(self, line: str) -> None:
         """Write one line; when lines were lost before it, say so first."""
@@ -146,30 +147,31 @@ class LineLogger:
 
     log = debug = info = warning = warn = error = critical = exception = fatal = msg
 
-    def _write(self, line: str) -> bool:
+    def _write_text(self, line: str) -> bool:
         if self._stream is None:
             return False
         try:
-            if self._descriptor >= 0:
-                self._write_bytes(f"{line}\n".encode(self._encoding, "backslashreplace"))
-            else:
-                self._stream.write(line + "\n")
-                self._stream.flush()
+            self._stream.write(line + "\n")
+            self._stream.flush()
         except (OSError, ValueError):
             return False
         return True
 
-    def _write_bytes(self, data: bytes) -> None:
+    def _write_bytes(self, line: str) -> bool:
         """Write all of it, or remember that part of a line stands there, for the next not to continue it."""
+        data = f"{line}\n".encode(self._encoding, "backslashreplace")
         if self._is_torn:
             data = b"\n" + data
         sent = 0
         try:
             while sent < len(data):
                 sent += os.write(self._descriptor, data[sent:] if sent else data)
+        except (OSError, ValueError):
+            return False
         finally:
             if sent:
                 self._is_torn = data[sent - 1 : sent] != b"\n"
+        return True
 
 
 def _console(is_terminal: bool) -> list[Processor]:
@@ -218,7 +220,17 @@ def _json_logger(level: int) -> Any:
             else:
                 super().info(event, *args, **facts)
 
-    return JsonLogger if level <= logging.INFO else ordinary
+        def log_json(self, event: str, facts: str) -> bool:
+            is_ours = self._processors[-1] is render_json
+            if is_ours:
+                self._logger.msg(json_line_of("info", event, facts))
+            return is_ours
+
+    class QuietLogger(ordinary):  # type: ignore[misc]
+        def log_json(self, event: str, facts: str) -> bool:
+            return True
+
+    return JsonLogger if level <= logging.INFO else QuietLogger
 
 
 class _Relay(logging.Handler):

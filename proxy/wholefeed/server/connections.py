@@ -65,7 +65,7 @@ class Connections:
         try:
             yield
         finally:
-            self.end(use)
+            self.end(use, time.monotonic())
 
     def use_of(self, connection: Connection) -> Use:
         """Return what is known of a connection."""
@@ -80,12 +80,12 @@ class Connections:
             self._busy_count += 1
         use.requests += 1
 
-    def end(self, use: Use) -> None:
-        """Count it as idle from now on, unless another request of it is being answered."""
+    def end(self, use: Use, now: float) -> None:
+        """Count it as idle from now on, by `time.monotonic`, unless another request is being answered."""
         use.requests -= 1
         if not use.requests:
             self._busy_count -= 1
-        use.idle_since = time.monotonic()
+        use.idle_since = now
 
     @property
     def busy_count(self) -> int:

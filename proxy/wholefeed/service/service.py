@@ -126,7 +126,7 @@ class FeedService:
         if held is None:
             return None
         feed = held.snapshot.feed
-        if not is_head and (self._is_refreshing(feed.id) or self._running.is_due(feed)):
+        if not is_head and (self._running.running(feed.id) is not None or self._running.is_due(feed)):
             return None
         held.asked_at = self._asked.note(feed.id, held.asked_at)
         return held

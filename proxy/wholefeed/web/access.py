@@ -34,7 +34,7 @@ from wholefeed.errors import (
 )
 from wholefeed.server.sessions import is_form_proof
 from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, METRICS, OPEN_ROUTES, VIEW, Asked
+from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.page.wanted import is_browser
 from wholefeed.web.request_target import Query, feed_url
@@ -47,8 +47,6 @@ SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
 
 def limit_clients(request: web.Request, asked: Asked) -> None:
     """Refuse clients that ask more often than `server.client_requests_per_minute`, and too many at once."""
-    if asked.route in OPEN_ROUTES:
-        return
     app = asked.app
     if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
@@ -56,7 +54,7 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
     if buckets is not None:
         wait_seconds = math.ceil(buckets.take(asked.client, time.monotonic()))
         if wait_seconds:
-            expected = f"{app[CONFIG].server.client_requests_per_minute} requests a minute"
+            expected = f"{asked.config.server.client_requests_per_minute} requests a minute"
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
 
 
@@ -83,9 +81,9 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
 def require_access(request: web.Request, asked: Asked) -> None:
     """Let in whoever knows the access token or holds a signed URL, where either is set."""
-    if asked.route in OPEN_ROUTES or asked.route == LOGIN:
+    if asked.route == LOGIN:
         return
-    server = asked.app[CONFIG].server
+    server = asked.config.server
     if not (server.access_token or server.signing_keys) or _may_watch(request, asked):
         return
     asked.session = session_of(request)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from aiohttp import hdrs, web
 
+from wholefeed.config.tables import Config
 from wholefeed.core.text.redact import safe_url
 from wholefeed.errors import WholefeedError
 from wholefeed.server.clients import TrustedProxies
@@ -27,6 +28,7 @@ _LONGEST_KEPT: Final = 500
 """Characters of a URL whose shown form is kept."""
 _WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
 """What stands for any path: the target tells which it is. That of another route is no URL."""
+_NO_FACTS: Final[Mapping[str, object]] = {}
 _ID_BYTES: Final = 8
 _IDS_AT_ONCE: Final = 256
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
@@ -36,7 +38,7 @@ class Asked:
     """Belongs to one request; the checks before its handler and the handler itself share it."""
 
     __slots__ = (
-        "_query", "_url", "app", "client", "facts", "host", "is_prefixed", "is_vouched_for",
+        "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed", "is_vouched_for",
         "knows_token", "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
@@ -44,27 +46,30 @@ class Asked:
         self,
         request: web.Request,
         app: web.Application,
+        config: Config,
         prefix: Prefix,
         trusted: TrustedProxies,
         peer: str | None,
     ) -> None:
         self.app: Final = app
         """That of the request, which looks for it each time."""
+        self.config: Final = config
+        """That of the application."""
         self._url = request.rel_url  # the request itself has this object: each would keep the other
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
         self.target: Final = prefix.stripped(raw) if prefix.path else raw
         """The request target, without the prefix that a reverse proxy may have kept."""
-        route = prefix.route_of(request.match_info.route.resource)
+        route = prefix.route_of(request.match_info.route)
         self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
         """Whether the feed's URL is written behind the slash, and its whole query is its own."""
         if route in _WITHOUT_PATH:
             route = PREFIXED if self.is_prefixed else UNMATCHED
         self.route: Final = route
         """The path of the route, never what a client wrote: a query may hide in it."""
-        self.facts: Final[dict[str, object]] = {}
-        """What the log line of the request tells beside what it tells of each."""
+        self.facts: Mapping[str, object] = _NO_FACTS
+        """What the log line of the request tells beside what it tells of each; others may share it."""
         self.mark = ""
         """The signature that lets this request in; empty when none does."""
         self.knows_token = False
@@ -85,6 +90,10 @@ class Asked:
         """Who asks, as a name to count and to log requests by."""
         self.is_vouched_for: Final = alone.is_believed
         """Whether it comes from a reverse proxy that is believed."""
+
+    def add(self, **facts: object) -> None:
+        """Let the log line tell that, too."""
+        self.facts = {**self.facts, **facts}
 
     @property
     def query(self) -> Query:

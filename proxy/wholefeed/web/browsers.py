@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from aiohttp import web
+from multidict import istr
 
 from wholefeed.web.answer.prepared import VARY
 from wholefeed.web.asked import Asked
@@ -20,12 +21,13 @@ from wholefeed.web.request_target import VIEW_OPTIONS
 from wholefeed.web.session import begin_session
 
 _CARRIED: Final = (*VIEW_OPTIONS, "signed")
+_DESTINATION: Final = istr("Sec-Fetch-Dest")
 _FOLDER: Final = "/feed/"
 
 
 def is_opened(request: web.Request) -> bool:
     """Return whether somebody opens a URL in a browser: a page is what they can read."""
-    return request.headers.get("Sec-Fetch-Dest") == "document" and is_browser(request)
+    return request.headers.get(_DESTINATION) == "document" and is_browser(request)
 
 
 def to_view(request: web.Request, asked: Asked) -> web.Response:

@@ -74,7 +74,7 @@ async def _sent(request: web.Request, news: News) -> web.StreamResponse:
             spoken_at = time.monotonic()
         await response.write_eof()
     except (ConnectionError, TimeoutError):
-        request[ASKED].facts["aborted"] = True
+        request[ASKED].add(aborted=True)
         if request.transport is not None:
             request.transport.abort()
     return response

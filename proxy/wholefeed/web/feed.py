@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -17,6 +17,7 @@ from wholefeed.core.terms import State
 from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
 from wholefeed.loggers import get_logger
 from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
+from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer.answer import Representation, joined, slices, viewed
 from wholefeed.web.answer.blocks import SLICE_BYTES, HeldBlocks
@@ -26,12 +27,13 @@ from wholefeed.web.answer.prepared import Prepared, facts_of, prepared, prepared
 from wholefeed.web.asked import Asked
 from wholefeed.web.browsers import is_opened, to_view
 from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, CONFIG, COUNTS, SERVICE, STORE, WANTS
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS
 from wholefeed.web.named import named_url, with_instead
-from wholefeed.web.request_target import feed_url, instead_url
+from wholefeed.web.request_target import completed, feed_url
 
 log = get_logger()
 
+_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED.value
 LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 _STALLED_SECONDS: Final = 30
@@ -43,16 +45,26 @@ _VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
 
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
-    """GET /feed?url=U: the reconstructed feed."""
-    return await _answer(request, request[ASKED])
+    """GET /feed?url=U: the reconstructed feed; who opens it in a browser is led to what can be read there."""
+    asked = request[ASKED]
+    if is_opened(request):
+        return to_view(request, asked)
+    given = asked.query.url
+    url = feed_url(given)
+    if asked.mark or not completed(given).instead:
+        return await _answer(request, asked, url)
+
+    async def answer(url: str) -> web.StreamResponse:
+        return await _answer(request, asked, url)
+
+    return await with_instead(request, answer)
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
     """GET /https://…: the same, the URL written behind the slash."""
-    asked = request[ASKED]
-    if not asked.is_prefixed:
+    if not request[ASKED].is_prefixed:
         raise web.HTTPNotFound
-    return await _answer(request, asked)
+    return await get_feed(request)
 
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
@@ -61,61 +73,58 @@ async def delete_feed(request: web.Request) -> web.StreamResponse:
     return web.Response(status=204)
 
 
-async def _answer(request: web.Request, asked: Asked) -> web.StreamResponse:
-    """Answer with the feed that is named; who opens it in a browser is led to what can be read there."""
-    if is_opened(request):
-        return to_view(request, asked)
-    given = asked.query.url
-    url = feed_url(given)
-    if asked.mark or not instead_url(given):
-        return await _answer_with(request, asked, url)
-
-    async def answer(url: str) -> web.StreamResponse:
-        return await _answer_with(request, asked, url)
-
-    return await with_instead(request, answer)
-
-
-async def _answer_with(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
-    _refuse_loop(request, url)
+async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
+    headers = request.headers
+    if hdrs.VIA in headers:
+        _refuse_loop(headers.getall(hdrs.VIA), url)
     app = asked.app
     service = app[SERVICE]
-    base = base_url(request, asked, app[CONFIG].server)
-    wanted, wait_seconds = app[WANTS].of(asked, url, base, request.headers.get(hdrs.ACCEPT_ENCODING))
+    base = base_url(request, asked, asked.config.server)
+    wanted, may_be_whole, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
-    if service.checks.are_needed and wanted.view.may_be_whole:
-        await service.checks.check(url)
-    if wanted.view.may_be_whole and (held := service.at_once(url, is_head=is_head)) is not None:
-        response = await _answered_from(held, wanted, request, asked)
-        if response is not None:
-            return response
-    async with service.answer(
+    if may_be_whole:
+        if service.checks.are_needed:
+            await service.checks.check(url)
+        if (held := service.at_once(url, is_head=is_head)) is not None:
+            response = await _answered_from(held, wanted, request, asked)
+            if response is not None:
+                return response
+    reconstructing = service.answer(
         url, wait_seconds=wait_seconds, is_head=is_head, from_memory=wanted.view.is_whole
-    ) as reconstruction:
-        feed, held, store = reconstruction.feed, reconstruction.held, app[STORE]
-        asked.facts.update(facts_of(feed))
-        blocks = store if held is None else HeldBlocks(held, store)
-        wanted = _at(wanted, feed, service.now())
-        ready = None
-        if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
-            ready = prepared_of(held, wanted)
-        if ready is None:
-            ready = prepared(
-                reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
-            )
-        response = _without_body(request, asked, feed, ready)
-        if response is not None:
-            return await _send(request, response)
-        await _note_warned(asked, wanted, feed)
-        fields = _fields(asked, feed, ready, has_body=True)
-        pieces = slices(ready.answer, blocks)
-        if ready.is_at_most(SLICE_BYTES):
-            body = None if held is None else joined(ready.answer, held.blocks)
-            if body is None:
-                async with reconstruction.in_time():
-                    body = b"".join([piece async for piece in pieces])
-            return await _send(request, web.Response(headers=fields, body=body))
-        return await _send(request, web.StreamResponse(headers=fields), pieces)
+    )
+    async with reconstructing as reconstruction:
+        return await _answered_with(reconstruction, wanted, request, asked)
+
+
+async def _answered_with(
+    reconstruction: Reconstruction, wanted: Representation, request: web.Request, asked: Asked
+) -> web.StreamResponse:
+    """Answer with what was read from the store, as far as it is not held."""
+    feed, held, store = reconstruction.feed, reconstruction.held, asked.app[STORE]
+    asked.add(**facts_of(feed))
+    blocks = store if held is None else HeldBlocks(held, store)
+    now = asked.app[SERVICE].now()
+    wanted = _at(wanted, feed, now)
+    ready = None
+    if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
+        ready = prepared_of(held, wanted)
+    if ready is None:
+        ready = prepared(
+            reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
+        )
+    response = _without_body(request, asked, feed, ready, now)
+    if response is not None:
+        return await _send(request, response)
+    await _note_warned(asked, wanted, feed)
+    fields = _fields(asked, feed, ready, now, has_body=True)
+    pieces = slices(ready.answer, blocks)
+    if ready.is_at_most(SLICE_BYTES):
+        body = None if held is None else joined(ready.answer, held.blocks)
+        if body is None:
+            async with reconstruction.in_time():
+                body = b"".join([piece async for piece in pieces])
+        return await _send(request, web.Response(headers=fields, body=body))
+    return await _send(request, web.StreamResponse(headers=fields), pieces)
 
 
 async def _answered_from(
@@ -126,22 +135,23 @@ async def _answered_from(
     Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
     meanwhile.
     """
-    feed = held.snapshot.feed
-    ready = prepared_of(held, _at(wanted, feed, asked.app[SERVICE].now()))
+    app, feed = asked.app, held.snapshot.feed
+    now = app[SERVICE].now()
+    ready = prepared_of(held, _at(wanted, feed, now))
     if ready is None:
         return None
-    response, body = _without_body(request, asked, feed, ready), None
+    response, body = _without_body(request, asked, feed, ready, now), None
     if response is None:
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
-    asked.app[COUNTS].given("memory")
-    asked.facts.update(ready.facts)
+    app[COUNTS].given("memory")
+    asked.facts = ready.facts
     if response is not None:
         return await _send(request, response)
     assert body is not None, "it is a whole answer"
     await _note_warned(asked, wanted, feed)
-    fields = _fields(asked, feed, ready, has_body=True)
+    fields = _fields(asked, feed, ready, now, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await _send(request, web.Response(headers=fields, body=body))
     return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
@@ -159,7 +169,9 @@ async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> N
         await asked.app[SERVICE].note_warned(feed)
 
 
-def _without_body(request: web.Request, asked: Asked, feed: FeedRow, ready: Prepared) -> web.Response | None:
+def _without_body(
+    request: web.Request, asked: Asked, feed: FeedRow, ready: Prepared, now: float
+) -> web.Response | None:
     """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
     headers = request.headers
     if is_not_modified(
@@ -168,10 +180,9 @@ def _without_body(request: web.Request, asked: Asked, feed: FeedRow, ready: Prep
         headers.get(hdrs.IF_NONE_MATCH),
         headers.get(hdrs.IF_MODIFIED_SINCE),
     ):
-        fields = _fields(asked, feed, ready, has_body=False)
-        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=fields)
+        return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, ready, now, has_body=False))
     if request.method == "HEAD":
-        return web.Response(headers=_fields(asked, feed, ready, has_body=True))
+        return web.Response(headers=_fields(asked, feed, ready, now, has_body=True))
     return None
 
 
@@ -202,9 +213,9 @@ async def _send(
     except (ConnectionError, TimeoutError):
         _abort(request)
     except (OverloadedError, StoreError) as exc:
-        facts = request[ASKED].facts
-        facts["slug"] = exc.slug
-        log.warning("answer.cut", feed=facts.get("feed"), slug=exc.slug)
+        asked = request[ASKED]
+        asked.add(slug=exc.slug)
+        log.warning("answer.cut", feed=asked.facts.get("feed"), slug=exc.slug)
         _abort(request)
     except BaseException:
         _abort(request)
@@ -220,20 +231,20 @@ def _is_taken_at_once(request: web.Request, response: web.StreamResponse) -> boo
     transport = request.transport
     if transport is None or not isinstance(response, web.Response):
         return False
-    return transport.get_write_buffer_size() == 0 and (response.content_length or 0) < _TAKEN_BYTES
+    body = response.body  # its length is looked for in three places by `content_length`
+    is_small = body is None or (isinstance(body, bytes) and len(body) < _TAKEN_BYTES)
+    return is_small and transport.get_write_buffer_size() == 0
 
 
 def _abort(request: web.Request) -> None:
-    request[ASKED].facts["aborted"] = True
+    request[ASKED].add(aborted=True)
     if request.transport is not None:
         request.transport.abort()
 
 
-def _fields(asked: Asked, feed: FeedRow, ready: Prepared, *, has_body: bool) -> CIMultiDict[str]:
-    app = asked.app
-    now = app[SERVICE].now()
+def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = ready.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, app[CONFIG], now)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.config, now)
     return fields
 
 
@@ -246,8 +257,7 @@ def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
     return f"{scope}max-age={seconds}"
 
 
-def _refuse_loop(request: web.Request, url: str) -> None:
+def _refuse_loop(vias: Iterable[str], url: str) -> None:
     """What came through this proxy already leads in a circle (docs/faults.md row 19; RFC 9110, 7.6.3)."""
-    vias = request.headers.getall(hdrs.VIA, None)
-    if vias and any(_VIA.search(value) for value in vias):
+    if any(_VIA.search(value) for value in vias):
         raise LoopDetectedError("the request came through wholefeed already", url=url)

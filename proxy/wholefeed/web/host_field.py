@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, hdrs, web
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.errors import MisdirectedError
 from wholefeed.server.clients import last_value
 from wholefeed.web.asked import FEED_ROUTES, OPEN_ROUTES, Asked
-from wholefeed.web.keys import CONFIG
 from wholefeed.web.prefix import forwarded_prefix
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
@@ -36,18 +35,16 @@ def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
     """
     if server.public_url:
         return server.public_url.rstrip("/")
-    host, scheme = _required_host(request, asked, server)
+    host, scheme = asked.host or _required_host(request, asked, server)
     prefix = forwarded_prefix(_last(request, "X-Forwarded-Prefix")) if asked.is_vouched_for else ""
     return f"{scheme}://{host.lower()}{prefix}"
 
 
 def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
     """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
-    if asked.host is not None:
-        return asked.host
     host, scheme = _asked_for(request, asked)
-    match = _HOST.fullmatch(host)
-    if match is None or not _is_allowed(match["name"].lower().strip("[]"), server):
+    name = _name(host)
+    if not name or not (_is_nobody_else_s(name) or _is_listed(name, server)):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
         )
@@ -56,7 +53,7 @@ def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> 
 
 
 def _asked_for(request: web.Request, asked: Asked) -> tuple[str, str]:
-    host, scheme = request.headers.get("Host", "") or _own_address(request), request.scheme
+    host, scheme = request.headers.get(hdrs.HOST, "") or _own_address(request), request.scheme
     if asked.is_vouched_for:
         host = _last(request, "X-Forwarded-Host") or host
         forwarded = _last(request, "X-Forwarded-Proto").lower()
@@ -77,15 +74,15 @@ def require_host(request: web.Request, asked: Asked) -> None:
     """
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
-    server = asked.app[CONFIG].server
-    if not _may_bear_any_host(request, asked.route, server):
+    server = asked.config.server
+    if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
         _required_host(request, asked, server)
 
 
 def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
-    if route in FEED_ROUTES and request.method in ("GET", "HEAD"):
-        return bool(server.public_url)  # links are made from that
-    return bool(server.public_url and (server.access_token or server.signing_keys))
+    """Whether links are made from the public URL alone, or nobody is let in who does not know a secret."""
+    is_feed = route in FEED_ROUTES and request.method in ("GET", "HEAD")
+    return is_feed or bool(server.access_token or server.signing_keys)
 
 
 def _own_address(request: web.Request) -> str:
@@ -97,9 +94,14 @@ def _own_address(request: web.Request) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _is_allowed(name: str, server: ServerConfig) -> bool:
-    if _is_nobody_else_s(name):
-        return True
+@lru_cache(maxsize=256)
+def _name(host: str) -> str:
+    """Return the name of a Host field, without its port; empty where it is none."""
+    match = _HOST.fullmatch(host)
+    return "" if match is None else match["name"].lower().strip("[]")
+
+
+def _is_listed(name: str, server: ServerConfig) -> bool:
     own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
     return name in (allowed.lower() for allowed in own)
 

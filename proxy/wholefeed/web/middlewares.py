@@ -9,12 +9,10 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import structlog
-from aiohttp import hdrs, web, web_response
-from aiohttp.typedefs import Handler
+from aiohttp import web, web_response
+from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
-from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
@@ -24,11 +22,12 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.loggers import get_logger
+from wholefeed.loggers import REQUEST_ID, get_logger
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
+from wholefeed.web.answered import count, tell
 from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
 from wholefeed.web.host_field import require_host
-from wholefeed.web.keys import ASKED, CONNECTIONS, COUNTS, PREFIX, TRUSTED
+from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.page.failure import error_page, wants_page
 from wholefeed.web.page.login import refused
 from wholefeed.web.prefix import UNMATCHED
@@ -45,7 +44,6 @@ _REQUEST_ID: Final = istr("X-Request-Id")
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
 _FULL_SECONDS: Final = 60
 """When to ask again for what could not be stored: somebody has to make room first."""
-_LONGEST_AGENT: Final = 200
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
@@ -57,98 +55,69 @@ CHECKS: Final[tuple[Check, ...]] = (limit_clients, refuse_other_sites, require_a
 _NOT_MODIFIED: Final = 304
 
 
-@web.middleware
-async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check and answer a request, and write one `request.answered` line, whatever becomes of it.
+def attending(app: web.Application) -> Middleware:
+    """Return the middleware of an application, which has what it needs of it at hand.
 
     One middleware and not one for each check: each costs every request a coroutine and its frames.
     """
-    started = time.monotonic()
-    app = request.app
-    connections = app[CONNECTIONS]
-    use = connections.use_of(request.protocol)
-    asked = request[ASKED] = Asked(request, app, app[PREFIX], app[TRUSTED], use.peer)
-    structlog.contextvars.bind_contextvars(request_id=asked.request_id)  # of what the request sets going
-    status = body_bytes = 0
-    connections.begin(use)
-    try:
-        response = await _answered(request, asked, handler)
-        status = response.status
-        if status != _NOT_MODIFIED and request.method != "HEAD":
-            body_bytes = response.content_length or 0
-        return response
-    finally:
-        connections.end(use)
-        duration_seconds = time.monotonic() - started
-        facts = asked.facts
-        _count(app[COUNTS], asked.route, facts, status, duration_seconds, body_bytes)
-        log.info(
-            "request.answered",
-            method=request.method,
-            path=asked.route,
-            url=asked.shown_url,
-            client=asked.client,
-            user_agent=_shown_agent(request.headers.get(hdrs.USER_AGENT, "")),
-            status=status or None,
-            duration_s=round(duration_seconds, 6),
-            **facts,
-        )
+    config, prefix, trusted = app[CONFIG], app[PREFIX], app[TRUSTED]
+    connections, counts = app[CONNECTIONS], app[COUNTS]
+
+    @web.middleware
+    async def attend(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check and answer a request, and write one `request.answered` line, whatever becomes of it."""
+        started = time.monotonic()
+        use = connections.use_of(request.protocol)
+        asked = request[ASKED] = Asked(request, app, config, prefix, trusted, use.peer)
+        REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
+        status = body_bytes = 0
+        connections.begin(use)
+        try:
+            try:
+                if request.method == "CONNECT" or not asked.target.startswith("/"):
+                    _refuse_forwarding(request, asked)
+                if asked.route not in OPEN_ROUTES:
+                    for check in CHECKS:
+                        check(request, asked)
+                response = await handler(request)
+            except WholefeedError as exc:
+                response = await _answer_to(exc, request, asked)
+            except web.HTTPException as exc:
+                response = await _answer_to_http(exc, request, asked)
+            except ConnectionError:  # the reader has left
+                asked.add(aborted=True)
+                raise
+            except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
+                log.exception("request.failed", **asked.facts)
+                asked.add(slug="internal")
+                response = await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
+            status = response.status
+            if status != _NOT_MODIFIED and request.method != "HEAD":
+                body_bytes = response.content_length or 0
+            return response
+        finally:
+            ended = time.monotonic()
+            connections.end(use, ended)
+            count(counts, asked, status, ended - started, body_bytes)
+            tell(request, asked, status, ended - started)
+
+    return attend
 
 
-def _count(
-    counts: Counts,
-    route: str,
-    facts: dict[str, object],
-    status: int,
-    duration_seconds: float,
-    body_bytes: int,
-) -> None:
-    """Count what the log line tells; of an answer that was cut off, no bytes."""
-    is_aborted = "aborted" in facts
-    state = str(facts.get("state", NONE))
-    counts.answered(route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
-    if is_aborted:
-        counts.was_aborted()
-    if "slug" in facts:
-        counts.refused(str(facts["slug"]))
+async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
+    """Turn what stops an answer into a problem document (RFC 9457); people are asked for the token."""
+    asked.add(slug=exc.slug)
+    if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
+        return await refused(request, exc)
+    return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
 
 
-def _shown_agent(given: str) -> str:
-    """Return who the client says it is, as it may be logged."""
-    if not given:
-        return ""
-    cut = given[:_LONGEST_AGENT]
-    if cut.isprintable():  # it nearly always is
-        return cut
-    return "".join(each if each.isprintable() else "?" for each in cut)
-
-
-async def _answered(request: web.Request, asked: Asked, handler: Handler) -> web.StreamResponse:
-    """Turn what stops an answer into a problem document (RFC 9457)."""
-    try:
-        if request.method == "CONNECT" or not asked.target.startswith("/"):
-            _refuse_forwarding(request, asked)
-        if asked.route not in OPEN_ROUTES:
-            for check in CHECKS:
-                check(request, asked)
-        return await handler(request)
-    except WholefeedError as exc:
-        asked.facts["slug"] = exc.slug
-        if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
-            return await refused(request, exc)
-        return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
-    except web.HTTPException as exc:
-        slug = asked.facts["slug"] = _HTTP_SLUGS.get(exc.status, "bad-request")
-        allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-        detail = f"{request.method}: {exc.reason}"
-        return await _refused(request, asked, exc.status, slug, detail, allowed)
-    except ConnectionError:  # the reader has left
-        asked.facts["aborted"] = True
-        raise
-    except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
-        log.exception("request.failed", **asked.facts)
-        asked.facts["slug"] = "internal"
-        return await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
+async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
+    slug = _HTTP_SLUGS.get(exc.status, "bad-request")
+    asked.add(slug=slug)
+    allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
+    detail = f"{request.method}: {exc.reason}"
+    return await _refused(request, asked, exc.status, slug, detail, allowed)
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
@@ -222,5 +191,7 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
     headers = response.headers
     for name, value in _SECURITY_FIELDS:
         headers.setdefault(name, value)
-    if (asked := request.get(ASKED)) is not None:
-        headers[_REQUEST_ID] = asked.request_id
+    try:  # noqa: SIM105 - each answer passes here
+        headers[_REQUEST_ID] = request[ASKED].request_id
+    except KeyError:  # it did not come as far as the middleware
+        pass

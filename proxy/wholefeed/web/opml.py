@@ -76,7 +76,7 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
     read_view(options, 0)
     is_undone = options.get("undo", "") not in ("", "0", "false")
     document, counts = await asyncio.to_thread(_moved, body, base, config, options, is_undone=is_undone)
-    asked.facts["opml"] = counts
+    asked.add(opml=counts)
     told = ", ".join(f"{name}={number}" for name, number in counts.items())
     return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
 

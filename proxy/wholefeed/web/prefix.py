@@ -35,7 +35,7 @@ class Prefix:
         self.path: Final = urlsplit(public_url).path.rstrip("/")
         """Without a final slash; empty: there is none."""
         self._own = frozenset(own)
-        self._routes: dict[web.AbstractResource | None, str] = {}
+        self._routes: dict[web.AbstractRoute, str] = {}
 
     def stripped(self, raw_path: str) -> str:
         """Return a request target without the prefix; as it is, where it does not bear it."""
@@ -52,12 +52,13 @@ class Prefix:
             return canonical
         return self.stripped(canonical)
 
-    def route_of(self, resource: web.AbstractResource | None) -> str:
-        """Return the route of a request whose path led to a resource, or to none."""
-        route = self._routes.get(resource)
+    def route_of(self, found: web.AbstractRoute) -> str:
+        """Return the route of a request, as it is without a prefix, by what aiohttp has found for it."""
+        route = self._routes.get(found)
         if route is None:
-            route = UNMATCHED if resource is None else self.route(resource.canonical)
-            self._routes[resource] = route
+            if found.resource is None:  # there is none, and this one was made for the request
+                return UNMATCHED
+            route = self._routes[found] = self.route(found.resource.canonical)
         return route
 
     def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:

@@ -164,6 +164,11 @@ def feed_url(given: str) -> str:
         RequestError: None is given.
         InvalidUrlError: It is none that can be fetched.
     """
+    return _feed_url(given) if len(given) <= _LONGEST_KEPT else _feed_url.__wrapped__(given)
+
+
+@lru_cache(maxsize=2048)
+def _feed_url(given: str) -> str:
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
     try:

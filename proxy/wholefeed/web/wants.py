@@ -23,6 +23,8 @@ class Want(NamedTuple):
     """What one request wants."""
 
     representation: Representation
+    may_be_whole: bool
+    """Whether nothing is left out of a feed that is short enough."""
     wait_seconds: float
 
 
@@ -70,4 +72,5 @@ class Wants:
             page_url=page_url(base, url),
             view=read_view(options, limits.answer_bytes),
         )
-        return Want(representation, read_wait(options, limits.respond_within_seconds))
+        wait_seconds = read_wait(options, limits.respond_within_seconds)
+        return Want(representation, representation.view.may_be_whole, wait_seconds)

@@ -45,6 +45,8 @@ class RefreshContext:
     """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
+    longest_seconds: float = field(init=False)
+    """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
     settings: Settings = field(init=False)
     """What the configuration says about refreshes."""
     published: Published = field(init=False)
@@ -53,16 +55,13 @@ class RefreshContext:
     """What is held of them for their refreshes."""
 
     def __post_init__(self) -> None:
+        longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
+        object.__setattr__(self, "longest_seconds", longest_seconds)
         object.__setattr__(self, "settings", self._settings())
         max_bytes = self.config.store.memory_bytes
         parsed_bytes = max_bytes // _PARSED_SHARE
         object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
         object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
-
-    @property
-    def longest_seconds(self) -> float:
-        """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
-        return max(self.config.freshness.maximum_seconds, DAY_SECONDS)
 
     def paused_until(self, url: str) -> float | None:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""

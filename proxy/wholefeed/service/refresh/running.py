@@ -52,6 +52,8 @@ class Running:
         self.on_elsewhere: Callable[[int], None] = lambda _: None
         """Told of each feed that another replica turns out to have refreshed."""
         self._flights: Flights[int, None] = Flights()
+        self.running: Final = self._flights.running
+        """Returns the refresh of a feed that is under way, if there is one."""
         self._running: dict[int, Refresh] = {}
         self._elsewhere: dict[int, Elsewhere] = {}
         """How far other replicas are with what is waited for here."""
@@ -121,10 +123,6 @@ class Running:
             flight.add_done_callback(lambda _: [each() for each in self.on_end])
         return flight
 
-    def running(self, feed_id: int) -> asyncio.Task[None] | None:
-        """Return the refresh under way, if there is one."""
-        return self._flights.running(feed_id)
-
     async def cancel(self, feed_id: int) -> None:
         """End the refresh of a feed that is being forgotten."""
         while (running := self._flights.running(feed_id)) is not None:
@@ -142,7 +140,7 @@ class Running:
         Freshness that reaches further than any could comes from a clock that has jumped. A
         publisher that failed is left alone until its next attempt, whatever is unfinished.
         """
-        if self.is_resting(feed.id):
+        if self._resting_until and self.is_resting(feed.id):
             return False
         left_seconds = (feed.fresh_until or 0.0) - self._context.now()
         is_fresh = 0 < left_seconds <= self._context.longest_seconds

@@ -10,6 +10,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from wholefeed.core.formats import content_type
+from wholefeed.json_lines import LaidOut
 from wholefeed.service.published import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
@@ -31,7 +32,7 @@ class Prepared:
     modified_at: float
     length: int | None
     """As `Answer.length`."""
-    facts: dict[str, object]
+    facts: LaidOut
     """What the log line tells of the feed."""
 
     def is_at_most(self, most_bytes: int) -> bool:
@@ -71,7 +72,7 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
     if answer.is_gzip:
         of_body["Content-Encoding"] = "gzip"
     body_fields = CIMultiDict({**fields, **of_body})
-    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, facts_of(feed))
+    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, LaidOut(facts_of(feed)))
 
 
 def facts_of(feed: FeedRow) -> dict[str, object]:

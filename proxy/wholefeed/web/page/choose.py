@@ -67,7 +67,7 @@ async def get_chosen(request: web.Request) -> web.StreamResponse | Trouble:
 def _trouble(request: web.Request, error: WholefeedError) -> Trouble:
     if not is_browser(request):
         raise error
-    request[ASKED].facts["slug"] = error.slug
+    request[ASKED].add(slug=error.slug)
     return Trouble.of(error)
 
 

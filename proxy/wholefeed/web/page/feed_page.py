@@ -117,7 +117,7 @@ async def _shown(
     head = await asyncio.to_thread(_heading, feed)
     told, now = status_object(status), service.now()
     said = words_of(told, now)
-    request[ASKED].facts.update(feed=feed.id, state=told["state"])
+    request[ASKED].add(feed=feed.id, state=told["state"])
     return await page(
         request,
         "feed.html",

@@ -56,7 +56,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     except WholefeedError as exc:
         if not is_browser(request):
             raise
-        request[ASKED].facts["slug"] = exc.slug
+        request[ASKED].add(slug=exc.slug)
         return await refused(request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError))
     response = see_other("./" + own_path(next_path))
     begin_session(request, response)
