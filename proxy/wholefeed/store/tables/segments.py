@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.compose.segmenting import Placed
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
-from wholefeed.store.columns import FEED_COLUMNS, feed_row
+from wholefeed.store.changing import made
+from wholefeed.store.columns import FEED_COLUMNS, SEGMENT_COLUMNS, feed_row
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.statements import (
     CLOCK,
     either,
     fetch_all,
+    fetch_made,
     fetch_one,
     fetch_value,
     json_ids,
@@ -41,11 +44,9 @@ _PLACED: Final = """
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
-_OF_FEED: Final = """
-    SELECT id, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at, entries,
-        parser_version, context
-    FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
-"""
+_OF_FEED: Final = f"""
+    SELECT {SEGMENT_COLUMNS} FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
+"""  # noqa: S608 - names of columns
 _POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed AND position IS NOT NULL"
 _FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
 _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
@@ -129,9 +130,8 @@ def snapshot(db: Database, feed: int) -> Snapshot:
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = fetch_all(db, _OF_FEED, {"feed": feed.id})
-    missing = (failures.read(db, feed.id)).missing
-    return Snapshot(feed, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
+    rows = fetch_made(db, _OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
+    return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
