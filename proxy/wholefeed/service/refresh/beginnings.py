@@ -23,7 +23,7 @@ from wholefeed.service.documents.parsed import ParsedDocuments
 from wholefeed.service.published import Published
 from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, Failures, FeedRow
+from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds
 
@@ -135,6 +135,12 @@ class Start:
         """Hold what was read then."""
         if self._beginnings is not None and self._read_last is not None:
             self._beginnings.keep(self._feed_id, self._read_last)
+
+    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
+        """Return changes of a feed's columns, if they are known to say what its row says already: None."""
+        feed = self._feed
+        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
+        return None if is_said else changes
 
     def remarked(self, intent: intents.Remark, *, is_first: bool) -> None:
         """Take note of what is to be written."""

@@ -21,11 +21,11 @@ from wholefeed.service.refresh.beginnings import Beginning, Beginnings, Start
 from wholefeed.service.refresh.gathering import Gathered, described
 from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
-from wholefeed.service.refresh.putting import Putting, put_and_look
+from wholefeed.service.refresh.putting import Putting, feed_of, put_and_look
 from wholefeed.service.refresh.remarks import written
 from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedRow, Publication
+from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, feeds, segments
 
@@ -84,7 +84,8 @@ class FeedStorage:
 
     async def receive(self, found: Subscription) -> Subscription:
         """Hold the subscription document that has come until it is stored; return it as it counts here."""
-        self.found = replace(found, obtained=await self.identified(found.obtained))
+        obtained = await self.identified(found.obtained)
+        self.found = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self.found
 
     async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
@@ -194,12 +195,11 @@ class FeedStorage:
         if self._start.defer():
             self._remarks.clear()
         elif self._remarks:
-            await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
+            await self.write(lambda _: None)
 
-    async def write(self, work: Callable[[Database], _T], *, comes_more: bool = False) -> _T:
+    async def write(self, work: Callable[[Database], _T]) -> _T:
         """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
-        write = partial(self._store.renew, feed=self.feed_id, comes_more=comes_more)
-        return await self._with_remarks(work, write)
+        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
 
     async def _with_remarks(
         self,
@@ -244,6 +244,7 @@ class FeedStorage:
         assert found is not None, "it has come"
         self.found = None
         rows = await self._documents()
+        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
@@ -255,7 +256,7 @@ class FeedStorage:
                 now,
                 ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
                 detached=intent.detached,
-                changes={"kind": intent.kind, "family": intent.family},
+                changes=self._start.other_than_stored(changes),
                 leaving=leaving,
                 looks=True,
             )
@@ -276,7 +277,9 @@ class FeedStorage:
     async def _put_all(self, putting: Putting) -> list[int]:
         new = await coded([each.new for each in putting.puts])
         work = partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new)
-        was = await self.write(work, comes_more=putting.looks)  # it looks at what is to be published next
+        more = putting.looks  # at what is to be published next
+        write = partial(self._store.renew, feed=self.feed_id, row=feed_of, comes_more=more)
+        was = await self._with_remarks(work, write)
         self._rows, self._material = was.rows, was.material
         if self._parsed is not None and putting.leaving is not None:
             self._parsed.drop(putting.leaving.replaced)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.compose.turns import Turn, Warned
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
 from wholefeed.store.changing import made
@@ -27,7 +28,7 @@ from wholefeed.store.statements import (
     run_many,
 )
 from wholefeed.store.tables import failures
-from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.feeds import require, unknown
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.retired import sweep
 
@@ -47,7 +48,8 @@ _PLACED: Final = """
 _OF_FEED: Final = f"""
     SELECT {SEGMENT_COLUMNS} FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
 """  # noqa: S608 - names of columns
-_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed AND position IS NOT NULL"
+_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
+_BEFORE: Final = "SELECT revision, warning, warned_at FROM feed WHERE id = :feed"
 _FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
 _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
 _INSERT: Final = """
@@ -160,13 +162,21 @@ def outline(db: Database, segment: int) -> bytes | None:
 def publish(
     db: Database, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
-    """Make the publication what the feed is, or return None when it was made from what is no longer so."""
-    before = require(db, feed)
-    current = {row["id"]: row["position"] for row in fetch_all(db, _POSITIONS, {"feed": feed})}
+    """Make the publication what the feed is, or return None when it was made from what is no longer so.
+
+    Raises:
+        UnknownFeedError: The feed was forgotten.
+    """
+    before = fetch_one(db, _BEFORE, {"feed": feed})
+    if before is None:
+        raise unknown(feed)
+    stored = fetch_all(db, _POSITIONS, {"feed": feed})
+    current = {row["id"]: row["position"] for row in stored if row["position"] is not None}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
-    if before.revision != revision or not current.keys() >= set(kept):
+    if before["revision"] != revision or not current.keys() >= set(kept):
         return None
-    sweep(db, pins, feed)
+    if len(stored) > len(current):  # something was retired before
+        sweep(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
     moves = []
@@ -199,7 +209,7 @@ def publish(
     is_lost = False
     if publication.missing is not None:
         is_lost = failures.replace_missing(db, feed, publication.missing)
-    turn = before.turn
+    turn = Turn(Warned(before["warning"]), before["warned_at"])
     if not publication.is_walking:
         first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
         turn = turn.next(first_at, is_lost=is_lost, now=now)
