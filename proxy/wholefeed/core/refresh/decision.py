@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wholefeed.core.notes import Note
+from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.events import DocumentsRead, Event, ReadAgain
 from wholefeed.core.refresh.following import Following, is_archive_due
@@ -79,12 +80,8 @@ class Decision:
         self.is_walking = False
         """Whether the walk may still add documents: the state is `loading`."""
         self._steps = self._run()
-        self._intent = next(self._steps)
-
-    @property
-    def intent(self) -> Intent:
+        self.intent: Intent = next(self._steps)
         """What to do next."""
-        return self._intent
 
     def advance(self, event: Event, *, now: float) -> Intent:
         """Take what came of the intent; return the next one.
@@ -93,11 +90,11 @@ class Decision:
             event: As the intent's docstring names it; `CarriedOut` where it names none.
             now: Epoch seconds.
         """
-        assert not isinstance(self._intent, Done | GiveUp), "it has come to its end"
+        assert not isinstance(self.intent, Done | GiveUp), "it has come to its end"
         self._given.clock.now = now
-        self.is_walking = self.is_walking or isinstance(self._intent, BeginWalk)
-        self._intent = self._steps.send(event)
-        return self._intent
+        self.is_walking = self.is_walking or isinstance(self.intent, BeginWalk)
+        self.intent = self._steps.send(event)
+        return self.intent
 
     def close(self) -> None:
         """Go no further; without that its generator and itself would keep one another."""
@@ -135,16 +132,22 @@ class Decision:
             return
         self.is_confirmed = subscription.is_heard
         self._notes = current.notes
-        again = yield from outcome(ReadBodiesAgain(), ReadAgain)
+        is_read_again = yield from self._read_again()
         has_copies = yield from copy_steps(self._given, self._documents, current)
-        if current.has_changed or again.has_changed or has_copies:
+        if current.has_changed or is_read_again or has_copies:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
-        is_new = current.has_changed or current.has_moved or again.has_changed or has_copies
+        is_new = current.has_changed or current.has_moved or is_read_again or has_copies
         self._collecting = self._collector(current)
         is_due = is_archive_due(self._given, self._documents, current) or self._is_collecting_due
         if is_new or (not self._given.copies and (is_due or self._is_unfinished())):
             yield from self._reconstruct(current)
         yield Done()
+
+    def _read_again(self) -> Steps[bool]:
+        """Have the bodies read that an older parser has read; return whether there were any."""
+        if all(row.parser_version == PARSER_VERSION for row in self._documents):
+            return False
+        return (yield from outcome(ReadBodiesAgain(), ReadAgain)).has_changed
 
     def _is_unfinished(self) -> bool:
         feed, given = self._feed, self._given

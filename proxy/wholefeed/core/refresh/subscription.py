@@ -8,7 +8,7 @@ ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Curren
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wholefeed.core.adapters.collection import NOTHING_COLLECTED
 from wholefeed.core.links.classify import recall
@@ -88,8 +88,7 @@ class Subscription:
             case SubscriptionCame():
                 has_changed, has_news, notes = yield from self._take(came)
                 yield from carry_out(self._noted(came.reply, fetch_url=self._found_at(came)))
-                current = self._current(came.fresh, has_changed, has_news, notes)
-                return replace(current, validators=came.fresh.validators)
+                return self._current(came.fresh, has_changed, has_news, notes, came.fresh.validators)
             case SubscriptionUnchanged():
                 yield from carry_out(self._noted(came.reply, unchanged=self._stored))
                 return self._remembered()
@@ -261,7 +260,12 @@ class Subscription:
     # What it is for the rest
 
     def _current(
-        self, fresh: FreshDocument, has_changed: bool, has_news: bool, notes: tuple[Note, ...]
+        self,
+        fresh: FreshDocument,
+        has_changed: bool,
+        has_news: bool,
+        notes: tuple[Note, ...],
+        validators: tuple[str, str] | None = None,
     ) -> Current:
         return Current(
             arrival=fresh.arrival,
@@ -274,6 +278,7 @@ class Subscription:
             else self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
+            validators=validators,
             notes=notes,
         )
 

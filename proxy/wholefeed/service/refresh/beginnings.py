@@ -44,6 +44,13 @@ class Beginning(NamedTuple):
     failures: Failures
 
 
+class Held(NamedTuple):
+    """The same, of a feed that is held in memory."""
+
+    feed: FeedRow
+    beginning: Beginning
+
+
 class Beginnings:
     """Belongs to one service.
 
@@ -58,16 +65,11 @@ class Beginnings:
         self.watched = published.filling
         """Watches for changes while one is read."""
 
-    def find(self, feed: int) -> Beginning | None:
-        """Return what is held."""
+    def find(self, feed: int) -> Held | None:
+        """Return what is held, with the feed's row."""
         held = self._published.of(feed)
         found: Beginning | None = None if held is None else held.made(_KEY)
-        return found
-
-    def row(self, feed: int) -> FeedRow | None:
-        """Return the row of a feed that is held."""
-        held = self._published.of(feed)
-        return None if held is None else held.snapshot.feed
+        return None if held is None or found is None else Held(held.snapshot.feed, found)
 
     def keep(self, feed: int, found: Beginning) -> None:
         """Hold what was read of a feed as it is held now.
@@ -81,11 +83,12 @@ class Beginnings:
     def note_checked(self, feed: FeedRow, document: int) -> None:
         """Let a document say that it was looked at when the feed was, and has not changed."""
         assert feed.checked_at is not None, "its publisher was heard of"
-        if (found := self.find(feed.id)) is None:
+        if (held := self.find(feed.id)) is None:
             return
-        for place, row in enumerate(found.rows):
+        rows = held.beginning.rows
+        for place, row in enumerate(rows):
             if row.id == document:
-                found.rows[place] = changed(row, checked_at=feed.checked_at)
+                rows[place] = changed(row, checked_at=feed.checked_at)
 
     def let_go(self, feed: int) -> None:
         """Forget it: something is written that it would not tell."""
@@ -118,8 +121,8 @@ class Start:
         if self._beginnings is None:
             return await self._store.read(self._look, feed=self._feed_id)
         if (held := self._beginnings.find(self._feed_id)) is not None:
-            self._feed = self._beginnings.row(self._feed_id)
-            return held
+            self._feed, found = held
+            return found
         with self._beginnings.watched() as fill:
             self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
             if not fill.has_changed(self._feed_id):

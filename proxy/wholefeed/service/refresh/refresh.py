@@ -125,7 +125,7 @@ class Refresh:
         try:
             while True:
                 intent = decision.intent
-                if isinstance(intent, intents.Done | intents.GiveUp):
+                if isinstance(intent, intents.End):
                     await self._put_gathered()
                     await self._storage.flush()
                 if isinstance(intent, intents.Done):
@@ -146,7 +146,8 @@ class Refresh:
                             await self._put_gathered()
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
-                await self._walk.aclose()
+                if self._walk_began:
+                    await self._walk.aclose()
                 decision.close()
 
     async def _begin(self) -> Decision:
