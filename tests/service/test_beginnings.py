@@ -52,5 +52,5 @@ def test_what_publishers_make_long_is_counted(found: Beginning) -> None:
     beginnings.keep(1, found)
     held = beginnings.find(1)
     assert held is not None
-    assert held.beginning is found
+    assert held[1] is found
     assert memory.usage.bytes - before >= TIMES * len(LONG)

@@ -53,7 +53,7 @@ from wholefeed.core.refresh.mementos import copy_steps
 from wholefeed.core.refresh.pages import known_ascent
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.settlement import settle_steps
-from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import Current, Subscription
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.walk.endings import End, Ending
@@ -133,7 +133,9 @@ class Decision:
         self.is_confirmed = subscription.is_heard
         self._notes = current.notes
         is_read_again = yield from self._read_again()
-        has_copies = yield from copy_steps(self._given, self._documents, current)
+        has_copies = False
+        if self._given.copies:
+            has_copies = yield from copy_steps(self._given, self._documents, current)
         if current.has_changed or is_read_again or has_copies:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
         is_new = current.has_changed or current.has_moved or is_read_again or has_copies
@@ -145,9 +147,10 @@ class Decision:
 
     def _read_again(self) -> Steps[bool]:
         """Have the bodies read that an older parser has read; return whether there were any."""
-        if all(row.parser_version == PARSER_VERSION for row in self._documents):
-            return False
-        return (yield from outcome(ReadBodiesAgain(), ReadAgain)).has_changed
+        for row in self._documents:
+            if row.parser_version != PARSER_VERSION:
+                return (yield from outcome(ReadBodiesAgain(), ReadAgain)).has_changed
+        return False
 
     def _is_unfinished(self) -> bool:
         feed, given = self._feed, self._given
@@ -165,8 +168,8 @@ class Decision:
         return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
 
     def _reconstruct(self, current: Current) -> Steps[None]:
-        first = (row for row in self._documents if row.role is Role.SUBSCRIPTION and row.rank is not None)
-        self.progress.entries = sum(row.entries for row in first)
+        first = subscription_of(self._documents)
+        self.progress.entries = 0 if first is None else first.entries
         if current.kind is Kind.COMPLETE:
             yield from self._leave_alone()
             walked, state = Walked(ending=Ending(End.WHOLE)), State.COMPLETE

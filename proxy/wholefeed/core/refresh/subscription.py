@@ -34,7 +34,7 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted, subscription_of
 from wholefeed.core.schedule.freshness import freshness_seconds, is_private
 from wholefeed.core.schedule.moves import Move, is_believed, note_move
 from wholefeed.core.terms import Kind, Role
@@ -72,8 +72,7 @@ class Subscription:
         self._given = given
         self._feed = given.feed
         self._documents = documents
-        attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
-        self._stored = next(attached, None)
+        self._stored = subscription_of(documents)
         self._has_moved = False
         self.is_heard = False
         """Whether its publisher has answered."""
@@ -101,7 +100,7 @@ class Subscription:
     def _question(self) -> AskSubscription:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
         stored, url, given = self._stored, self._feed.fetch_url, self._given
-        if not given.lacks(CurrentUnavailable) and not given.lacks(NoSubscriptionDocument):
+        if not (given.missing and given.lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
@@ -214,7 +213,7 @@ class Subscription:
         is remembered of the one before would be served as its own (docs/faults.md rows 23 and 91).
         """
         feed, now = self._feed, self._given.clock.now
-        if reply.url != feed.fetch_url:
+        if reply.url != feed.fetch_url or (reply.permanent_url is None and not feed.moved_times):
             return None, None
         known = Move(feed.moved_to, feed.moved_since, feed.moved_times)
         move = note_move(known, reply.permanent_url, now=now)

@@ -44,13 +44,6 @@ class Beginning(NamedTuple):
     failures: Failures
 
 
-class Held(NamedTuple):
-    """The same, of a feed that is held in memory."""
-
-    feed: FeedRow
-    beginning: Beginning
-
-
 class Beginnings:
     """Belongs to one service.
 
@@ -65,11 +58,11 @@ class Beginnings:
         self.watched = published.filling
         """Watches for changes while one is read."""
 
-    def find(self, feed: int) -> Held | None:
-        """Return what is held, with the feed's row."""
+    def find(self, feed: int) -> tuple[FeedRow, Beginning] | None:
+        """Return what is held, behind the feed's row."""
         held = self._published.of(feed)
         found: Beginning | None = None if held is None else held.made(_KEY)
-        return None if held is None or found is None else Held(held.snapshot.feed, found)
+        return None if held is None or found is None else (held.snapshot.feed, found)
 
     def keep(self, feed: int, found: Beginning) -> None:
         """Hold what was read of a feed as it is held now.
@@ -85,7 +78,7 @@ class Beginnings:
         assert feed.checked_at is not None, "its publisher was heard of"
         if (held := self.find(feed.id)) is None:
             return
-        rows = held.beginning.rows
+        rows = held[1].rows
         for place, row in enumerate(rows):
             if row.id == document:
                 rows[place] = changed(row, checked_at=feed.checked_at)

@@ -90,7 +90,7 @@ class Refresh:
         self._decision: Decision | None = None
         self._writing = asyncio.Lock()
         """Held while documents change, and by whoever must not see them change."""
-        self._walk = AsyncExitStack()  # the turn to use the network, and the publications meanwhile
+        self._walk: AsyncExitStack | None = None  # the turn to use the network, the publications meanwhile
         self._walk_began = 0.0
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
@@ -146,7 +146,7 @@ class Refresh:
                             await self._put_gathered()
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
-                if self._walk_began:
+                if self._walk is not None:
                     await self._walk.aclose()
                 decision.close()
 
@@ -225,6 +225,7 @@ class Refresh:
             return
         self.is_waiting = not self._request.is_polled
         await self._storage.flush()
+        self._walk = AsyncExitStack()
         try:
             await self._walk.enter_async_context(self._context.walks.turn(self.site))
         finally:
@@ -238,7 +239,8 @@ class Refresh:
         self._walk.push_async_callback(cancelled, task)
 
     async def _end_walk(self, intent: intents.EndWalk) -> None:
-        await self._walk.aclose()
+        if self._walk is not None:
+            await self._walk.aclose()
         assert self._decision is not None, "it wants this"
         took_seconds = time.monotonic() - self._walk_began if self._walk_began else 0.0
         self._context.counts.walk_ended(intent.ending, took_seconds)

@@ -118,7 +118,7 @@ class Running:
             self._copies[feed.id] = copies
         flight = self._flights.join(feed.id, lambda: self._run(feed, request))
         if is_new:
-            flight.add_done_callback(lambda _: [each() for each in self.on_end])
+            flight.add_done_callback(self._ended)
         return flight
 
     def running(self, feed_id: int) -> asyncio.Task[None] | None:
@@ -167,6 +167,10 @@ class Running:
         """Return since when the walk of a feed uses the network; None where none does."""
         running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
         return None if running is None else running.walked_seconds
+
+    def _ended(self, _: object) -> None:
+        for each in self.on_end:
+            each()
 
     async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
         """Refresh, and once more for what was asked for meanwhile."""
