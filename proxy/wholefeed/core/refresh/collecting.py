@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Sight
+from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome
 from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.table import fitting
@@ -82,9 +82,7 @@ class Collecting:
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
             return None
-        marks = Marks.read(row.marks)
-        sight = Sight(given.feed.url, row.final_url, row.family, row.site_id, marks)
-        adapter = fitting(sight)
+        adapter = fitting(given.feed.url, row.final_url, row.family, row.site_id, row.marks)
         return None if adapter is None else cls(given, documents, current, row, adapter, progress)
 
     @property

@@ -41,6 +41,8 @@ class Beginning(NamedTuple):
     """What is stored of a feed beside its row."""
 
     rows: list[DocumentRow]
+    """That of the subscription document does not tell when it was found to be unchanged since: no decision
+    goes by that."""
     failures: Failures
 
 
@@ -72,16 +74,6 @@ class Beginnings:
         held = self._published.of(feed)
         if held is not None and all(row.rank is not None for row in found.rows):
             held.keep_made(_KEY, found, _size(found))
-
-    def note_checked(self, feed: FeedRow, document: int) -> None:
-        """Let a document say that it was looked at when the feed was, and has not changed."""
-        assert feed.checked_at is not None, "its publisher was heard of"
-        if (held := self.find(feed.id)) is None:
-            return
-        rows = held[1].rows
-        for place, row in enumerate(rows):
-            if row.id == document:
-                rows[place] = changed(row, checked_at=feed.checked_at)
 
     def let_go(self, feed: int) -> None:
         """Forget it: something is written that it would not tell."""
@@ -157,10 +149,7 @@ class Start:
             Whether it is: then nothing is to be written now.
         """
         checked, self._checked = self._checked, None
-        if checked is None or self._beginnings is None or not self._store.note_unchanged(*checked):
-            return False
-        self._beginnings.note_checked(*checked)
-        return True
+        return checked is not None and self._store.note_unchanged(*checked)
 
     def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
         """Look at its row, too: who began the refresh may have had it from before the last one ended."""
