@@ -114,10 +114,16 @@ class Start:
                 self._beginnings.keep(self._feed_id, found)
         return found
 
-    def look_again(self, db: Database, count: int) -> None:
-        """Read it in the transaction that publishes the feed, if that is little, for the next refresh."""
+    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
+        """Read it in the transaction that publishes the feed, if that is little, for the next refresh.
+
+        Args:
+            db: The connection.
+            count: How many documents are published.
+            rows: All documents, where they are known.
+        """
         is_wanted = self._beginnings is not None and count <= _MOST_READ
-        self._read_last = self._look(db) if is_wanted else None
+        self._read_last = self._look(db, rows) if is_wanted else None
 
     def keep(self) -> None:
         """Hold what was read then."""
@@ -155,8 +161,9 @@ class Start:
         """Look at its row, too: who began the refresh may have had it from before the last one ended."""
         return feeds.find(db, self._feed_id), self._look(db)
 
-    def _look(self, db: Database) -> Beginning:
-        return Beginning(documents.list_all(db, self._feed_id), failures.read(db, self._feed_id))
+    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
+        rows = documents.list_all(db, self._feed_id) if rows is None else rows
+        return Beginning(rows, failures.read(db, self._feed_id))
 
 
 def _only_checked(intent: intents.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:

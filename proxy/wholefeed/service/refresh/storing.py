@@ -22,7 +22,7 @@ from wholefeed.service.refresh.gathering import Gathered, described
 from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.service.refresh.putting import Putting, feed_of, put_and_look
-from wholefeed.service.refresh.remarks import written
+from wholefeed.service.refresh.remarks import touches_document, written
 from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
 from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, Publication
@@ -65,6 +65,7 @@ class FeedStorage:
         self.feed_id = feed_id
         self._now = now
         self._remarks: list[Callable[[Database], Any]] = []
+        self._touches = False  # whether one of them changes the row of a document
         self._rows: list[DocumentRow] | None = None
         self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
@@ -138,6 +139,7 @@ class FeedStorage:
         if isinstance(intent, intents.NoteReply):
             self.found = None  # what has not changed is not stored again
             self.fetch_url = intent.fetch_url or self.fetch_url
+        self._touches = self._touches or touches_document(intent)
         self._start.remarked(intent, is_first=not self._remarks)
         self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
@@ -179,10 +181,11 @@ class FeedStorage:
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
         pins, now = self._store.pins, self._now()
+        rows = None if self._touches else self._rows  # to publish a feed changes none
 
         def work(db: Database) -> FeedRow | None:
             row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
-            self._start.look_again(db, publication.documents)
+            self._start.look_again(db, publication.documents, rows)
             return row
 
         write = partial(self._store.publish, publication=publication, feed=self.feed_id)
@@ -208,6 +211,7 @@ class FeedStorage:
     ) -> _R:
         remarks, self._remarks = self._remarks, []
         self._rows = self._material = None
+        touched, self._touches = self._touches, False
         self._start.writes()
 
         def both(db: Database) -> _T:
@@ -221,6 +225,7 @@ class FeedStorage:
             return await write(both)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
             self._remarks = remarks + self._remarks
+            self._touches = self._touches or touched
             raise
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
