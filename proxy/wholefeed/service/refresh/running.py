@@ -179,9 +179,7 @@ class Running:
             while True:
                 self._may_walk[feed.id] = request.may_walk
                 try:
-                    wanted = self._wanted(feed, request)
-                    work = partial(self._run_once, request=request)
-                    if not await self._context.sharing.refresh(wanted, work):
+                    if not await self._run_somewhere(feed, request):
                         self.on_elsewhere(feed.id)
                 except DocumentError:
                     if feed.id not in self._next:
@@ -198,6 +196,14 @@ class Running:
             self._next.pop(feed.id, None)
             self._found.pop(feed.id, None)
             self._copies.pop(feed.id, None)
+
+    async def _run_somewhere(self, feed: FeedRow, request: RefreshRequest) -> bool:
+        """Refresh; return whether that was done here, and not by another replica."""
+        if not self._context.sharing.is_shared:  # nobody is asked, and nobody told
+            await self._run_once(feed, request)
+            return True
+        wanted, work = self._wanted(feed, request), partial(self._run_once, request=request)
+        return await self._context.sharing.refresh(wanted, work)
 
     def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
         """Say what is wanted, in case that another replica is at it or has just been."""
