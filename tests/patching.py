@@ -54,6 +54,7 @@ CONSTANTS: Final = {
             "service.documents.shapes",
             "service.refresh.publish",
             "service.refresh.rendering",
+            "core.refresh.decision",
             "core.refresh.subscription",
         ),
     ),

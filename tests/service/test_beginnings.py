@@ -50,5 +50,7 @@ def test_what_publishers_make_long_is_counted(found: Beginning) -> None:
     before = memory.usage.bytes
     beginnings = Beginnings(memory)
     beginnings.keep(1, found)
-    assert beginnings.find(1) is found
+    held = beginnings.find(1)
+    assert held is not None
+    assert held[1] is found
     assert memory.usage.bytes - before >= TIMES * len(LONG)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.feeds import an_item, atom
+from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.refresh.intents import NoteReply
 from wholefeed.service.documents.work import Work
 from wholefeed.service.published import Published
-from wholefeed.service.refresh.beginnings import Beginnings
+from wholefeed.service.refresh.beginnings import Beginning, Beginnings
 from wholefeed.service.refresh.storing import FeedStorage
 from wholefeed.store import deferred
 from wholefeed.store.sqlite import connection
@@ -58,6 +58,38 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
         assert await refreshed(proxy)
         assert await refreshed(proxy) == 0
+
+
+async def test_what_the_next_refresh_starts_from_is_what_is_stored(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where documents were touched, put and published in the same refresh: it is not read again then."""
+    kept: dict[int, Beginning] = {}
+    keep = Beginnings.keep
+
+    def keeping(self: Beginnings, feed: int, found: Beginning) -> None:
+        kept[feed] = found
+        keep(self, feed, found)
+
+    async def is_as_stored(url: str) -> bool:
+        feed = await proxy.store.feed_by_url(url)
+        assert feed is not None
+        return kept.pop(feed.id).rows == await proxy.store.documents(feed.id)
+
+    monkeypatch.setattr(Beginnings, "keep", keeping)
+    alone, chain = origin.url("/alone"), origin.url("/feed")
+    origin.publish("/alone", atom(an_item("a", 1)))
+    publish_chain(origin, archives=2)
+    for url in (alone, chain):
+        await proxy.whole(url)
+        assert await is_as_stored(url)
+    origin.publish("/alone", atom(an_item("b", 2)), etag='"2"')  # the other one is remembered
+    publish_chain(origin, archives=3)
+    for _ in range(2):  # the second time one has not changed, and of the other an archive is looked at
+        proxy.clock.advance(100_000)
+        for url in (alone, chain):
+            await proxy.refreshed(url)
+            assert await is_as_stored(url)
 
 
 async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Proxy, origin: Origin) -> None:

@@ -192,4 +192,6 @@ class FeedDocument:
 
     def identified(self, ambiguous: Collection[EntryId]) -> FeedDocument:
         """Return the same document, its entries identified by what is ambiguous in their feed (rule R9)."""
+        if not any(entry.keys for entry in self.entries):
+            return self
         return replace(self, entries=tuple(entry.identified(ambiguous) for entry in self.entries))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from http import HTTPStatus
+from typing import Final
 
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.exchange import Response
 from wholefeed.fetch.failures import status_failure
 from wholefeed.fetch.fetched import Fetched
 from wholefeed.fetch.transfer import Transfer
+
+_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED
 
 
 def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
@@ -18,7 +21,7 @@ def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -
     Raises:
         PublisherError: An answer 304 to a question without conditions, or no body where one was asked for.
     """
-    not_modified, url = response.status == HTTPStatus.NOT_MODIFIED, response.target.url
+    not_modified, url = response.status == _NOT_MODIFIED, response.target.url
     if not_modified and not is_conditional:
         raise status_failure(response.status, url, None)
     if not (not_modified or response.body or transfer.manner.is_head):
@@ -29,7 +32,7 @@ def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -
 
 def fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
     """Describe the last answer, and the way to it."""
-    url = response.target.url
+    url, headers = response.target.url, response.kept_headers()
     return Fetched(
         url=transfer.url,
         final_url=url,
@@ -37,8 +40,8 @@ def fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) 
         permanent_url=url if len(transfer.seen) > 1 and transfer.is_permanent else None,
         not_modified=not_modified,
         body=response.body,
-        media_type=response.field("content-type") or "",
-        headers=response.kept_headers(),
+        media_type=headers.get("content-type", ""),
+        headers=headers,
         links=response.fields("link"),
         wire_bytes=transfer.traffic.wire_bytes,
         fetched_at=time.time(),

@@ -49,16 +49,20 @@ class CountingHandler(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         """Count what comes, and end the connection at the limit."""
+        if len(data) <= _SLICE_BYTES:
+            self._take(data)
+            return
         rest = data
         while rest and self._body() is None:
             part, rest = rest[:_SLICE_BYTES], rest[_SLICE_BYTES:]
             self._take(part)
             if self.exception() is not None:
                 return
-        if rest or not data:  # nothing: the parser is to go on with what it has
+        if rest:
             self._take(rest)
 
     def _take(self, data: bytes) -> None:
+        """Take what comes at once; nothing: the parser is to go on with what it has."""
         self._received_bytes += len(data)
         super().data_received(data)
         body = self._body()

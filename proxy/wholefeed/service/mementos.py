@@ -20,7 +20,8 @@ from typing import Final
 
 from wholefeed.core.memento.choice import UNHEARD_ATTEMPTS, is_gone, may_be_sent
 from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.core.terms import Kind, Role
+from wholefeed.core.refresh.stored import subscription_of
+from wholefeed.core.terms import Kind
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
 from wholefeed.loggers import get_logger
@@ -145,9 +146,7 @@ class Mementos:
 
     async def _go_on(self, copies: ArchivedCopies, search: Search) -> None:
         rows = await self._store.read(partial(documents.list_all, feed=search.feed))
-        stored = next(
-            (each for each in rows if each.role is Role.SUBSCRIPTION and each.rank is not None), None
-        )
+        stored = subscription_of(rows)
         if stored is None:
             await self._begin(copies, search)
         elif search.is_subscription:

@@ -244,8 +244,9 @@ class Published:
         self._changes.note(feed.id)
         if held is None:
             return
-        snapshot = changed(held.snapshot, feed=feed)
-        if _of_answers(feed) == _of_answers(held.snapshot.feed):
+        before = held.snapshot
+        snapshot = Snapshot(feed, before.segments, before.missing)
+        if _of_answers(feed) == _of_answers(before.feed):
             held.snapshot = snapshot
         else:
             self._hold(snapshot, held.blocks, held.urls)

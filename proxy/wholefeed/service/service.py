@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 from wholefeed.core.refresh.given import RefreshRequest
 from wholefeed.errors import UnknownFeedError
 from wholefeed.loggers import get_logger
 from wholefeed.service.account import ChainDocument
+from wholefeed.service.answering import Answering
 from wholefeed.service.asked_times import AskedTimes
 from wholefeed.service.checking import Checks
 from wholefeed.service.choosing import Choosing
@@ -131,10 +132,9 @@ class FeedService:
         held.asked_at = self._asked.note(feed.id, held.asked_at)
         return held
 
-    @asynccontextmanager
-    async def answer(
+    def answer(
         self, url: str, *, wait_seconds: float, is_head: bool = False, from_memory: bool = False
-    ) -> AsyncIterator[Reconstruction]:
+    ) -> Answering:
         """Give the feed of a URL as it is known within a time.
 
         Args:
@@ -148,23 +148,26 @@ class FeedService:
             DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
             OverloadedError: Nothing is stored and no walk can be begun now; the database does not answer.
         """
-        deadline = time.monotonic() + wait_seconds
-        async with AsyncExitStack() as stack:
+
+        async def begin(answering: Answering) -> Reconstruction:
+            deadline = time.monotonic() + wait_seconds
             in_time = self.checks.bounds(wait_seconds)
             async with in_time():
                 snapshot, is_late, held = await self._found(
-                    stack, url, deadline, is_head=is_head, from_memory=from_memory
+                    answering, url, deadline, is_head=is_head, from_memory=from_memory
                 )
             feed = snapshot.feed
             _ = self._asked.note(feed.id, feed.asked_at)
-            yield Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
+            return Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
+
+        return Answering(begin)
 
     async def _found(
-        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
+        self, answering: Answering, url: str, deadline: float, *, is_head: bool, from_memory: bool
     ) -> tuple[Snapshot, bool, Held | None]:
         """Return what to answer with, and whether the publisher was not heard of in time.
 
-        What has to stay readable is held on the stack.
+        What has to stay readable is held until the end of the answer.
         """
         while True:
             try:
@@ -174,16 +177,16 @@ class FeedService:
                 held = await self.checks.find(url) if from_memory else None
                 if held is not None and held.is_whole:
                     return held.snapshot, is_late, held
-                snapshot, held = await self._read(stack, url if leads_there else "", feed)
+                snapshot, held = await self._read(answering, url if leads_there else "", feed)
                 return snapshot, is_late, held
             except UnknownFeedError:  # forgotten just now: once more from the beginning
                 if time.monotonic() >= deadline:
                     raise
 
-    async def _read(self, stack: AsyncExitStack, url: str, feed: FeedRow) -> tuple[Snapshot, Held | None]:
-        """Read what is served of a feed, hold its segments on the stack, and it in memory under a URL."""
+    async def _read(self, answering: Answering, url: str, feed: FeedRow) -> tuple[Snapshot, Held | None]:
+        """Read what is served of a feed, hold its segments for the answer, and it in memory under a URL."""
         with self._published.filling() as fill:
-            snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+            snapshot = await answering.hold(self._store.snapshot(feed.id))
             held = self._published.put(fill, url, snapshot) if url else None
         return snapshot, held
 

@@ -86,7 +86,6 @@ class DocumentRow(StoredDocument):
     media_type: str
     generated_at: float | None
     """Of a page that an adapter asked for: when its publisher made it."""
-    segment: int | None
     live_bytes: int
     notes: tuple[NoteDict, ...]
     """What was remarked on it when it was read."""

@@ -40,6 +40,7 @@ from wholefeed.store.traffic import Traffic
 from wholefeed.store.upkeep import Upkeep
 
 _T = TypeVar("_T")
+_RowOf = Callable[[_T], FeedRow | None] | None
 
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
@@ -182,11 +183,14 @@ class Store:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
         return await self._engine.write_at_once(work)
 
-    async def renew(self, work: Callable[[Database], _T], feed: int, *, comes_more: bool = False) -> _T:
-        """As `write`, of a feed of which no more than its row is sent."""
+    async def renew(
+        self, work: Callable[[Database], _T], feed: int, *, row: _RowOf[_T] = None, comes_more: bool = False
+    ) -> _T:
+        """As `write`, of a feed of which no more than its row is sent: `row` gives it, or it is read."""
 
         def both(db: Database) -> tuple[_T, FeedRow]:
-            return work(db), feeds.require(db, feed)
+            result = work(db)
+            return result, (row and row(result)) or feeds.require(db, feed)
 
         def tell(found: tuple[_T, FeedRow]) -> None:
             self._renewed(found[1])

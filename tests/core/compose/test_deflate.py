@@ -29,7 +29,7 @@ TEXTS = st.lists(st.binary(max_size=3000) | st.binary(max_size=20).map(lambda pa
 def a_gzip_answer(parts: list[Sealed]) -> bytes:
     crc = length = 0
     for part in parts:
-        crc = combine(crc, part.crc32, part.crc_shift)
+        crc = combine(crc, part.crc32, part.length)
         length += part.length
     blocks = b"".join(part.block for part in parts)
     return GZIP_HEADER + blocks + FINAL_BLOCK + gzip_trailer(crc, length)
@@ -58,7 +58,7 @@ def test_joined_blocks_decode_in_any_order_and_number(texts: list[bytes]) -> Non
 @given(st.binary(max_size=5000), st.binary(max_size=5000))
 def test_combined_crc_is_that_of_the_whole(first: bytes, second: bytes) -> None:
     """The gzip trailer's checksum, computed from those of two parts, is that of the joined text."""
-    combined = combine(zlib.crc32(first), zlib.crc32(second), crc_shift(len(second)))
+    combined = combine(zlib.crc32(first), zlib.crc32(second), len(second))
 
     assert combined == zlib.crc32(first + second)
 
@@ -66,18 +66,36 @@ def test_combined_crc_is_that_of_the_whole(first: bytes, second: bytes) -> None:
 def test_combined_crc_holds_for_lengths_beyond_32_bits() -> None:
     """RFC 1952, section 2.3.1: the length is kept modulo 2^32, the CRC is not."""
     zeros_20 = bytes(1 << 20)
-    crc, shift = zlib.crc32(zeros_20), crc_shift(len(zeros_20))
-    long_crc, long_shift = crc, shift
+    crc = zlib.crc32(zeros_20)
+    long_crc = crc
     for doubling in range(13):
-        long_crc = combine(long_crc, long_crc, long_shift)
-        long_shift = crc_shift(1 << (21 + doubling))
+        long_crc = combine(long_crc, long_crc, 1 << (20 + doubling))
 
     in_pieces = 0
     for _ in range(1 << 13):
-        in_pieces = combine(in_pieces, crc, shift)
+        in_pieces = combine(in_pieces, crc, len(zeros_20))
 
     assert long_crc == in_pieces
     assert gzip_trailer(0, (1 << 33) + 5) == b"\0\0\0\0\x05\0\0\0"
+
+
+@given(st.integers(min_value=0, max_value=1 << 40))
+def test_shift_of_a_length_is_the_operator_that_earlier_versions_combine_by(length: int) -> None:
+    """x^(8 * length) modulo the polynomial, by squaring: what is stored beside a text stays right."""
+
+    def times(a: int, b: int) -> int:
+        product = 0
+        for bit in range(31, -1, -1):
+            product ^= b if a >> bit & 1 else 0
+            b = b >> 1 ^ (0xEDB88320 if b & 1 else 0)
+        return product
+
+    operator, power, left = 1 << 31, 1 << 23, length  # 1, and x^8
+    while left:
+        operator = times(operator, power) if left & 1 else operator
+        power, left = times(power, power), left >> 1
+
+    assert crc_shift(length) == operator
 
 
 def test_empty_text_makes_an_empty_block() -> None:

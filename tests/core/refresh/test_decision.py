@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
 from tests.makers import FEED
 from wholefeed.core.notes import DocumentUnavailable, JumpedHole, NewerNotOlder, PageGone
+from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh import intents
 from wholefeed.core.refresh.events import Failure
 from wholefeed.core.terms import Family, Role, State
@@ -295,7 +296,7 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
     for number in (4, 3):
         pages[archive(number)] = Page(links={"prev-archive": archive(number - 1)}, entries=(f"new-{number}",))
     world.now += HOUR
-    told = world.cut_off(random.Random(0), after=10)
+    told = world.cut_off(random.Random(0), after=9)
     assert any(isinstance(each, intents.Fetch) for each in told.named)
     world.feed = replace(world.feed, published_revision=world.feed.revision)  # nothing else is unfinished
     assert world.feed.visible_state is State.LOADING
@@ -304,6 +305,23 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
 
     assert set(again.asked) == {FEED, archive(4), archive(3), archive(2)}  # 2 is looked at for the last time
     assert (world.feed.visible_state, len(world.shape)) == (State.COMPLETE, 5)
+
+
+@pytest.mark.parametrize("has_changed", [False, True])
+def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there(has_changed: bool) -> None:
+    """docs/design.md#the-store: also where it has not changed, and of a document that is detached."""
+    world = World(Publisher(a_chain(1)))
+    first = world.refresh(random.Random(0))
+    world.put(archive(9), Page(entries=("old",)), Role.ARCHIVE, None, parser_version=PARSER_VERSION - 1)
+    if has_changed:
+        page = world.publisher.pages[FEED]
+        world.publisher.pages[FEED] = replace(page, entries=("new", *page.entries))
+    world.now += HOUR
+
+    again = world.refresh(random.Random(0))
+
+    assert intents.ReadBodiesAgain() not in first.named
+    assert intents.ReadBodiesAgain() in again.named
 
 
 def test_a_gap_is_left_alone_when_the_subscription_document_alone_has_changed() -> None:

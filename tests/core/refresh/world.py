@@ -199,14 +199,13 @@ class World:
             last_modified=None,
             fetched_at=self.now,
             checked_at=self.now,
-            parser_version=PARSER_VERSION,
             body_bytes=arrival.body_bytes,
             entries=arrival.entries,
             updated_at=None,
             marks="{}",
             found_by="",
             found_in=0,
-            **{"is_settled": False, "brought_news": True, **changes},
+            **{"parser_version": PARSER_VERSION, "is_settled": False, "brought_news": True, **changes},
         )
         self.entries[number] = page.entries
         self.grow()

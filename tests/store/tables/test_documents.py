@@ -46,7 +46,7 @@ async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
     names = [name for name in document.__slots__ if name not in NO_COLUMNS]
     assert {name: getattr(row, name) for name in names} == {name: getattr(document, name) for name in names}
     assert (row.id, row.feed, row.entries, row.body_bytes, row.live_bytes) == (number, feed, 2, 15, 200)
-    assert (row.checked_at, row.detached_at, row.segment) == (NOW, None, None)
+    assert (row.checked_at, row.detached_at) == (NOW, None)
     assert await store.body(number) == document.body
     assert (await store.overview(feed)).stored_bytes == 15
 
@@ -72,7 +72,7 @@ def test_every_column_that_a_document_brings_is_one_that_comes_back() -> None:
     came_back = {each.name for each in fields(DocumentRow)}
     brought = {each.name for each in fields(NewDocument)} - NO_COLUMNS
     assert brought <= came_back
-    own = {"id", "feed", "detached_at", "checked_at", "body_bytes", "entries", "segment", "live_bytes"}
+    own = {"id", "feed", "detached_at", "checked_at", "body_bytes", "entries", "live_bytes"}
     assert came_back - brought == own
 
 

@@ -9,8 +9,10 @@ from wholefeed.core.adapters.asking import Adapter, Sight
 from wholefeed.core.adapters.blogger import Blogger
 from wholefeed.core.adapters.discourse import Discourse
 from wholefeed.core.adapters.github import GitHub
+from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.mastodon import Mastodon
 from wholefeed.core.adapters.wordpress import WordPress
+from wholefeed.core.terms import Family
 
 ADAPTERS: Final[tuple[Adapter, ...]] = (
     WordPress(),
@@ -21,11 +23,22 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 )
 
 
-def fitting(sight: Sight) -> Adapter | None:
-    """Return the adapter for a feed; None: there is no evidence of any (R26)."""
-    return _fitting(sight, ADAPTERS)
+def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
+    """Return the adapter for a feed; None: there is no evidence of any (R26).
+
+    Args:
+        feed_url: As in `Sight`.
+        url: The same.
+        family: The same.
+        site_id: The same.
+        marks: As `Marks.written` gives them.
+    """
+    return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
 
 
 @lru_cache(maxsize=1024)  # what is seen of a feed is the same at most of its refreshes
-def _fitting(sight: Sight, adapters: tuple[Adapter, ...]) -> Adapter | None:
+def _fitting(
+    adapters: tuple[Adapter, ...], feed_url: str, url: str, family: Family, site_id: str, marks: str
+) -> Adapter | None:
+    sight = Sight(feed_url, url, family, site_id, Marks.read(marks))
     return next((adapter for adapter in adapters if adapter.fits(sight)), None)

@@ -85,8 +85,10 @@ def remember(
     best = {copy.identity: copy.dates for copy in reversed(held)}
     copies = []
     for n, entry in enumerate(old.entries):
+        if entry.identity in present:
+            continue
         dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated)
-        if entry.identity not in present and not _is_better(best.get(entry.identity), dates):
+        if not _is_better(best.get(entry.identity), dates):
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
         return []

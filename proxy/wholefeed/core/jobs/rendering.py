@@ -24,7 +24,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.terms import Family
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.fragments_of import AnyFragments, fragments_of
 from wholefeed.core.verbatim.well_known import prefixes_in
 
 JOINED_BYTES: Final = 1 << 16
@@ -106,8 +106,9 @@ def published_at(fragment: bytes, family: Family) -> float | None:
 class Part(NamedTuple):
     """One document's share of a segment."""
 
-    document: Stored | FeedDocument | Rendered
-    """As it is stored, as it was parsed, or all of it as it was rendered in the same style."""
+    document: Stored | FeedDocument | AnyFragments | Rendered
+    """As it is stored, as it was parsed, its slices, or all of it as it was rendered; these two in the same
+    style."""
     live: Sequence[int] | None
     """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
 
@@ -138,10 +139,14 @@ class _Text:
 
     def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
         """Append the live entries of a document in output order (R20)."""
-        fragments = fragments_of(document, style.namespace)
-        count = len(document.entries)
+        self.add_slices(fragments_of(document, style.namespace), live, style)
+
+    def add_slices(self, fragments: AnyFragments, live: Sequence[int] | None, style: Style) -> None:
+        """Do the same with a document's slices, which were made for that style."""
+        entries = fragments.document.entries
+        count = len(entries)
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
-        order_at = [document.entries[ordinal].order_at for ordinal in ordinals]
+        order_at = [entries[ordinal].order_at for ordinal in ordinals]
         places, context, sent = newest_first(order_at), style.context, fragments.sent
         made = [sent(ordinals[place], context) for place in places]
         self.fragments += made
@@ -198,6 +203,8 @@ def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Re
                 text.add(document, live, style)
             case Stored():
                 text.add(document.parse(), live, style)
+            case _:
+                text.add_slices(document, live, style)
     if is_mixed:
         text.sort(style.family)
     return text.sealed(style)
@@ -246,6 +253,16 @@ def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Compo
 
 def compose_parsed(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> Composed:
     """Do what `compose` does with a document that has been parsed."""
-    style = Style(document.family, document.version, HeadContext())
-    fragments = fragments_of(document, style.namespace)
-    return Composed(compose_head(fragments, tombstones), style._replace(context=fragments.context()))
+    return compose_slices(own_slices(document), tombstones)
+
+
+def own_slices(document: FeedDocument) -> AnyFragments:
+    """Return the slices of a subscription document for its own style, which head and entries share."""
+    return fragments_of(document, default_namespace(document.family, document.version))
+
+
+def compose_slices(fragments: AnyFragments, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Do the same with what `own_slices` returns."""
+    document = fragments.document
+    head = compose_head(fragments, tombstones)
+    return Composed(head, Style(document.family, document.version, fragments.context()))

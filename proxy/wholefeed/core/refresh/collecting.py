@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome, Sight
+from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome
 from wholefeed.core.adapters.collection import Collection
 from wholefeed.core.adapters.marks import Marks
 from wholefeed.core.adapters.table import fitting
@@ -38,9 +38,9 @@ from wholefeed.core.refresh.page_asking import PageAsking
 from wholefeed.core.refresh.page_judging import page_stored
 from wholefeed.core.refresh.page_trouble import HOUR_SECONDS
 from wholefeed.core.refresh.progress import Progress, Walked
-from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import Current
-from wholefeed.core.terms import Role, State
+from wholefeed.core.terms import State
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_rfc822
 from wholefeed.core.walk.endings import End, Ending
 
@@ -79,13 +79,10 @@ class Collecting:
         cls, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
     ) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
-        attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
-        row = next(attached, None)
+        row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
             return None
-        marks = Marks.read(row.marks)
-        sight = Sight(given.feed.url, row.final_url, row.family, row.site_id, marks)
-        adapter = fitting(sight)
+        adapter = fitting(given.feed.url, row.final_url, row.family, row.site_id, row.marks)
         return None if adapter is None else cls(given, documents, current, row, adapter, progress)
 
     @property

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wholefeed.core.notes import Note
+from wholefeed.core.parse.version import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.events import DocumentsRead, Event, ReadAgain
 from wholefeed.core.refresh.following import Following, is_archive_due
@@ -52,7 +53,7 @@ from wholefeed.core.refresh.mementos import copy_steps
 from wholefeed.core.refresh.pages import known_ascent
 from wholefeed.core.refresh.progress import Progress, Walked
 from wholefeed.core.refresh.settlement import settle_steps
-from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import Current, Subscription
 from wholefeed.core.terms import Kind, Role, State
 from wholefeed.core.walk.endings import End, Ending
@@ -79,12 +80,8 @@ class Decision:
         self.is_walking = False
         """Whether the walk may still add documents: the state is `loading`."""
         self._steps = self._run()
-        self._intent = next(self._steps)
-
-    @property
-    def intent(self) -> Intent:
+        self.intent: Intent = next(self._steps)
         """What to do next."""
-        return self._intent
 
     def advance(self, event: Event, *, now: float) -> Intent:
         """Take what came of the intent; return the next one.
@@ -93,11 +90,11 @@ class Decision:
             event: As the intent's docstring names it; `CarriedOut` where it names none.
             now: Epoch seconds.
         """
-        assert not isinstance(self._intent, Done | GiveUp), "it has come to its end"
+        assert not isinstance(self.intent, Done | GiveUp), "it has come to its end"
         self._given.clock.now = now
-        self.is_walking = self.is_walking or isinstance(self._intent, BeginWalk)
-        self._intent = self._steps.send(event)
-        return self._intent
+        self.is_walking = self.is_walking or isinstance(self.intent, BeginWalk)
+        self.intent = self._steps.send(event)
+        return self.intent
 
     def close(self) -> None:
         """Go no further; without that its generator and itself would keep one another."""
@@ -135,16 +132,25 @@ class Decision:
             return
         self.is_confirmed = subscription.is_heard
         self._notes = current.notes
-        again = yield from outcome(ReadBodiesAgain(), ReadAgain)
-        has_copies = yield from copy_steps(self._given, self._documents, current)
-        if current.has_changed or again.has_changed or has_copies:
+        is_read_again = yield from self._read_again()
+        has_copies = False
+        if self._given.copies:
+            has_copies = yield from copy_steps(self._given, self._documents, current)
+        if current.has_changed or is_read_again or has_copies:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
-        is_new = current.has_changed or current.has_moved or again.has_changed or has_copies
+        is_new = current.has_changed or current.has_moved or is_read_again or has_copies
         self._collecting = self._collector(current)
         is_due = is_archive_due(self._given, self._documents, current) or self._is_collecting_due
         if is_new or (not self._given.copies and (is_due or self._is_unfinished())):
             yield from self._reconstruct(current)
         yield Done()
+
+    def _read_again(self) -> Steps[bool]:
+        """Have the bodies read that an older parser has read; return whether there were any."""
+        for row in self._documents:
+            if row.parser_version != PARSER_VERSION:
+                return (yield from outcome(ReadBodiesAgain(), ReadAgain)).has_changed
+        return False
 
     def _is_unfinished(self) -> bool:
         feed, given = self._feed, self._given
@@ -162,8 +168,8 @@ class Decision:
         return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
 
     def _reconstruct(self, current: Current) -> Steps[None]:
-        first = (row for row in self._documents if row.role is Role.SUBSCRIPTION and row.rank is not None)
-        self.progress.entries = sum(row.entries for row in first)
+        first = subscription_of(self._documents)
+        self.progress.entries = 0 if first is None else first.entries
         if current.kind is Kind.COMPLETE:
             yield from self._leave_alone()
             walked, state = Walked(ending=Ending(End.WHOLE)), State.COMPLETE

@@ -88,9 +88,10 @@ class Given:
         is_paged = kind is Kind.PAGED and self.settings.follows_pages
         return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
 
-    def lacks(self, note: type[Note]) -> bool:
-        """Return whether something was missing for this reason."""
-        return any(attempt.reason == note.slug for attempt in self.missing.values())
+    def lacks(self, *notes: type[Note]) -> bool:
+        """Return whether something was missing for one of these reasons."""
+        slugs = {note.slug for note in notes}
+        return any(attempt.reason in slugs for attempt in self.missing.values())
 
     def is_truncated(self, url: str) -> bool:
         """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""

@@ -5,9 +5,9 @@ The store's rows extend these, so that what is decided here needs no database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from wholefeed.core.memento.notes import MementoServed
 from wholefeed.core.schedule.revalidation import is_due, is_final
@@ -143,6 +143,17 @@ class StoredDocument:
             keys=None,
             news=self.brought_news,
         )
+
+
+_Document = TypeVar("_Document", bound=StoredDocument)
+
+
+def subscription_of(documents: Iterable[_Document]) -> _Document | None:
+    """Return the subscription document among those of a feed; None: it has none."""
+    for each in documents:
+        if each.role is Role.SUBSCRIPTION and each.rank is not None:
+            return each
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Curren
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wholefeed.core.adapters.collection import NOTHING_COLLECTED
 from wholefeed.core.links.classify import recall
@@ -34,7 +34,7 @@ from wholefeed.core.refresh.intents import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted, subscription_of
 from wholefeed.core.schedule.freshness import freshness_seconds, is_private
 from wholefeed.core.schedule.moves import Move, is_believed, note_move
 from wholefeed.core.terms import Kind, Role
@@ -72,8 +72,7 @@ class Subscription:
         self._given = given
         self._feed = given.feed
         self._documents = documents
-        attached = (each for each in documents if each.role is Role.SUBSCRIPTION and each.rank is not None)
-        self._stored = next(attached, None)
+        self._stored = subscription_of(documents)
         self._has_moved = False
         self.is_heard = False
         """Whether its publisher has answered."""
@@ -88,8 +87,7 @@ class Subscription:
             case SubscriptionCame():
                 has_changed, has_news, notes = yield from self._take(came)
                 yield from carry_out(self._noted(came.reply, fetch_url=self._found_at(came)))
-                current = self._current(came.fresh, has_changed, has_news, notes)
-                return replace(current, validators=came.fresh.validators)
+                return self._current(came.fresh, has_changed, has_news, notes, came.fresh.validators)
             case SubscriptionUnchanged():
                 yield from carry_out(self._noted(came.reply, unchanged=self._stored))
                 return self._remembered()
@@ -102,7 +100,7 @@ class Subscription:
     def _question(self) -> AskSubscription:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
         stored, url, given = self._stored, self._feed.fetch_url, self._given
-        if not given.lacks(CurrentUnavailable) and not given.lacks(NoSubscriptionDocument):
+        if not (given.missing and given.lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
@@ -215,7 +213,7 @@ class Subscription:
         is remembered of the one before would be served as its own (docs/faults.md rows 23 and 91).
         """
         feed, now = self._feed, self._given.clock.now
-        if reply.url != feed.fetch_url:
+        if reply.url != feed.fetch_url or (reply.permanent_url is None and not feed.moved_times):
             return None, None
         known = Move(feed.moved_to, feed.moved_since, feed.moved_times)
         move = note_move(known, reply.permanent_url, now=now)
@@ -261,7 +259,12 @@ class Subscription:
     # What it is for the rest
 
     def _current(
-        self, fresh: FreshDocument, has_changed: bool, has_news: bool, notes: tuple[Note, ...]
+        self,
+        fresh: FreshDocument,
+        has_changed: bool,
+        has_news: bool,
+        notes: tuple[Note, ...],
+        validators: tuple[str, str] | None = None,
     ) -> Current:
         return Current(
             arrival=fresh.arrival,
@@ -274,6 +277,7 @@ class Subscription:
             else self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
+            validators=validators,
             notes=notes,
         )
 

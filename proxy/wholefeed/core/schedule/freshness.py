@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
@@ -96,9 +97,14 @@ def _age(fields: Mapping[str, str]) -> float:
     return _seconds(fields.get("age", "").partition(",")[0]) or 0.0
 
 
-def _directives(fields: Mapping[str, str]) -> dict[str, str]:
+def _directives(fields: Mapping[str, str]) -> Mapping[str, str]:
+    return _parsed(fields.get("cache-control", ""))
+
+
+@lru_cache(maxsize=1024)  # publishers say the same each time, and it is asked for up to four times
+def _parsed(cache_control: str) -> Mapping[str, str]:
     directives: dict[str, str] = {}
-    for name, quoted, token in _DIRECTIVE.findall(fields.get("cache-control", "")):
+    for name, quoted, token in _DIRECTIVE.findall(cache_control):
         directives.setdefault(name.lower(), quoted or token)
     return directives
 

@@ -11,8 +11,10 @@ from wholefeed.core.terms import Family
 from wholefeed.core.verbatim.fragments import Fragments
 from wholefeed.core.verbatim.json_fragments import JsonFragments
 
+AnyFragments = Fragments | JsonFragments
 
-def fragments_of(document: FeedDocument, namespace: str | None = None) -> Fragments | JsonFragments:
+
+def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFragments:
     """Return the self-contained slices of a document.
 
     Args:

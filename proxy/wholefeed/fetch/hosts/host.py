@@ -126,7 +126,7 @@ class Host:
     def learn(self, start: Start, outcome: Outcome, *, now: float) -> Change | None:
         """A request has found this out; return what has become of its port."""
         if outcome.is_heard or outcome.slug not in UNHEARD:
-            change = self._heard(start.port)
+            change = self._heard(start.port) if self.breakers else None
         else:
             change = self._unheard(start.port, outcome.slug, now)
         if outcome.is_strained or outcome.slug in TIMEOUTS:

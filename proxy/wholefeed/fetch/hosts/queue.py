@@ -39,7 +39,7 @@ class Queue:
 
     def is_unremarkable(self, now: float) -> bool:
         """Whether there is nothing to remember of the host."""
-        return not self.is_busy and self.host.is_unremarkable(now)
+        return not (self.running or self.waiting) and self.host.is_unremarkable(now)
 
     def may_start(self, now: float) -> bool:
         """Whether the host may be asked one more request at once."""

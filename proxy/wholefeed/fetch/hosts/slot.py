@@ -56,7 +56,10 @@ class Slot:
     def _learn(self, outcome: Outcome) -> None:
         self.outcome = outcome
         now = self._clock()
-        log_change(self.host, self.start.port, self.host.learn(self.start, outcome, now=now), now)
+        change = self.host.learn(self.start, outcome, now=now)
+        if outcome is _GOOD and change is None:
+            return
+        log_change(self.host, self.start.port, change, now)
         if not outcome.is_good:
             self._on_news()
 

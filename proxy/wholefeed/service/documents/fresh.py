@@ -63,7 +63,8 @@ class FreshDocuments:
         self._documents: dict[int, Fresh] = {}
         self._held_bytes = 0
         self._new_bytes = 0
-        self._is_much = asyncio.Event()
+        self._is_much: asyncio.Event | None = None
+        """Whoever waits until it is much makes it; few refreshes have any who does."""
 
     def keep(self, number: int, fresh: Fresh) -> None:
         """Take in what was put under a number; the oldest go when it becomes too much."""
@@ -71,18 +72,23 @@ class FreshDocuments:
         self._documents[number] = fresh
         self._held_bytes += fresh.size_bytes
         self._new_bytes += fresh.size_bytes
-        if self._new_bytes > MAX_BYTES * 3 // 4:
+        if self._is_much is not None and self._has_much:
             self._is_much.set()
         while self._held_bytes > MAX_BYTES:
             self._drop(next(iter(self._documents)))
 
     async def grown(self, within_seconds: float) -> None:
         """Wait until so much has come since that some would go before it is rendered, or for so long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_seconds):
-                await self._is_much.wait()
+        self._is_much = asyncio.Event()
+        if not self._has_much:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_seconds):
+                    await self._is_much.wait()
         self._new_bytes = 0
-        self._is_much.clear()
+
+    @property
+    def _has_much(self) -> bool:
+        return self._new_bytes > MAX_BYTES * 3 // 4
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Let go of documents that will hardly be rendered again."""

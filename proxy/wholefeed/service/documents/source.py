@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 
 from wholefeed.core.jobs.reading import ReadDocument, Sender, describe, read_document
 from wholefeed.core.jobs.rendering import Style, compose_parsed
@@ -49,13 +48,13 @@ class Obtained:
         return self.read.navigation
 
     def style_of(self) -> Callable[[], Style | None]:
-        """Return what tells what segments are rendered for where this is the subscription document.
+        """Return what finds out what segments are rendered for where this is the subscription document.
 
         It holds nothing of a large one.
         """
         document, composed = self.document, self.read.composed
         if document is not None:
-            return cache(lambda: compose_parsed(document).style)
+            return lambda: compose_parsed(document).style
         return lambda: None if composed is None else composed.style
 
 

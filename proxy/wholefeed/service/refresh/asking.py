@@ -24,6 +24,10 @@ from wholefeed.service.documents.subscription import Subscription, settle_subscr
 from wholefeed.service.refresh.storing import FeedStorage
 
 
+def _no_style() -> None:
+    return None
+
+
 class Asking:
     """Belongs to one refresh.
 
@@ -37,13 +41,16 @@ class Asking:
         self._source = source
         self._storage = storage
         self._found = found
-        self._style: Callable[[], Style | None] = lambda: None
+        self._find_style: Callable[[], Style | None] = _no_style
+        self._style: Style | None = None
         self.error: DocumentError | None = None
         """Why none could be had."""
 
     def style(self) -> Style | None:
         """Return what the feed's segments are rendered for, where a subscription document has come."""
-        return self._style()
+        if self._style is None:
+            self._style = self._find_style()
+        return self._style
 
     async def ask(self, intent: intents.AskSubscription) -> Event:
         """Return what came of it."""
@@ -58,7 +65,7 @@ class Asking:
         if isinstance(came, Fetched):
             return SubscriptionUnchanged(reply=reply_of(came))
         came = await self._storage.receive(came)
-        self._style = came.obtained.style_of()
+        self._find_style = came.obtained.style_of()
         fresh = fresh_document(came.document_url, came.obtained)
         return SubscriptionCame(
             url=came.url, reply=reply_of(came.obtained.fetched), fresh=fresh, notes=came.notes
@@ -68,7 +75,7 @@ class Asking:
         """Take a web archive's copy, for the publisher has failed just now (R33)."""
         self.error = failure
         obtained = (await self._storage.receive(found)).obtained
-        self._style = obtained.style_of()
+        self._find_style = obtained.style_of()
         copy = archived_copy(found.document_url, obtained, is_subscription=True)
         return SubscriptionFailed(failure=failure_of(failure), copy=copy)
 

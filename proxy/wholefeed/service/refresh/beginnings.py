@@ -23,7 +23,7 @@ from wholefeed.service.documents.parsed import ParsedDocuments
 from wholefeed.service.published import Published
 from wholefeed.store.changing import changed
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, Failures, FeedRow
+from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds
 
@@ -41,6 +41,8 @@ class Beginning(NamedTuple):
     """What is stored of a feed beside its row."""
 
     rows: list[DocumentRow]
+    """That of the subscription document does not tell when it was found to be unchanged since: no decision
+    goes by that."""
     failures: Failures
 
 
@@ -58,16 +60,11 @@ class Beginnings:
         self.watched = published.filling
         """Watches for changes while one is read."""
 
-    def find(self, feed: int) -> Beginning | None:
-        """Return what is held."""
+    def find(self, feed: int) -> tuple[FeedRow, Beginning] | None:
+        """Return what is held, behind the feed's row."""
         held = self._published.of(feed)
         found: Beginning | None = None if held is None else held.made(_KEY)
-        return found
-
-    def row(self, feed: int) -> FeedRow | None:
-        """Return the row of a feed that is held."""
-        held = self._published.of(feed)
-        return None if held is None else held.snapshot.feed
+        return None if held is None or found is None else (held.snapshot.feed, found)
 
     def keep(self, feed: int, found: Beginning) -> None:
         """Hold what was read of a feed as it is held now.
@@ -77,15 +74,6 @@ class Beginnings:
         held = self._published.of(feed)
         if held is not None and all(row.rank is not None for row in found.rows):
             held.keep_made(_KEY, found, _size(found))
-
-    def note_checked(self, feed: FeedRow, document: int) -> None:
-        """Let a document say that it was looked at when the feed was, and has not changed."""
-        assert feed.checked_at is not None, "its publisher was heard of"
-        if (found := self.find(feed.id)) is None:
-            return
-        for place, row in enumerate(found.rows):
-            if row.id == document:
-                found.rows[place] = changed(row, checked_at=feed.checked_at)
 
     def let_go(self, feed: int) -> None:
         """Forget it: something is written that it would not tell."""
@@ -118,23 +106,35 @@ class Start:
         if self._beginnings is None:
             return await self._store.read(self._look, feed=self._feed_id)
         if (held := self._beginnings.find(self._feed_id)) is not None:
-            self._feed = self._beginnings.row(self._feed_id)
-            return held
+            self._feed, found = held
+            return found
         with self._beginnings.watched() as fill:
             self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
             if not fill.has_changed(self._feed_id):
                 self._beginnings.keep(self._feed_id, found)
         return found
 
-    def look_again(self, db: Database, count: int) -> None:
-        """Read it in the transaction that publishes the feed, if that is little, for the next refresh."""
+    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
+        """Read it in the transaction that publishes the feed, if that is little, for the next refresh.
+
+        Args:
+            db: The connection.
+            count: How many documents are published.
+            rows: All documents, where they are known.
+        """
         is_wanted = self._beginnings is not None and count <= _MOST_READ
-        self._read_last = self._look(db) if is_wanted else None
+        self._read_last = self._look(db, rows) if is_wanted else None
 
     def keep(self) -> None:
         """Hold what was read then."""
         if self._beginnings is not None and self._read_last is not None:
             self._beginnings.keep(self._feed_id, self._read_last)
+
+    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
+        """Return changes of a feed's columns, if they are known to say what its row says already: None."""
+        feed = self._feed
+        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
+        return None if is_said else changes
 
     def remarked(self, intent: intents.Remark, *, is_first: bool) -> None:
         """Take note of what is to be written."""
@@ -155,17 +155,15 @@ class Start:
             Whether it is: then nothing is to be written now.
         """
         checked, self._checked = self._checked, None
-        if checked is None or self._beginnings is None or not self._store.note_unchanged(*checked):
-            return False
-        self._beginnings.note_checked(*checked)
-        return True
+        return checked is not None and self._store.note_unchanged(*checked)
 
     def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
         """Look at its row, too: who began the refresh may have had it from before the last one ended."""
         return feeds.find(db, self._feed_id), self._look(db)
 
-    def _look(self, db: Database) -> Beginning:
-        return Beginning(documents.list_all(db, self._feed_id), failures.read(db, self._feed_id))
+    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
+        rows = documents.list_all(db, self._feed_id) if rows is None else rows
+        return Beginning(rows, failures.read(db, self._feed_id))
 
 
 def _only_checked(intent: intents.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:

@@ -14,7 +14,7 @@ from wholefeed.service.documents.memory import Leaving
 from wholefeed.service.documents.shapes import Put
 from wholefeed.service.refresh.material import Material, look
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedChanges, NewDocument
+from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, NewDocument
 from wholefeed.store.tables import arrangement, documents
 
 
@@ -46,6 +46,11 @@ class WasPut(NamedTuple):
     rows: list[DocumentRow] | None
     """All documents of the feed, and what a publication is made of: where that was asked for."""
     material: Material | None
+
+
+def feed_of(was: WasPut) -> FeedRow | None:
+    """Return the feed's row, if that was looked at."""
+    return None if was.material is None else was.material.feed
 
 
 def put_and_look(db: Database, feed_id: int, putting: Putting, new: Sequence[NewDocument]) -> WasPut:

@@ -90,7 +90,7 @@ class Refresh:
         self._decision: Decision | None = None
         self._writing = asyncio.Lock()
         """Held while documents change, and by whoever must not see them change."""
-        self._walk = AsyncExitStack()  # the turn to use the network, and the publications meanwhile
+        self._walk: AsyncExitStack | None = None  # the turn to use the network, the publications meanwhile
         self._walk_began = 0.0
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
@@ -125,7 +125,7 @@ class Refresh:
         try:
             while True:
                 intent = decision.intent
-                if isinstance(intent, intents.Done | intents.GiveUp):
+                if isinstance(intent, intents.End):
                     await self._put_gathered()
                     await self._storage.flush()
                 if isinstance(intent, intents.Done):
@@ -146,7 +146,8 @@ class Refresh:
                             await self._put_gathered()
                 await self._fetches.stop()
             finally:  # the turn is held as long as anything is fetched
-                await self._walk.aclose()
+                if self._walk is not None:
+                    await self._walk.aclose()
                 decision.close()
 
     async def _begin(self) -> Decision:
@@ -226,6 +227,7 @@ class Refresh:
             return
         self.is_waiting = not self._request.is_polled
         await self._storage.flush()
+        self._walk = AsyncExitStack()
         try:
             await self._walk.enter_async_context(self._context.walks.turn(self.site))
         finally:
@@ -240,7 +242,8 @@ class Refresh:
 
     async def _end_walk(self, intent: intents.EndWalk) -> None:
         await self._put_gathered()  # nor is a publication that puts some ended before their numbers are known
-        await self._walk.aclose()
+        if self._walk is not None:
+            await self._walk.aclose()
         assert self._decision is not None, "it wants this"
         took_seconds = time.monotonic() - self._walk_began if self._walk_began else 0.0
         self._context.counts.walk_ended(intent.ending, took_seconds)

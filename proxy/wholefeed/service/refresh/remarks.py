@@ -41,6 +41,12 @@ def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> 
     documents.touch(db, document, changes)
 
 
+def touches_document(intent: intents.Remark) -> bool:
+    """Whether a remark changes the row of a document."""
+    is_said = isinstance(intent, intents.NoteReply) and intent.unchanged is not None
+    return is_said or isinstance(intent, intents.Touch)
+
+
 def _note_reply(db: Database, feed: int, intent: intents.NoteReply) -> None:
     changes: FeedChanges = {
         "is_stale": False,

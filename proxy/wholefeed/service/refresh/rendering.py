@@ -18,11 +18,13 @@ from wholefeed.core.jobs.rendering import (
     Stored,
     Style,
     compose,
-    compose_parsed,
+    compose_slices,
+    own_slices,
     render,
 )
 from wholefeed.core.model import FeedDocument, Tombstone
 from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.verbatim.fragments_of import AnyFragments
 from wholefeed.service.documents.shapes import stored_as
 from wholefeed.service.documents.work import work_bytes
 from wholefeed.service.refresh.material import Held, read
@@ -31,6 +33,8 @@ from wholefeed.store.rows import DocumentRow, NewSegment
 from wholefeed.store.tables import bodies
 from wholefeed.workers.pool import INLINE_BYTES
 
+Shape = Stored | FeedDocument | AnyFragments | Rendered
+"""As `Part.document`."""
 _OUTLINED_BYTES: Final = 1 << 16
 """Of a segment: what of a smaller one a view takes shows its text."""
 
@@ -45,6 +49,7 @@ class Rendering:
     def __init__(self, storage: FeedStorage) -> None:
         self._storage = storage
         self._work = storage.work
+        self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
 
     async def composed(
         self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: Held
@@ -52,7 +57,8 @@ class Rendering:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
         if fresh is not None and fresh.document is not None:
-            return compose_parsed(fresh.document, tombstones)
+            self._subscription = own_slices(fresh.document)
+            return compose_slices(self._subscription, tombstones)
         if fresh is not None and fresh.composed is not None and not tombstones:
             return fresh.composed
         size_bytes = subscription.body_bytes
@@ -106,11 +112,12 @@ class Rendering:
             parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
         return parts
 
-    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Stored | FeedDocument | Rendered | None:
+    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
-        fresh = self._storage.fresh.get(row)
+        fresh, sliced = self._storage.fresh.get(row), self._subscription
         if fresh is not None and fresh.document is not None:
-            return fresh.document
+            is_sliced = sliced is not None and sliced.document is fresh.document
+            return sliced if is_sliced else fresh.document
         rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
         if rendered is not None and rendered.entries == len(held.live):
             return rendered
@@ -121,11 +128,16 @@ class Rendering:
             return parts[0].document
         unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
         unparsed_bytes = sum(map(work_bytes, unparsed))
-        if unparsed_bytes:
-            return await self._work.run(unparsed_bytes, render, parts, style, is_mixed=is_mixed)
+        if unparsed_bytes:  # perhaps in another process: what can be made again is not sent there
+            plain = [part._replace(document=_unsliced(part.document)) for part in parts]
+            return await self._work.run(unparsed_bytes, render, plain, style, is_mixed=is_mixed)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
             return render(parts, style, is_mixed=is_mixed)
         return await asyncio.to_thread(render, parts, style, is_mixed=is_mixed)
+
+
+def _unsliced(shape: Shape) -> Shape:
+    return shape if isinstance(shape, Rendered | FeedDocument | Stored) else shape.document
 
 
 def _size_bytes(part: Part) -> int:
@@ -137,3 +149,5 @@ def _size_bytes(part: Part) -> int:
             return len(document.text)
         case Stored() as stored:
             return len(stored.body)
+        case slices:
+            return len(slices.document.text)

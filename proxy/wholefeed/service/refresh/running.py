@@ -120,7 +120,7 @@ class Running:
             self._copies[feed.id] = copies
         flight = self._flights.join(feed.id, lambda: self._run(feed, request))
         if is_new:
-            flight.add_done_callback(lambda _: [each() for each in self.on_end])
+            flight.add_done_callback(self._ended)
         return flight
 
     async def cancel(self, feed_id: int) -> None:
@@ -166,6 +166,10 @@ class Running:
         running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
         return None if running is None else running.walked_seconds
 
+    def _ended(self, _: object) -> None:
+        for each in self.on_end:
+            each()
+
     async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
         """Refresh, and once more for what was asked for meanwhile."""
         structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
@@ -173,9 +177,7 @@ class Running:
             while True:
                 self._may_walk[feed.id] = request.may_walk
                 try:
-                    wanted = self._wanted(feed, request)
-                    work = partial(self._run_once, request=request)
-                    if not await self._context.sharing.refresh(wanted, work):
+                    if not await self._run_somewhere(feed, request):
                         self.on_elsewhere(feed.id)
                 except DocumentError:
                     if feed.id not in self._next:
@@ -192,6 +194,14 @@ class Running:
             self._next.pop(feed.id, None)
             self._found.pop(feed.id, None)
             self._copies.pop(feed.id, None)
+
+    async def _run_somewhere(self, feed: FeedRow, request: RefreshRequest) -> bool:
+        """Refresh; return whether that was done here, and not by another replica."""
+        if not self._context.sharing.is_shared:  # nobody is asked, and nobody told
+            await self._run_once(feed, request)
+            return True
+        wanted, work = self._wanted(feed, request), partial(self._run_once, request=request)
+        return await self._context.sharing.refresh(wanted, work)
 
     def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
         """Say what is wanted, in case that another replica is at it or has just been."""

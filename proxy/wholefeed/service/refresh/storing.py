@@ -22,11 +22,11 @@ from wholefeed.service.refresh.beginnings import Beginning, Beginnings, Start
 from wholefeed.service.refresh.gathering import Gathered, described
 from wholefeed.service.refresh.known import identified_facts, known_entries, row_of
 from wholefeed.service.refresh.material import Material, look
-from wholefeed.service.refresh.putting import Putting, put_and_look
-from wholefeed.service.refresh.remarks import written
+from wholefeed.service.refresh.putting import Putting, feed_of, put_and_look
+from wholefeed.service.refresh.remarks import touches_document, written
 from wholefeed.service.sharing.sharing import Fence
 from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, FeedRow, Publication
+from wholefeed.store.rows import DocumentRow, FeedChanges, FeedRow, Publication
 from wholefeed.store.store import Store
 from wholefeed.store.tables import arrangement, documents, feeds, segments
 
@@ -66,6 +66,7 @@ class FeedStorage:
         self.feed_id = feed_id
         self._now = now
         self._remarks: list[Callable[[Database], Any]] = []
+        self._touches = False  # whether one of them changes the row of a document
         self._rows: list[DocumentRow] | None = None
         self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
@@ -85,7 +86,8 @@ class FeedStorage:
 
     async def receive(self, found: Subscription) -> Subscription:
         """Hold the subscription document that has come until it is stored; return it as it counts here."""
-        self.found = replace(found, obtained=await self.identified(found.obtained))
+        obtained = await self.identified(found.obtained)
+        self.found = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self.found
 
     async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
@@ -142,6 +144,7 @@ class FeedStorage:
         if isinstance(intent, intents.NoteReply):
             self.found = None  # what has not changed is not stored again
             self.fetch_url = intent.fetch_url or self.fetch_url
+        self._touches = self._touches or touches_document(intent)
         self._start.remarked(intent, is_first=not self._remarks)
         self._remarks.append(written(intent, self.feed_id, self._now()))
         return CarriedOut()
@@ -183,10 +186,11 @@ class FeedStorage:
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
         pins, now = self._store.pins, self._now()
+        rows = None if self._touches else self._rows  # to publish a feed changes none
 
         def work(db: Database) -> FeedRow | None:
             row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
-            self._start.look_again(db, publication.documents)
+            self._start.look_again(db, publication.documents, rows)
             return row
 
         write = partial(self._store.publish, publication=publication, feed=self.feed_id)
@@ -199,12 +203,11 @@ class FeedStorage:
         if self._start.defer():
             self._remarks.clear()
         elif self._remarks:
-            await self._with_remarks(lambda _: None, partial(self._store.renew, feed=self.feed_id))
+            await self.write(lambda _: None)
 
-    async def write(self, work: Callable[[Database], _T], *, comes_more: bool = False) -> _T:
+    async def write(self, work: Callable[[Database], _T]) -> _T:
         """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
-        write = partial(self._store.renew, feed=self.feed_id, comes_more=comes_more)
-        return await self._with_remarks(work, write)
+        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
 
     async def _with_remarks(
         self,
@@ -213,6 +216,7 @@ class FeedStorage:
     ) -> _R:
         remarks, self._remarks = self._remarks, []
         self._rows = self._material = None
+        touched, self._touches = self._touches, False
         self._start.writes()
 
         def both(db: Database) -> _T:
@@ -226,6 +230,7 @@ class FeedStorage:
             return await write(both)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
             self._remarks = remarks + self._remarks
+            self._touches = self._touches or touched
             raise
 
     async def read(self, work: Callable[[Database], _T]) -> _T:
@@ -249,6 +254,7 @@ class FeedStorage:
         assert found is not None, "it has come"
         self.found = None
         rows = await self._documents()
+        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
@@ -260,7 +266,7 @@ class FeedStorage:
                 now,
                 ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
                 detached=intent.detached,
-                changes={"kind": intent.kind, "family": intent.family},
+                changes=self._start.other_than_stored(changes),
                 leaving=leaving,
                 looks=True,
             )
@@ -281,7 +287,9 @@ class FeedStorage:
     async def _put_all(self, putting: Putting) -> list[int]:
         new = await coded([each.new for each in putting.puts])
         work = partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new)
-        was = await self.write(work, comes_more=putting.looks)  # it looks at what is to be published next
+        more = putting.looks  # at what is to be published next
+        write = partial(self._store.renew, feed=self.feed_id, row=feed_of, comes_more=more)
+        was = await self._with_remarks(work, write)
         self._rows, self._material = was.rows, was.material
         if self._parsed is not None and putting.leaving is not None:
             self._parsed.drop(putting.leaving.replaced)

@@ -100,9 +100,8 @@ class Alone:
     replicas = 1
 
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """Refresh the feed."""
-        await work(wanted.feed)
-        return True
+        """There is nobody to leave it to, and nobody asks."""
+        raise NotImplementedError
 
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False

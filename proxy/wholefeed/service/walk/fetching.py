@@ -129,6 +129,8 @@ class WalkFetches:
 
     async def stop(self) -> None:
         """Cancel what was fetched ahead and is not needed."""
+        if not (self._pending or self._ahead):
+            return
         tasks = list(self._pending.values())
         self._pending.clear()
         self._counts.looked_ahead(is_hit=False, times=len(self._ahead))

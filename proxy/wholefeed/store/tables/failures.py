@@ -66,13 +66,16 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
 
 
 def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapping[str, Any]) -> None:
-    """Note that the subscription document could not be had, None: that it could; and set columns."""
-    feeds.require_known(db, feed)
+    """Note that the subscription document could not be had, None: that it could; and set columns.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    feeds.update(db, feed, changes)  # first: it tells whether the feed is there
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"
         run(db, _PUT, {"feed": feed, **asdict(failure)})
-    feeds.update(db, feed, changes)
 
 
 def overview(db: Database, feed: int) -> Overview:

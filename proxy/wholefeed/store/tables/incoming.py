@@ -16,8 +16,8 @@ BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
 def columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
     """Return the row of a document, by the names of all columns that are its own or begin with it."""
     own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
-        "links": json.dumps(dict(document.links)),
-        "notes": json.dumps([dict(note) for note in document.notes]),
+        "links": json.dumps(dict(document.links)) if document.links else "{}",
+        "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
         "body_bytes": len(document.body),
         "entries": len(document.entries),
     }

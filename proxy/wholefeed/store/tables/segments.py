@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.compose.segmenting import Placed
+from wholefeed.core.compose.turns import Turn, Warned
 from wholefeed.core.terms import State
 from wholefeed.errors import StoreError
-from wholefeed.store.columns import FEED_COLUMNS, feed_row
+from wholefeed.store.changing import made
+from wholefeed.store.columns import FEED_COLUMNS, SEGMENT_COLUMNS, feed_row
 from wholefeed.store.database import Database
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
 from wholefeed.store.statements import (
     CLOCK,
     either,
     fetch_all,
+    fetch_made,
     fetch_one,
     fetch_value,
     json_ids,
@@ -24,7 +28,7 @@ from wholefeed.store.statements import (
     run_many,
 )
 from wholefeed.store.tables import failures
-from wholefeed.store.tables.feeds import require
+from wholefeed.store.tables.feeds import require, unknown
 from wholefeed.store.tables.pins import Pins
 from wholefeed.store.tables.retired import sweep
 
@@ -41,12 +45,11 @@ _PLACED: Final = """
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
-_OF_FEED: Final = """
-    SELECT id, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at, entries,
-        parser_version, context
-    FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
-"""
-_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed AND position IS NOT NULL"
+_OF_FEED: Final = f"""
+    SELECT {SEGMENT_COLUMNS} FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
+"""  # noqa: S608 - names of columns
+_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
+_BEFORE: Final = "SELECT revision, warning, warned_at FROM feed WHERE id = :feed"
 _FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
 _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
 _INSERT: Final = """
@@ -129,9 +132,8 @@ def snapshot(db: Database, feed: int) -> Snapshot:
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = fetch_all(db, _OF_FEED, {"feed": feed.id})
-    missing = (failures.read(db, feed.id)).missing
-    return Snapshot(feed, tuple(SegmentRow(**dict(segment)) for segment in rows), missing)
+    rows = fetch_made(db, _OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
+    return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
@@ -160,13 +162,21 @@ def outline(db: Database, segment: int) -> bytes | None:
 def publish(
     db: Database, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
-    """Make the publication what the feed is, or return None when it was made from what is no longer so."""
-    before = require(db, feed)
-    current = {row["id"]: row["position"] for row in fetch_all(db, _POSITIONS, {"feed": feed})}
+    """Make the publication what the feed is, or return None when it was made from what is no longer so.
+
+    Raises:
+        UnknownFeedError: The feed was forgotten.
+    """
+    before = fetch_one(db, _BEFORE, {"feed": feed})
+    if before is None:
+        raise unknown(feed)
+    stored = fetch_all(db, _POSITIONS, {"feed": feed})
+    current = {row["id"]: row["position"] for row in stored if row["position"] is not None}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
-    if before.revision != revision or not current.keys() >= set(kept):
+    if before["revision"] != revision or not current.keys() >= set(kept):
         return None
-    sweep(db, pins, feed)
+    if len(stored) > len(current):  # something was retired before
+        sweep(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
     moves = []
@@ -199,7 +209,7 @@ def publish(
     is_lost = False
     if publication.missing is not None:
         is_lost = failures.replace_missing(db, feed, publication.missing)
-    turn = before.turn
+    turn = Turn(Warned(before["warning"]), before["warned_at"])
     if not publication.is_walking:
         first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
         turn = turn.next(first_at, is_lost=is_lost, now=now)

@@ -133,5 +133,5 @@ class GzipJoining:
         self._has_begun = True
 
     def _count(self, part: SegmentRow | Remnant | Sealed) -> None:
-        self._crc = combine(self._crc, part.crc32, part.crc_shift)
+        self._crc = combine(self._crc, part.crc32, part.length)
         self._length += part.length

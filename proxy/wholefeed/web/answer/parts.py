@@ -48,11 +48,6 @@ class Remnant:
         """Of the text."""
         return self.sealed.crc32
 
-    @property
-    def crc_shift(self) -> int:
-        """As in `Sealed`."""
-        return self.sealed.crc_shift
-
 
 Part = SegmentRow | Remnant | Excerpt
 
