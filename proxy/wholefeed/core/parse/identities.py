@@ -141,6 +141,8 @@ def told_apart(
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
+    if not keys:  # each entry has an id, and no two have the same one
+        return Identified(tuple(entries), ambiguous_keys(own_links, ()), ())
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
     ambiguous = ambiguous_keys(own_links, keys, taken)
