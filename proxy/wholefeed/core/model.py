@@ -64,6 +64,8 @@ class Entry(NamedTuple):
     """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
     keys: EntryKeys | None = None
     """None where it has an id of its own."""
+    is_absolute: bool = False
+    """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
 
     def identified(self, ambiguous: Container[EntryId]) -> Entry:
         """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""

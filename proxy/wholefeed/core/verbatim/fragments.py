@@ -125,7 +125,7 @@ class Fragments:
         takes_nothing = is_same or not self.needs_context
         made = []
         for index in indices:
-            _, _, _, start, end, has_author, has_rights, scope, _ = entries[index]
+            _, _, _, start, end, has_author, has_rights, scope, _, _ = entries[index]
             if (takes_nothing or (has_author and has_rights)) and text.startswith(bare, start):
                 made.append(openings[scope] + text[start + behind : end])
             else:
@@ -151,6 +151,8 @@ class Fragments:
 
     @cached_property
     def _holds_relative(self) -> bool:
+        if all(entry.is_absolute for entry in self.document.entries):
+            return False
         return may_hold_relative(self._text, self._entries_at, family=self.document.family)
 
     @cached_property
