@@ -53,7 +53,7 @@ class Fragments:
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
         expected = default_namespace(document.family) if namespace is None else namespace
-        entries_at = min((entry.start for entry in document.entries), default=len(document.text))
+        entries_at = min([entry.start for entry in document.entries], default=len(document.text))
         self._entries_at = entries_at
         self._around = [
             Surroundings(scope, document.family, expected, document.text, entries_at)
