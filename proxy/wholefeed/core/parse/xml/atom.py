@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-from wholefeed.core.model import Entry, Head
+from wholefeed.core.model import Entry, Head, written_id
 from wholefeed.core.parse.identities import (
     MAX_TITLE_CHARACTERS,
     FieldsNeededError,
     absolute,
     site_id,
-    written_id,
 )
 from wholefeed.core.parse.xml.attributes import base_in
 from wholefeed.core.parse.xml.family import FamilyParser
@@ -147,12 +146,13 @@ class AtomParser(FamilyParser):
 
 def _plain_entry(found: re.Match[bytes]) -> Entry | None:
     written, at, author, rights, other = found.group(*_GROUPS)
-    if not written or not at:
+    if not written or written.isspace() or not at:
         return None
-    identity, instant = written_id(written), parse_rfc3339(at.decode())
-    if identity is None or instant is None:
+    instant = parse_rfc3339(at.decode())
+    if instant is None:
         return None
     has_author, has_rights = author is not None, rights is not None
     is_absolute = other is None and not (has_author or has_rights)
     start, end = found.start(1), found.end()
+    identity = written_id(written)
     return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Set
 from typing import ClassVar, Final
 
-from wholefeed.core.model import Entry, Head
-from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id, written_id
+from wholefeed.core.model import Entry, Head, written_id
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
@@ -154,10 +154,10 @@ class RssParser(FamilyParser):
             return None
         if written.startswith(_CDATA_BEGINS):
             written = written[len(_CDATA_BEGINS) : -len(_CDATA_ENDS)]
-        identity, order_at = written_id(written), parse_rfc822(at.decode())
-        if identity is None or order_at is None:
+        order_at = parse_rfc822(at.decode())
+        if order_at is None or written.isspace():
             return None
-        return Entry(identity, None, order_at, found.start(1), found.end(), scope=self._place)
+        return Entry(written_id(written), None, order_at, found.start(1), found.end(), scope=self._place)
 
     def item_began(self, attributes: list[str]) -> None:
         """An item began."""
