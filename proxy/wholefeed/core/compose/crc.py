@@ -18,7 +18,7 @@ ONE: Final = 1 << 31
 _X: Final = 1 << 30
 _POLYNOMIAL: Final = 0xEDB88320
 _MASK32: Final = 0xFFFFFFFF
-_ZEROS_BITS: Final = 13
+_ZEROS_BITS: Final = 17
 _ZEROS: Final = memoryview(bytes(1 << _ZEROS_BITS))
 
 

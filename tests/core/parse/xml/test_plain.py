@@ -86,7 +86,13 @@ CHILDREN = st.sampled_from(
         *("<!-- c -->", "<?p i?>", " ", "text", "<![CDATA[c]]>", "<entry/>", "<entry><id>in</id></entry>"),
         *("<guid>1</guid>", "<guid><![CDATA[2]]></guid>", "<guid><![CDATA[ 2 ]]></guid>", "<guid/>"),
         *("<guid>3<!-- --></guid>", '<guid xmlns="u:v">4</guid>', "<o:guid>5</o:guid>", "<guids>6</guids>"),
-        *("<pubDate>Mon, 05 Jan 2026 12:00:00 +0000</pubDate>", "<pubDate>no</pubDate>", "<pubDate/>"),
+        *(
+            "<pubDate>Mon, 05 Jan 2026 12:00:00 +0000</pubDate>",
+            "<pubDate>no</pubDate>",
+            "<pubDate/>",
+            "<description><![CDATA[<p>]]></description >",
+            "<comments><b/></comments>",
+        ),
         *("<dc:date>2026-01-02</dc:date>", "<a:updated>2026-01-03T00:00:00Z</a:updated>", "<item/>"),
         *("<a:published>2020-01-03T00:00:00Z</a:published>", "<link>http://e.org/1</link>", "<enclosure/>"),
         *(

@@ -21,6 +21,8 @@ from wholefeed.core.parse.xml.plain import (
     TEXT,
     Plain,
     entry_pattern,
+    leaf,
+    leaf_or,
     once,
     other_than,
     skipped,
@@ -52,11 +54,13 @@ _MAX_VERSION_CHARACTERS: Final = 16
 # An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
 # counts only where there is none.
 _OTHER_DATES: Final = ("updated", "modified", "published")
+_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
+_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
 _PLAIN_ITEM: Final = entry_pattern(
     "item",
     once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
     once(3, "pubDate", DATE),
-    skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other"),
+    leaf_or(map(leaf, _TEXTS + _FOREIGN_TEXTS), skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other")),
 )
 _CDATA_BEGINS: Final = b"<![CDATA["
 _CDATA_ENDS: Final = b"]]>"
