@@ -72,7 +72,7 @@ class PackedEntries:
                         none,
                         end - start,
                     )
-                    for identity, updated_at, order_at, start, end, *_ in document.entries
+                    for identity, updated_at, order_at, start, end, _, _, _, _, _ in document.entries
                 ]
             )
         )
