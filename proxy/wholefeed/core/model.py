@@ -19,11 +19,20 @@ EntryId = NewType("EntryId", bytes)
 
 
 ENTRY_ID_BYTES: Final = 16
+_UNUSED: Final = hashlib.blake2b(digest_size=ENTRY_ID_BYTES)
+"""To copy it takes less than to make another one."""
 
 
 def entry_id(text: str) -> EntryId:
     """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
-    return EntryId(hashlib.blake2b(text.strip(" \t\r\n").encode(), digest_size=ENTRY_ID_BYTES).digest())
+    return written_id(text.encode())
+
+
+def written_id(text: bytes) -> EntryId:
+    """Do the same with what is written in UTF-8."""
+    digest = _UNUSED.copy()
+    digest.update(text.strip(b" \t\r\n"))
+    return EntryId(digest.digest())
 
 
 class EntryKeys(NamedTuple):
@@ -64,6 +73,8 @@ class Entry(NamedTuple):
     """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
     keys: EntryKeys | None = None
     """None where it has an id of its own."""
+    is_absolute: bool = False
+    """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
 
     def identified(self, ambiguous: Container[EntryId]) -> Entry:
         """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""

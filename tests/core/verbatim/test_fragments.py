@@ -546,6 +546,32 @@ def test_a_document_of_fragments_parses_back_to_the_same_entries_and_fragments(b
     assert [Fragments(again).entry(n) for n in range(len(sent))] == sent
 
 
+USUAL_ENTRIES = st.lists(
+    st.sampled_from(
+        [
+            *("<entry><id>1</id></entry>", "<entry />", '<entry xml:lang="fr"><id>2</id></entry>'),
+            *(
+                "<entry><id>3</id><author><name>A</name></author><rights/></entry>",
+                "<entry><id>4</id><author><name>A</name></author></entry>",
+                '<entry><link href="/"/></entry>',
+            ),
+        ]
+    ),
+    max_size=5,
+)
+USUAL_HEADS = st.sampled_from(["", "<author><name>A</name></author>", "<rights>R</rights>"])
+USUAL_DOCUMENTS = st.tuples(USUAL_HEADS, USUAL_ENTRIES).map(lambda made: atom(made[0], *made[1]))
+
+
+@given(st.one_of(USUAL_DOCUMENTS, atom_documents()), USUAL_DOCUMENTS)
+def test_entries_go_out_together_as_each_by_itself(body: bytes, head: bytes) -> None:
+    """R22: most gain the same; those of another feed's head, or with attributes, do not."""
+    made = Fragments(parse(body, URL))
+    numbers = range(len(made.document.entries))
+    for context in (None, made.context(), Fragments(parse(head, URL)).context()):
+        assert made.all_sent(numbers, context) == [made.sent(number, context) for number in numbers]
+
+
 def test_items_without_guids_keep_their_keys_in_a_synthesized_document() -> None:
     """R9: what tells two items of one link apart is the same where one of them stands alone."""
     shared = [f"<item><link>http://a/</link><title>{n}</title></item>" for n in range(2)]

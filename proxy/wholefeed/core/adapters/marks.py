@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final
 
@@ -73,16 +73,17 @@ def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> M
         api_url: As in `Marks`.
         route: As in `Marks`.
     """
-    marks = Marks(
-        generator=_generator(document), api_url=api_url[:_MAX_CHARACTERS], route=route[:_MAX_CHARACTERS]
-    )
-    if not document.entries:
-        return marks
-    first, last = document.entries[0], document.entries[-1]
-    return replace(
-        marks,
-        last_id=_identity(document.text[last.start : last.end]),
-        has_comments=_COMMENT in _identity(document.text[first.start : first.end]),
+    last_id, has_comments = "", False
+    if document.entries:
+        first, last = document.entries[0], document.entries[-1]
+        last_id = _identity(document.text[last.start : last.end])
+        has_comments = _COMMENT in _identity(document.text[first.start : first.end])
+    return Marks(
+        generator=_generator(document),
+        api_url=api_url[:_MAX_CHARACTERS],
+        route=route[:_MAX_CHARACTERS],
+        last_id=last_id,
+        has_comments=has_comments,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace, rss_version
 from wholefeed.core.merge.tombstones import written
@@ -204,11 +204,9 @@ def newest_first(order_at: Sequence[float | None]) -> list[int]:
 
     Newest first by their dates; undated entries keep their place, equal dates their order.
     """
-    dated = sorted((n for n, at in enumerate(order_at) if at is not None), key=lambda n: -_at(order_at[n]))
+    dated = [n for n, at in enumerate(order_at) if at is not None]
+    dated.sort(key=cast("Sequence[float]", order_at).__getitem__, reverse=True)  # equal ones stay in order
+    if len(dated) == len(order_at):
+        return dated
     rest = iter(dated)
     return [n if at is None else next(rest) for n, at in enumerate(order_at)]
-
-
-def _at(instant: float | None) -> float:
-    assert instant is not None
-    return instant

@@ -8,9 +8,10 @@ Sixteen bytes an entry: where its slice ends, and its date. The next one begins 
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from math import isnan, nan
 from typing import Final, NamedTuple
 
 _ENTRY: Final = struct.Struct("=Qd")
@@ -32,12 +33,10 @@ def pack(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -
         joint: How many bytes stand between two of them.
         length: Of the whole, with what ends it.
     """
-    pack_one, none, packed, end = _ENTRY.pack, math.nan, [], 0
-    last = len(entries) - 1
-    for place, (size, order_at) in enumerate(entries):
-        end = end + size + joint if place < last else length
-        packed.append(pack_one(end, none if order_at is None else order_at))
-    return b"".join(packed)
+    ends = list(accumulate([size + joint for size, _ in entries]))
+    ends[-1:] = [length] if ends else []
+    dates = [nan if order_at is None else order_at for _, order_at in entries]
+    return b"".join(map(_ENTRY.pack, ends, dates))
 
 
 def join(outlines: Iterable[bytes]) -> bytes:
@@ -60,7 +59,7 @@ def each_of(outline: bytes) -> Iterator[Slice]:
     """Yield the slices of a segment, for who may not need all of them."""
     start = 0
     for end, order_at in _ENTRY.iter_unpack(outline):
-        yield Slice(start, end, None if math.isnan(order_at) else order_at)
+        yield Slice(start, end, None if isnan(order_at) else order_at)
         start = end
 
 

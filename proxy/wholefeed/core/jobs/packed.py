@@ -11,10 +11,10 @@ needs no more than their number touches none of them.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import Final, NamedTuple, Self, cast
 
 from wholefeed.core.compose.remember import CopyDates
@@ -26,7 +26,7 @@ _IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BY
 _KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
 assert _KEY.size == _IDENTITY.size == _RECORD.size
 
-_NONE: Final = math.nan
+_NONE: Final = nan
 """No instant; the parser makes no such one."""
 
 
@@ -72,7 +72,7 @@ class PackedEntries:
                         none,
                         end - start,
                     )
-                    for identity, updated_at, order_at, start, end, *_ in document.entries
+                    for identity, updated_at, order_at, start, end, _, _, _, _, _ in document.entries
                 ]
             )
         )
@@ -138,8 +138,8 @@ class DatedIdentities:
     data: bytes
 
     def __iter__(self) -> Iterator[tuple[EntryId, float | None]]:
-        for identity, updated_at in _KEY.iter_unpack(self.data):
-            yield EntryId(identity), _instant(updated_at)
+        keys = cast("Iterator[tuple[EntryId, float]]", _KEY.iter_unpack(self.data))
+        return ((identity, None if isnan(updated_at) else updated_at) for identity, updated_at in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,4 +183,4 @@ def _number(instant: float | None) -> float:
 
 
 def _instant(number: float) -> float | None:
-    return None if math.isnan(number) else number
+    return None if isnan(number) else number

@@ -132,21 +132,27 @@ def read_document(
     if composed is not None:
         style = composed.style
     is_rendered = style is not None and style.family is document.family
-    return replace(
-        describe(document, body, sender),
-        composed=composed,
-        rendered=render_parsed(document, style) if style is not None and is_rendered else None,
-    )
+    rendered = render_parsed(document, style) if style is not None and is_rendered else None
+    return describe(document, body, sender, composed=composed, rendered=rendered)
 
 
-def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
-    """Say what is to be known of a document that has been parsed, without composing or rendering it."""
+def describe(
+    document: FeedDocument,
+    body: bytes,
+    sender: Sender,
+    *,
+    composed: Composed | None = None,
+    rendered: Rendered | None = None,
+) -> ReadDocument:
+    """Say what is to be known of a document that has been parsed, with what was made of it."""
     return ReadDocument(
         facts=DocumentFacts.of(document),
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),
         marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
+        composed=composed,
+        rendered=rendered,
     )
 
 
@@ -165,6 +171,7 @@ def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts
 
 
 def _span(document: FeedDocument, fetched_at: float) -> Span | None:
-    dates = [counted_instant(entry.order_at, fetched_at) for entry in document.entries]
-    counted = [at for at in dates if at is not None]
-    return Span(min(counted), max(counted)) if counted else None
+    dates = [entry.order_at for entry in document.entries if entry.order_at is not None]
+    if dates and counted_instant(max(dates), fetched_at) is None:
+        dates = [at for at in dates if counted_instant(at, fetched_at) is not None]
+    return Span(min(dates), max(dates)) if dates else None

@@ -147,10 +147,10 @@ class _Text:
         count = len(entries)
         ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
         order_at = [entries[ordinal].order_at for ordinal in ordinals]
-        places, context, sent = newest_first(order_at), style.context, fragments.sent
-        made = [sent(ordinals[place], context) for place in places]
+        places = newest_first(order_at)
+        made = fragments.all_sent([ordinals[place] for place in places], style.context)
         self.fragments += made
-        self.entries += [(len(each), order_at[place]) for each, place in zip(made, places, strict=True)]
+        self.entries += zip(map(len, made), [order_at[place] for place in places], strict=True)
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
 

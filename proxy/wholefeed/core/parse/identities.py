@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wholefeed.core.model import ENTRY_ID_BYTES, Entry, EntryId, EntryKeys, entry_id
+from wholefeed.core.model import Entry, EntryId, EntryKeys, entry_id
 from wholefeed.core.notes import Note
 from wholefeed.core.reading_notes import IdentityRepeated
 from wholefeed.core.terms import MEMORY_URL
@@ -24,7 +24,6 @@ SPACES: Final = " \t\r\n"
 
 MAX_SITE_ID_CHARACTERS: Final = 2048
 MAX_TITLE_CHARACTERS: Final = 1000
-_SPACE_BYTES: Final = SPACES.encode()
 _MAX_OWN_LINKS: Final = 16
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DATES: Final = ("published", "pubDate", "date", "updated")
@@ -44,12 +43,6 @@ class FieldsNeededError(Exception):
 def has_id(values: Mapping[str, str]) -> bool:
     """Return whether an entry has an id of its own; an empty one is none."""
     return bool(values.get("id", "").strip(SPACES))
-
-
-def written_id(written: bytes) -> EntryId | None:
-    """Return what an id identifies that means what is written: no reference, no carriage return in it."""
-    text = written.strip(_SPACE_BYTES)
-    return EntryId(hashlib.blake2b(text, digest_size=ENTRY_ID_BYTES).digest()) if text else None
 
 
 def absolute(base: str, reference: str) -> str:
@@ -141,6 +134,8 @@ def told_apart(
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
+    if not keys:  # each entry has an id, and no two have the same one
+        return Identified(tuple(entries), ambiguous_keys(own_links, ()), ())
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
     ambiguous = ambiguous_keys(own_links, keys, taken)

@@ -20,6 +20,7 @@ DAY_SECONDS: Final = 86_400
 WEEK_SECONDS: Final = 7 * DAY_SECONDS
 _FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
 _LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
+_END: Final = _LAST + 1
 
 _TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
 _ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
@@ -117,6 +118,7 @@ def parse_rfc822(text: str) -> float | None:
     return _read_iso(cleaned) if instant is None else instant
 
 
+_from_iso: Final = datetime.fromisoformat
 _UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
 
 
@@ -132,10 +134,10 @@ def _strict(text: str) -> float | None:
     if text[-1] != "Z" and not (text[-6] in "+-" and text[-2] < "6"):
         return None
     try:
-        instant = datetime.fromisoformat(text).timestamp()
+        instant = _from_iso(text).timestamp()
     except (ValueError, OverflowError):
         return None
-    return instant if _FIRST <= instant < _LAST + 1 else None
+    return instant if _FIRST <= instant < _END else None
 
 
 def _usual_rfc822(text: str) -> float | None:

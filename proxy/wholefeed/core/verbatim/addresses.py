@@ -42,6 +42,12 @@ _ATTRIBUTES: Final = (
     rb"\s++(?:(?:enc|rdf|xlink):)?(?:href|src|srcset|ur[li]|img|image|source|resource|feedUrl|accountUrl)"
     rb"\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % _ANY_SCHEME
 )
+_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
+ABSOLUTE: Final = (
+    rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
+    % _VALUE
+)
+"""The attributes of a link or of content that nothing is to be changed in, as most of them are."""
 _TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _ANY_SCHEME
 _PREFIXED: Final = (
     rb"%s:(?:%s%s|(?:link|comments|docs|guid|image|ur[li]|icon|logo|comment(?:R[sS][sS])?|new-feed-url"

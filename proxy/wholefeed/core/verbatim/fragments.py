@@ -12,7 +12,7 @@ feed's. Nothing else is touched, and what is self-contained already is left as i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import Final
 
@@ -53,7 +53,7 @@ class Fragments:
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
         expected = default_namespace(document.family) if namespace is None else namespace
-        entries_at = min((entry.start for entry in document.entries), default=len(document.text))
+        entries_at = min([entry.start for entry in document.entries], default=len(document.text))
         self._entries_at = entries_at
         self._around = [
             Surroundings(scope, document.family, expected, document.text, entries_at)
@@ -61,8 +61,6 @@ class Fragments:
         ]
         self._tag = b"<entry" if self._is_atom else b"<item"
         self._bare = self._tag + b">"
-        self._asked_for: HeadContext | None = None
-        self._has_same = False
 
     @cached_property
     def prefixes(self) -> int:
@@ -109,9 +107,6 @@ class Fragments:
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
-        takes_nothing = (entry.has_author and entry.has_rights) or self._gives_nothing(context)
-        if takes_nothing and self._is_usual and text.startswith(self._bare, start):
-            return self._tag + self._around[entry.scope].rest_of_tag + text[start + len(self._bare) : end]
         is_relative = not self._is_atom and has_relative_reference(text, start, end)
         if self._may_hold_relative(entry, is_relative=is_relative):
             scope, family = self._around[entry.scope].scope, self.document.family
@@ -120,6 +115,23 @@ class Fragments:
             is_relative = is_relative and has_relative_reference(text)
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
+    def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
+        """Return entries as `sent` does, at once those that gain the same in a bare start tag."""
+        if not self._is_usual:
+            return [self.sent(index, context) for index in indices]
+        entries, text, bare, tag = self.document.entries, self._text, self._bare, self._tag
+        openings, behind = [tag + around.rest_of_tag for around in self._around], len(bare)
+        is_same = context is not None and context[:2] == self._context[:2]
+        takes_nothing = is_same or not self.needs_context
+        made = []
+        for index in indices:
+            _, _, _, start, end, has_author, has_rights, scope, _, _ = entries[index]
+            if (takes_nothing or (has_author and has_rights)) and text.startswith(bare, start):
+                made.append(openings[scope] + text[start + behind : end])
+            else:
+                made.append(self.sent(index, context))
+        return made
+
     @cached_property
     def _is_usual(self) -> bool:
         """Whether each entry with a bare start tag gains the same: no prefix is used, nothing is relative."""
@@ -127,13 +139,6 @@ class Fragments:
         if uses_prefix or self._is_atom:
             return not (uses_prefix or self._holds_relative)
         return not (self._has_odd_prefix or has_relative_reference(self._text, self._entries_at))
-
-    def _gives_nothing(self, context: HeadContext | None) -> bool:
-        """Whether no entry takes anything from the document's head, where the output has that head."""
-        if context is not self._asked_for:
-            self._asked_for = context
-            self._has_same = context is not None and context[:2] == self._context[:2]
-        return self._has_same or not self.needs_context
 
     def _may_hold_relative(self, entry: Entry, *, is_relative: bool) -> bool:
         """Most documents hold nothing relative, which one search tells of all their entries."""
@@ -146,6 +151,8 @@ class Fragments:
 
     @cached_property
     def _holds_relative(self) -> bool:
+        if all(entry.is_absolute for entry in self.document.entries):
+            return False
         return may_hold_relative(self._text, self._entries_at, family=self.document.family)
 
     @cached_property

@@ -30,7 +30,7 @@ def most_gained(document: FeedDocument) -> int:
     given = [child.end - child.start for each in inheritable(document) for child in each]
     if given:
         inherited = sum(given) + _grown(given) + len(given) * _declared(document.head.scope)
-        most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
+        most += inherited * len(entries)
     return most
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from wholefeed.core.model import FeedDocument, HeadChild
@@ -11,8 +11,9 @@ from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
 MAX_CONTEXT_BYTES: Final = 4096
 """Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
 
-_AUTHORS: Final = frozenset({f"{ATOM_NS}}}author", f"{ATOM_03_NS}}}author"})
-_RIGHTS: Final = frozenset({f"{ATOM_NS}}}rights", f"{ATOM_03_NS}}}copyright"})
+_AUTHORS: Final = {"author": (ATOM_NS, ATOM_03_NS)}
+_RIGHTS: Final = {"rights": (ATOM_NS,), "copyright": (ATOM_03_NS,)}
+"""Names of elements, and the namespaces in which they mean that."""
 
 
 class Inheritable(NamedTuple):
@@ -29,6 +30,6 @@ def inheritable(document: FeedDocument) -> Inheritable:
     return Inheritable(_small(document, _AUTHORS), _small(document, _RIGHTS))
 
 
-def _small(document: FeedDocument, names: frozenset[str]) -> Sequence[HeadChild]:
-    named = [child for child in document.head.children if f"{child.namespace}}}{child.name}" in names]
+def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequence[HeadChild]:
+    named = [child for child in document.head.children if child.namespace in names.get(child.name, ())]
     return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final
 
@@ -66,6 +67,10 @@ class JsonFragments:
 
     sent = entry
     """As it goes out: also what is kept has absolute URLs, since nothing else would keep their base."""
+
+    def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
+        """Return items as `sent` does."""
+        return [self.sent(index, context) for index in indices]
 
     def head_child(self, child: HeadChild) -> bytes:
         """Return a member of the head as it was written, URLs absolute."""

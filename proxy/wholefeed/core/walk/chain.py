@@ -181,8 +181,8 @@ class Chain:
 
     def _is_of_this_feed(self, arrival: Arrival) -> bool:
         """R24; RFC 5005, section 6: another site's document must say that it belongs here."""
-        sites = {self._site_of(url) for url in (arrival.url, *arrival.hops, arrival.final_url)}
-        return sites <= self._sites or self.is_named_by(arrival)
+        urls = {arrival.url, *arrival.hops, arrival.final_url}
+        return all(self._site_of(url) in self._sites for url in urls) or self.is_named_by(arrival)
 
     def is_named_by(self, arrival: Arrival) -> bool:
         """Return whether a document says itself which feed it belongs to, and that it is this one (R24)."""

@@ -96,10 +96,10 @@ class Rendering:
 
     async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:
         """Take what is at hand of documents; the bodies of the others are read."""
-        at_hand = self._storage.fresh.at_hand()
-        found = dict(held)
+        found = {row.id: held[row.id] for row in rows if row.id in held}
         unread = [row.id for row in rows if row.id not in found]
         if unread:
+            at_hand = self._storage.fresh.at_hand()
             found |= await self._storage.read(partial(read, wanted=unread, at_hand=at_hand))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-from wholefeed.core.model import Entry, Head
+from wholefeed.core.model import Entry, Head, written_id
 from wholefeed.core.parse.identities import (
     MAX_TITLE_CHARACTERS,
     FieldsNeededError,
     absolute,
     site_id,
-    written_id,
 )
 from wholefeed.core.parse.xml.attributes import base_in
 from wholefeed.core.parse.xml.family import FamilyParser
@@ -27,6 +26,8 @@ from wholefeed.core.parse.xml.plain import (
     TEXT,
     Plain,
     entry_pattern,
+    leaf,
+    leaf_or,
     once,
     other_than,
     skipped,
@@ -34,6 +35,7 @@ from wholefeed.core.parse.xml.plain import (
 from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, Family
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.markup import attribute_of
+from wholefeed.core.verbatim.addresses import ABSOLUTE
 
 # Atom 0.3's names for what RFC 4287 calls otherwise.
 _OLD_NAMES: Final = {
@@ -54,13 +56,18 @@ _ENTRIES: Final = frozenset(_named("entry"))
 _PERSON_AND_RIGHTS: Final = _named("author", "rights")
 _HEAD: Final = _named("id", "title", "updated")
 _FIELDS: Final = _named("author", "rights", "id", "updated", "source")
+_LEAVES: Final = (
+    *(leaf(name) for name in ("title", "summary", "category", "published")),
+    *(leaf(name, ABSOLUTE) for name in ("link", "content")),
+)
 _PLAIN: Final = entry_pattern(
     "entry",
     once(2, "id", TEXT),
     once(3, "updated", DATE),
+    leaf_or(_LEAVES, skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other")),
     skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", DECLARES_NOTHING),
-    skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other"),
 )
+_GROUPS: Final = (2, 3, *(_PLAIN.groupindex[name] for name in ("author", "rights", "other")))
 _FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
 
 
@@ -138,12 +145,14 @@ class AtomParser(FamilyParser):
 
 
 def _plain_entry(found: re.Match[bytes]) -> Entry | None:
-    written, at, author, rights = found.group(2, 3, "author", "rights")
-    if not written or not at:
+    written, at, author, rights, other = found.group(*_GROUPS)
+    if not written or written.isspace() or not at:
         return None
-    identity, instant = written_id(written), parse_rfc3339(at.decode())
-    if identity is None or instant is None:
+    instant = parse_rfc3339(at.decode())
+    if instant is None:
         return None
-    return Entry(
-        identity, instant, instant, found.start(1), found.end(), author is not None, rights is not None
-    )
+    has_author, has_rights = author is not None, rights is not None
+    is_absolute = other is None and not (has_author or has_rights)
+    start, end = found.start(1), found.end()
+    identity = written_id(written)
+    return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from wholefeed.core.model import Entry
@@ -69,6 +69,27 @@ def skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
     inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
     body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)
     return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
+
+
+def leaf(name: str, attributes: bytes = _ANY) -> bytes:
+    """Return the pattern of a child without elements in it, behind the "<" of its start tag.
+
+    Args:
+        name: Its name.
+        attributes: The pattern of its attributes.
+    """
+    text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
+    return rb"%s%s(?:/>|>%s</%s\s*+>)" % (name.encode(), attributes, text, name.encode())
+
+
+def leaf_or(leaves: Iterable[bytes], other: bytes) -> bytes:
+    """Return the pattern of a child that is one of these leaves, as most are, else the other one.
+
+    It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
+    match in the end each way would be tried with each of all others.
+    """
+    either = b"|".join(leaves)
+    return rb"%s|(?!%s)%s" % (either, either, other)
 
 
 def once(number: int, name: str, text: bytes) -> bytes:

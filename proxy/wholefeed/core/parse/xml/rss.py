@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Set
 from typing import ClassVar, Final
 
-from wholefeed.core.model import Entry, Head
-from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id, written_id
+from wholefeed.core.model import Entry, Head, written_id
+from wholefeed.core.parse.identities import MAX_TITLE_CHARACTERS, SPACES, site_id
 from wholefeed.core.parse.xml.family import FamilyParser
 from wholefeed.core.parse.xml.frames import Frame, Options, nothing
 from wholefeed.core.parse.xml.guard import Guard
@@ -21,6 +21,8 @@ from wholefeed.core.parse.xml.plain import (
     TEXT,
     Plain,
     entry_pattern,
+    leaf,
+    leaf_or,
     once,
     other_than,
     skipped,
@@ -52,11 +54,13 @@ _MAX_VERSION_CHARACTERS: Final = 16
 # An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
 # counts only where there is none.
 _OTHER_DATES: Final = ("updated", "modified", "published")
+_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
+_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
 _PLAIN_ITEM: Final = entry_pattern(
     "item",
     once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
     once(3, "pubDate", DATE),
-    skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other"),
+    leaf_or(map(leaf, _TEXTS + _FOREIGN_TEXTS), skipped(other_than(*_PLAIN, *_OTHER_DATES), b"other")),
 )
 _CDATA_BEGINS: Final = b"<![CDATA["
 _CDATA_ENDS: Final = b"]]>"
@@ -154,10 +158,10 @@ class RssParser(FamilyParser):
             return None
         if written.startswith(_CDATA_BEGINS):
             written = written[len(_CDATA_BEGINS) : -len(_CDATA_ENDS)]
-        identity, order_at = written_id(written), parse_rfc822(at.decode())
-        if identity is None or order_at is None:
+        order_at = parse_rfc822(at.decode())
+        if order_at is None or written.isspace():
             return None
-        return Entry(identity, None, order_at, found.start(1), found.end(), scope=self._place)
+        return Entry(written_id(written), None, order_at, found.start(1), found.end(), scope=self._place)
 
     def item_began(self, attributes: list[str]) -> None:
         """An item began."""
