@@ -70,8 +70,8 @@ LOGINS_PER_MINUTE: Final = 10
 """Tokens that one client may try."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that parses may keep the others from running. A transaction needs its turn a hundred
-times; at Python's own 5 ms a large document that is being parsed makes it last for seconds."""
+"""How long a thread that parses may keep the others from running. A transaction needs its turn again after
+each statement; at Python's own 5 ms a large document that is being parsed makes it last for a second."""
 
 COLLECTING: Final = (10_000, 3, 2)
 """How many objects are made before the collector looks for cycles among them, and how often it does before it
