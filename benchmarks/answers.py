@@ -7,7 +7,7 @@ measure how often the loop goes to sleep: that alone doubles what the bare handl
 stands a bare aiohttp handler that sends the same bytes, without a log, in a process of its own on the same
 interpreter and loop, asked by the same client in turn; and nginx with the same bytes in a file, where it is
 installed. The client's own time is in none of them; all take turns on one processor, since what runs beside
-something else on the same core takes longer.
+something else on the same core takes longer. With `--asyncio` server and handler run on asyncio's own loop.
 
 `p50` and `p99` are wall time as the client sees it over one connection: they move with what else the
 machine does.
@@ -75,9 +75,21 @@ class Measured(NamedTuple):
     durations: list[float]
 
 
-def measure(tree: Tree = HERE, *, requests: int = 800, runs: int = 5) -> list[Figure]:
-    """Measure the three kinds of answer, and what stands beside them, in turn."""
+def measure(
+    tree: Tree = HERE, *, requests: int = 800, runs: int = 5, on_asyncio: bool = False
+) -> list[Figure]:
+    """Measure the three kinds of answer, and what stands beside them, in turn.
+
+    Args:
+        tree: Whose server.
+        requests: Of each kind and run.
+        runs: How many values each figure has.
+        on_asyncio: Server and bare handler run on asyncio's own loop, though uvloop may be installed.
+    """
     with contextlib.ExitStack() as stack:
+        if on_asyncio:
+            shadows = stack.enter_context(tempfile.TemporaryDirectory(prefix="wholefeed-asyncio-"))
+            tree = tree.without_uvloop(Path(shadows))
         cases = _cases(tree, stack)
         stack.enter_context(sharing_a_processor({case.pid for case in cases}))
         for case in cases:
@@ -90,7 +102,10 @@ def measure(tree: Tree = HERE, *, requests: int = 800, runs: int = 5) -> list[Fi
     return [
         figure
         for name in names
-        for figure in _figures(name, {who: each for (of, who), each in measured.items() if of == name})
+        for figure in _figures(
+            f"asyncio.{name}" if on_asyncio else f"answer.{name}",
+            {who: each for (of, who), each in measured.items() if of == name},
+        )
     ]
 
 
@@ -168,7 +183,8 @@ def _bare(tree: Tree, folder: Path, reply: Reply) -> Iterator[tuple[int, int]]:
     (folder / "body").write_bytes(reply.body)
     fields = {name: value for name, value in reply.fields.items() if name not in _OF_THE_CONNECTION}
     options = json.dumps({"body": str(folder / "body"), "fields": fields})
-    with started_child("benchmarks.support.bare", options, python=str(tree.python)) as started:
+    python, shadows = str(tree.python), tree.shadows
+    with started_child("benchmarks.support.bare", options, python=python, import_path=shadows) as started:
         yield started
 
 
@@ -215,10 +231,10 @@ def _measured(case: Case, requests: int) -> Measured:
 
 def _figures(name: str, by_whom: dict[str, list[Measured]]) -> list[Figure]:
     cpu = {who: [each.cpu_us for each in runs] for who, runs in by_whom.items()}
-    figures = [Figure(f"answer.{name}.cpu", "µs", cpu.pop(""), cpu)]
+    figures = [Figure(f"{name}.cpu", "µs", cpu.pop(""), cpu)]
     for label, share in (("p50", 0.5), ("p99", 0.99)):
         wall = {who: [_at(each.durations, share) * 1e6 for each in runs] for who, runs in by_whom.items()}
-        figures.append(Figure(f"answer.{name}.{label}", "µs", wall.pop(""), wall))
+        figures.append(Figure(f"{name}.{label}", "µs", wall.pop(""), wall))
     return figures
 
 
@@ -232,11 +248,13 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1000, help="of each kind and run (default 1000)")
     parser.add_argument("--runs", type=int, default=5, help="the least and the median are shown (default 5)")
     parser.add_argument("--hops", action="store_true", help="count calls of SQLite's threads as well")
+    parser.add_argument("--asyncio", action="store_true", help="on asyncio's own loop, not on uvloop")
     add_tree(parser)
     options = parser.parse_args()
     begin()
-    figures = measure(chosen_tree(options), requests=options.requests, runs=options.runs)
-    show([*figures, *(hops(chosen_tree(options)) if options.hops else [])])
+    tree = chosen_tree(options)
+    figures = measure(tree, requests=options.requests, runs=options.runs, on_asyncio=options.asyncio)
+    show([*figures, *(hops(tree) if options.hops else [])])
 
 
 if __name__ == "__main__":

@@ -73,13 +73,25 @@ def _compose(tree: Tree, runs: int, is_full: bool) -> list[Figure]:
     return [Figure("compose", "ms", values)]
 
 
+def _answers(tree: Tree, runs: int, is_full: bool) -> list[Figure]:
+    """Measure on the loop that is installed, and on asyncio's own."""
+    requests = 2000 if is_full else 800
+    return [
+        figure
+        for on_asyncio in (False, True)
+        for figure in answers.measure(tree, requests=requests, runs=runs, on_asyncio=on_asyncio)
+    ]
+
+
+def _first(tree: Tree, runs: int, _is_full: bool) -> list[Figure]:
+    return [*first.measure(tree, runs=runs), *first.measure(tree, first.LONG, runs=runs, name="long")]
+
+
 SECTIONS: Final[dict[str, Section]] = {
-    "answers": lambda tree, runs, is_full: answers.measure(
-        tree, requests=2000 if is_full else 800, runs=runs
-    ),
+    "answers": _answers,
     "hops": _hops,
     "refresh": lambda tree, runs, is_full: refresh.measure(tree, feeds=80 if is_full else 40, runs=runs),
-    "first": lambda tree, runs, _: first.measure(tree, runs=runs),
+    "first": _first,
     "walk": lambda tree, runs, _: walk.figures(tree, runs=runs),
     "compose": _compose,
     "large": lambda tree, runs, is_full: large.measure(tree, runs=runs if is_full else 1),

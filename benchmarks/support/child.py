@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,11 +26,14 @@ def running_child(module: str, argument: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def started_child(module: str, argument: str, *, python: str = sys.executable) -> Iterator[tuple[int, int]]:
-    """As `running_child`, with an interpreter of choice; gives the port and the process's number."""
+def started_child(
+    module: str, argument: str, *, python: str = sys.executable, import_path: str = ""
+) -> Iterator[tuple[int, int]]:
+    """As `running_child`, with an interpreter and PYTHONPATH of choice; gives port and process number."""
     process = subprocess.Popen(
         [python, "-m", module, argument],
         cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": import_path} if import_path else None,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -11,7 +11,7 @@ import argparse
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,10 +25,12 @@ class Tree:
     Args:
         root: Its folder.
         python: The interpreter that runs it.
+        shadows: A folder whose modules are found before all others; none if empty.
     """
 
     root: Path
     python: Path
+    shadows: str = ""
 
     @property
     def module(self) -> str:
@@ -38,7 +40,13 @@ class Tree:
     @property
     def import_path(self) -> str:
         """The PYTHONPATH under which that module is found, before what may be installed."""
-        return str(self.root / "proxy" if self.module == "wholefeed" else self.root)
+        own = str(self.root / "proxy" if self.module == "wholefeed" else self.root)
+        return os.pathsep.join(filter(None, [self.shadows, own]))
+
+    def without_uvloop(self, folder: Path) -> Tree:
+        """Return the same checkout on asyncio's own loop; what hides uvloop is written into the folder."""
+        (folder / "uvloop.py").write_text('raise ImportError("hidden for a measurement")\n', "utf-8")
+        return replace(self, shadows=str(folder))
 
     def commit(self) -> str:
         """Return the abbreviated commit, with a `+` if the checkout differs from it; empty without git."""
