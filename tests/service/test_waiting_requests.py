@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,4 +103,36 @@ async def test_a_reader_that_looked_before_a_feed_was_made_gets_it_without_anoth
     first = await proxy.whole(url)
     may_go_on.set()
     assert (await reader).body == first.body
+    assert origin.counts() == {"/feed": 1}
+
+
+async def test_a_reader_that_looked_before_the_first_refresh_ended_begins_no_second_one(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/faults.md row 64: it found nothing, then a feed that had nothing yet, and then gets to know."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    store, has_looked, may_go_on = proxy.app[STORE], asyncio.Event(), asyncio.Event()
+    real, looks = store.find, itertools.count()
+
+    async def late(asked: str, **options: Any) -> Any:
+        found: Any = await real(asked, **options)
+        match next(looks):
+            case 0:
+                has_looked.set()
+                await may_go_on.wait()
+            case 1:
+                return replace(found, digest="")  # as it was before it was published
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "find", late)
+        reader = asyncio.create_task(proxy.get(url))
+        await has_looked.wait()
+        patched.setattr(store, "find", real)
+        first = await proxy.whole(url)
+        patched.setattr(store, "find", late)
+        may_go_on.set()
+        assert (await reader).body == first.body
+    assert next(looks) > 2
     assert origin.counts() == {"/feed": 1}

@@ -33,8 +33,8 @@ MAX_WAITING_WALKS: Final = 64
 MAX_WAITING_PER_SITE: Final = 32
 """Of them at one site; beyond that a feed there is refused, and others are not."""
 
-Opened = tuple[FeedRow, asyncio.Task[None]]
-"""A feed as it was then, and the refresh that has begun."""
+Opened = tuple[FeedRow, asyncio.Task[None] | None]
+"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
 
 
 class Openings:
@@ -87,9 +87,9 @@ class Openings:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None
         if self.made.has_come(url, unknown_at):
-            known = await self._store.find(url)
+            known = await self._known(url)
         if known is not None:
-            return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
+            return self._opened_meanwhile(known, may_walk=may_walk)
         self._unopened.check(url)
         if is_choosing:
             self._choices.check(url)
@@ -102,10 +102,10 @@ class Openings:
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
         """Ask the publisher, unless another replica has done so meanwhile."""
         if self._context.sharing.is_shared:
-            known = await self._store.find(url)
+            known = await self._known(url)
             if known is not None:
                 self.made.note(url)
-                return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
+                return self._opened_meanwhile(known, may_walk=may_walk)
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
         except SeveralFeedsError as exc:
@@ -120,6 +120,20 @@ class Openings:
         key = canonical_url(found.url)
         feed = await self._create(url, key, found)
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
+
+    async def _known(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to, as its refresh has left it if that has ended just now."""
+        known = await self._store.find(url)
+        if known is not None and self._running.running(known.id) is None:
+            known = await self._store.find(url)
+        return known
+
+    def _opened_meanwhile(self, feed: FeedRow, *, may_walk: bool) -> Opened:
+        """Return a feed that another opening has made: its first refresh may even have ended."""
+        is_refreshing = self._running.running(feed.id) is not None
+        if feed.digest and not is_refreshing and not self._running.is_due(feed):
+            return feed, None
+        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk))
 
     async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
         """Return the feed of a key, made if it was not there, and let the URL lead to it."""

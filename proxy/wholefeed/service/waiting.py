@@ -104,6 +104,8 @@ class Waiting:
         if not opening.done():
             return None
         opened, flight = opening.result()
+        if flight is None:
+            return opened
         if may_walk and not flight.done():
             _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
         with self._published.awaited(opened.id):
