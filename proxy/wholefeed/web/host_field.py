@@ -18,6 +18,7 @@ from wholefeed.web.prefix import forwarded_prefix
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
 """No name is longer (RFC 1035, 2.3.4); links are made from it, and kept."""
+_LONGEST_HOST: Final = 253 + len(":65535")
 _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
 """Nothing of them is about anybody's feeds."""
 
@@ -43,7 +44,7 @@ def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
 def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
     """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
     host, scheme = _asked_for(request, asked)
-    name = _name(host)
+    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # whatever is read is kept
     if not name or not (_is_nobody_else_s(name) or _is_listed(name, server)):
         raise MisdirectedError(
             f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import email.utils
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,18 @@ def test_tells_what_may_not_be_reused_or_shared(value: str, uncacheable: bool, p
     """RFC 9111, 5.2.2; docs/faults.md row 26."""
     headers = {"Cache-Control": value}
     assert (is_uncacheable(headers), is_private(headers)) == (uncacheable, private)
+
+
+def test_nothing_is_kept_of_what_is_longer_than_publishers_write() -> None:
+    """A publisher may send 256 KiB of directives, other ones each time."""
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            directives = ",".join(f"{number}-{each}" for each in range(2000))
+            assert fresh({"Cache-Control": f"{directives},max-age=3600"}) == 3600
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000, "200 KB each are made of it"
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.dictionaries(st.sampled_from(["Cache-Control", "Expires", "Date", "Age"]), st.text(max_size=40)))

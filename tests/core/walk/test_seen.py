@@ -33,7 +33,7 @@ def test_what_was_added_is_never_taken_for_new() -> None:
 
 
 def test_many_keys_are_remembered_in_little_memory() -> None:
-    """A filter of a fixed size, however many there are; on the way to it, a few thousand keys."""
+    """A filter of a fixed size, however many there are; on the way to it, some thousands of hashes."""
     assert FILTER_BITS // 8 == 2 << 20
     tracemalloc.start()
     try:

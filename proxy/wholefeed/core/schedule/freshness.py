@@ -15,6 +15,8 @@ _LARGEST_SECONDS: Final = 2**31
 # RFC 9111, section 5.2: a token, or a quoted string that may hold commas.
 _DIRECTIVE: Final = re.compile(r"([^\s=,;\"]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"?|([^\s,;]*)))?")
 _SECONDS: Final = re.compile(r"[0-9]{1,20}")
+_LONGEST_KEPT: Final = 200
+"""Characters of a Cache-Control whose directives are kept; who says more may say it differently each time."""
 
 
 def freshness_seconds(
@@ -98,7 +100,8 @@ def _age(fields: Mapping[str, str]) -> float:
 
 
 def _directives(fields: Mapping[str, str]) -> Mapping[str, str]:
-    return _parsed(fields.get("cache-control", ""))
+    said = fields.get("cache-control", "")
+    return _parsed(said) if len(said) <= _LONGEST_KEPT else _parsed.__wrapped__(said)
 
 
 @lru_cache(maxsize=1024)  # publishers say the same each time, and it is asked for up to four times

@@ -1,9 +1,8 @@
 """Which entries a walk has met: a set that stays small, at the price of rarely claiming too much.
 
 Exact up to some thousands of keys, of which hashes of 64 bits are kept: Python's own, which nobody foresees.
-From there a Bloom filter of a fixed 2 MiB that takes a new key for a known
-one once in 500 at a million keys. Rule R17 asks whether fifty documents in a row brought nothing
-new, so a single mistake changes nothing.
+From there a Bloom filter of a fixed 2 MiB that takes a new key for a known one once in 500 at a million keys.
+Rule R17 asks whether fifty documents in a row brought nothing new, so a single mistake changes nothing.
 """
 
 from __future__ import annotations

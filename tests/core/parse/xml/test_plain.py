@@ -151,13 +151,16 @@ def test_plain_entries_read_as_they_do_with_a_look_at_each_element(
 
 
 def test_most_links_and_content_are_seen_to_be_absolute() -> None:
-    """R22: then nobody looks for what is relative; an author may have a relative uri, so it is looked for."""
+    """R22: then nobody looks for what is relative; an author may have a relative uri, and what is not Atom's
+    own other attributes, so there it is looked for.
+    """
     link = '<link rel="alternate" href="http://e.org/1"/>'
     content = "<content type='html'>&lt;img src='/a.png'></content>"
     wholly = f"<entry>{ID}{AT}<title>t</title>{link}{content}</entry>"
     author = "<entry><id>urn:2</id>" + AT + link + "<author><uri>/a</uri></author></entry>"
-    document = parse(atom(wholly, author, PLAIN_ENTRY.replace("urn:1", "urn:3")), URL)
-    assert [entry.is_absolute for entry in document.entries] == [True, False, False]
+    renamed = f'<entry><id>urn:4</id>{AT}<title xmlns="http://search.yahoo.com/mrss/" url="/1"/></entry>'
+    document = parse(atom(wholly, author, PLAIN_ENTRY.replace("urn:1", "urn:3"), renamed), URL)
+    assert [entry.is_absolute for entry in document.entries] == [True, False, False, False]
 
 
 def test_an_entry_that_is_not_plain_in_the_end_is_given_up_at_once() -> None:

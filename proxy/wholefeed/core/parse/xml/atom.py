@@ -57,9 +57,10 @@ _PERSON_AND_RIGHTS: Final = _named("author", "rights")
 _HEAD: Final = _named("id", "title", "updated")
 _FIELDS: Final = _named("author", "rights", "id", "updated", "source")
 _LEAVES: Final = (
-    *(leaf(name) for name in ("title", "summary", "category", "published")),
+    *(leaf(name, DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
     *(leaf(name, ABSOLUTE) for name in ("link", "content")),
 )
+"""In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
 _PLAIN: Final = entry_pattern(
     "entry",
     once(2, "id", TEXT),

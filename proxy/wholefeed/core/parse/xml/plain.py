@@ -9,8 +9,8 @@ that is not. An entry that does not match goes through the handlers, and the nex
 
 A pattern holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside
 of a CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
-another one of that name begins before. No match needs more than one look at each byte. In what is well-formed
-none looks further than the entry's end, and in what is not expat stops behind the first that does.
+another one of that name begins before. No match needs more than a few looks at each byte. In what is
+well-formed none looks further than the entry's end; in what is not expat stops behind the first that does.
 """
 
 from __future__ import annotations
