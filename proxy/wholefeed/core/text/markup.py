@@ -11,6 +11,8 @@ from typing import Final
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+ATTRIBUTE_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
+"""The pattern of one in its quotes, in what is well-formed."""
 
 
 def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:

@@ -17,7 +17,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from wholefeed.core.model import Scope
 from wholefeed.core.terms import ATOM_NAMESPACES, Family
-from wholefeed.core.text.markup import attribute_of, escape, quoteattr
+from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 from wholefeed.core.verbatim.address_rules import ATOM, EVERYWHERE, NO_RULE, RSS, Rule, rules_of
 from wholefeed.core.verbatim.references import rebased
@@ -42,10 +42,9 @@ _ATTRIBUTES: Final = (
     rb"\s++(?:(?:enc|rdf|xlink):)?(?:href|src|srcset|ur[li]|img|image|source|resource|feedUrl|accountUrl)"
     rb"\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % _ANY_SCHEME
 )
-_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
 ABSOLUTE: Final = (
     rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
-    % _VALUE
+    % ATTRIBUTE_VALUE
 )
 """The attributes of a link or of content that nothing is to be changed in, as most of them are."""
 _TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _ANY_SCHEME

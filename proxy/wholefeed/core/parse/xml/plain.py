@@ -30,6 +30,7 @@ from wholefeed.core.parse.limits import (
 )
 from wholefeed.core.parse.xml.frames import CarefulNeededError
 from wholefeed.core.parse.xml.guard import Guard
+from wholefeed.core.text.markup import ATTRIBUTE_VALUE
 
 _MAX_TAGS: Final = 400
 """In one child of a plain entry: they cannot nest deeper than half of that."""
@@ -41,11 +42,10 @@ _SMALLEST_TAG_BYTES: Final = 4
 
 _SPACE: Final = rb"[ \t\r\n]"
 _NAME: Final = rb"[^\s<>/=\"'!?]++"
-_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
 _ATTRIBUTES: Final = rb"(?:%(s)s++%%(but)s%(name)s%(s)s*+=%(s)s*+%(value)s){0,%(most)d}+%(s)s*+" % {
     b"s": _SPACE,
     b"name": _NAME,
-    b"value": _VALUE,
+    b"value": ATTRIBUTE_VALUE,
     b"most": MAX_ATTRIBUTES,
 }
 _ANY: Final = _ATTRIBUTES % {b"but": b""}
