@@ -1,0 +1,117 @@
+r"""The text of this repository, for the rules about it: each file is read and parsed once.
+
+def tabs(path: Path) -> Iterator[str]:
+    yield from (f"{line.place}: a tab, expected spaces" for line in lines(path) if "\t" in line.text)
+
+told(each for path in python_files(PACKAGE) for each in tabs(path))
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+TESTS: Final = ROOT / "tests"
+PACKAGE: Final = ROOT / "proxy" / "wholefeed"
+README: Final = ROOT / "README.md"
+DOCS: Final = ROOT / "docs"
+PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+"""What is written for people."""
+
+NAMED_TEST: Final = re.compile(
+    r"(?<!\w)(?:tests/)?(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?"
+)
+"""A test, and perhaps a case of it, as the pages name it."""
+
+
+class Line(NamedTuple):
+    """One of a file, with where it stands."""
+
+    place: str
+    text: str
+
+
+def told(violations: Iterable[str]) -> None:
+    """Fail with everything that a rule has found: "file:line: what is wrong, what was expected"."""
+    if found := list(violations):
+        pytest.fail("\n".join([f"{len(found)} against this rule:", *found]), pytrace=False)
+
+
+def differing(where: str, found: Sequence[Line], expected: Sequence[str]) -> Iterator[str]:
+    """What a list lacks, has beside what is expected, or has in another order."""
+    texts = [line.text for line in found]
+    yield from (f"{where}: lacks {each!r}" for each in expected if each not in texts)
+    yield from (f"{line.place}: has {line.text!r}, which is not expected" for line in found
+                if line.text not in expected)  # fmt: skip
+    if texts != list(expected) and sorted(texts) == sorted(expected):
+        yield f"{where}: expected the order {', '.join(expected)}"
+    yield from (f"{where}: has {each!r} twice" for each in sorted(set(texts)) if texts.count(each) > 1)
+
+
+def place(path: Path, line: int) -> str:
+    """How a line is named."""
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+    return f"{name}:{line}"
+
+
+@cache
+def text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def lines(path: Path) -> list[Line]:
+    return [Line(place(path, number), line) for number, line in enumerate(text(path).splitlines(), 1)]
+
+
+def part(page: Path, heading: str) -> list[Line]:
+    """The lines between a heading and the next one of its level, or of one above."""
+    level = heading.partition(" ")[0]
+    found = lines(page)
+    begun = [number for number, line in enumerate(found, 1) if line.text == heading]
+    assert len(begun) == 1, f"{page.name}: expected one heading {heading!r}, got {len(begun)}"
+    (start,) = begun
+    ends = (n for n, line in enumerate(found) if n >= start and re.match(rf"#{{2,{len(level)}}} ", line.text))
+    return found[start : next(ends, None)]
+
+
+def matches(pattern: str | re.Pattern[str], path: Path) -> Iterator[tuple[str, re.Match[str]]]:
+    """What a pattern finds in a file, with where it stands; ^ and $ are ends of lines."""
+    for found in re.compile(pattern, re.MULTILINE).finditer(text(path)):
+        yield place(path, text(path).count("\n", 0, found.start()) + 1), found
+
+
+@cache
+def python_files(folder: Path) -> tuple[Path, ...]:
+    found = tuple(sorted(folder.rglob("*.py")))
+    assert found, f"no modules in {folder}"
+    return found
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Everything in a module."""
+    return tuple(ast.walk(ast.parse(text(path))))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Place and module of every import, wherever it stands."""
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            yield from ((place(path, node.lineno), alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield place(path, node.lineno), "." * node.level + (node.module or "")
+
+
+@cache
+def functions(path: Path) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+    """The tests of a module, methods too."""
+    found = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    tests = [node for node in found if node.name.startswith("test_")]
+    return tuple(sorted(tests, key=lambda node: node.lineno))
