@@ -25,9 +25,7 @@ DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 """What is written for people."""
 
-NAMED_TEST: Final = re.compile(
-    r"(?<!\w)(?:tests/)?(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?"
-)
+NAMED_TEST: Final = r"(?<!\w)(?:tests/)?(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?"
 """A test, and perhaps a case of it, as the pages name it."""
 
 
@@ -55,10 +53,12 @@ def differing(where: str, found: Sequence[Line], expected: Sequence[str]) -> Ite
     yield from (f"{where}: has {each!r} twice" for each in sorted(set(texts)) if texts.count(each) > 1)
 
 
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+
+
 def place(path: Path, line: int) -> str:
-    """How a line is named."""
-    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
-    return f"{name}:{line}"
+    return f"{name(path)}:{line}"
 
 
 @cache
@@ -75,15 +75,15 @@ def part(page: Path, heading: str) -> list[Line]:
     level = heading.partition(" ")[0]
     found = lines(page)
     begun = [number for number, line in enumerate(found, 1) if line.text == heading]
-    assert len(begun) == 1, f"{page.name}: expected one heading {heading!r}, got {len(begun)}"
+    assert len(begun) == 1, f"{name(page)}: expected one heading {heading!r}, got {len(begun)}"
     (start,) = begun
     ends = (n for n, line in enumerate(found) if n >= start and re.match(rf"#{{2,{len(level)}}} ", line.text))
     return found[start : next(ends, None)]
 
 
-def matches(pattern: str | re.Pattern[str], path: Path) -> Iterator[tuple[str, re.Match[str]]]:
+def matches(pattern: str, path: Path) -> Iterator[tuple[str, re.Match[str]]]:
     """What a pattern finds in a file, with where it stands; ^ and $ are ends of lines."""
-    for found in re.compile(pattern, re.MULTILINE).finditer(text(path)):
+    for found in re.finditer(pattern, text(path), re.MULTILINE):
         yield place(path, text(path).count("\n", 0, found.start()) + 1), found
 
 

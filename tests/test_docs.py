@@ -6,120 +6,114 @@ import ast
 import re
 import sys
 import tomllib
-from functools import cache
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from tests.repository import (
+    DOCS,
+    NAMED_TEST,
+    PACKAGE,
+    README,
+    ROOT,
+    TESTS,
+    Line,
+    differing,
+    functions,
+    imports,
+    lines,
+    matches,
+    name,
+    part,
+    python_files,
+    text,
+    told,
+)
 from wholefeed import __version__
 from wholefeed.cli.main import COMMANDS, make_parser
 from wholefeed.config.tables import KEYS
 from wholefeed.config.text import toml_value
 from wholefeed.core.terms import State
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = tomllib.loads(text(ROOT / "pyproject.toml"))
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")
-
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
-
-
-def part(heading: str, text: str = README) -> str:
-    """The text between a heading and the next one of its level."""
-    level = heading.partition(" ")[0]
-    _, found, rest = text.partition(f"\n{heading}\n")
-    assert found, f"no heading {heading!r}"
-    return re.split(rf"^{level} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def first_cells(table: str) -> list[str]:
-    """The first column of the tables in a text, without their heads."""
-    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
-    return [cell for cell in rows if cell.startswith("`")]
+RULES = DOCS / "rules.md"
+RULE_ROW = r"^\| R(?P<rule>\d+) \|.*$"
 
 
 def names(requirements: list[str]) -> list[str]:
     return [found[0] for requirement in requirements if (found := REQUIREMENT_NAME.match(requirement))]
 
 
-@pytest.mark.parametrize("section", [section for section, _ in groupby(KEYS, key=lambda key: key.section)])
-def test_readme_lists_every_key_of_the_section_with_its_default_and_why(section: str) -> None:
+def rows(found: list[Line], pattern: str) -> list[Line]:
+    """The lines that are such rows of a table, as their groups joined by " | "."""
+    matching = [(line.place, match) for line in found if (match := re.match(pattern, line.text))]
+    return [Line(where, " | ".join(match.groups())) for where, match in matching]
+
+
+def test_readme_lists_every_key_with_its_default_and_why() -> None:
     """README's tables of the configuration show each key, default and reason that the code has."""
-    expected = [
-        f"| `{key.key}` | `{toml_value(key.default)}` | {key.why} |" for key in KEYS if key.section == section
-    ]
-    text = part(f"### [{section}]", part("## Configuration"))
-    assert [line for line in text.splitlines() if line.startswith("| `")] == expected
+
+    def wrong() -> Iterator[str]:
+        for section, keys in groupby(KEYS, key=lambda key: key.section):
+            found = rows(part(README, f"### [{section}]"), r"(\| `.*)")
+            expected = [f"| `{key.key}` | `{toml_value(key.default)}` | {key.why} |" for key in keys]
+            yield from differing(f"README.md, [{section}]", found, expected)
+
+    told(wrong())
 
 
 def test_readme_lists_every_command_as_help_does() -> None:
     """README names every command, in order, with the same summary as --help."""
-    rows = part("## Command line")
-    for command in COMMANDS:
-        assert re.search(rf"^\| `{command.name}\b.*\| {re.escape(command.summary)} \|$", rows, re.MULTILINE)
-    assert [cell.strip("`").split()[0] for cell in first_cells(rows)] == [
-        command.name for command in COMMANDS
-    ]
+    found = rows(part(README, "## Command line"), r"\| `([\w-]+).*\| (.+) \|$")
+    expected = [f"{command.name} | {command.summary}" for command in COMMANDS]
+    told(differing("README.md, Command line", found, expected))
 
 
 def test_readme_names_only_flags_that_exist() -> None:
     """Every flag that README names is one that some command takes."""
-    help_texts = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
-    for flag in set(re.findall(r"--[a-z]+", part("## Command line") + part("## Configuration"))):
-        assert flag in help_texts, flag
+    helped = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
+    named = [
+        (line.place, flag)
+        for line in (*part(README, "## Command line"), *part(README, "## Configuration"))
+        for flag in re.findall(r"--[a-z]+", line.text)
+    ]
+    assert named
+    told(f"{where}: {flag}, which no --help shows" for where, flag in named if flag not in helped)
 
 
-def command_help(name: str) -> str:
+def command_help(command: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         shown: list[str] = []
         patch.setattr(
             "argparse.ArgumentParser._print_message", lambda _self, text, _file=None: shown.append(text)
         )
         with pytest.raises(SystemExit):
-            make_parser().parse_args([name, "--help"])
+            make_parser().parse_args([command, "--help"])
     return "".join(shown)
 
 
 def test_readme_explains_every_state() -> None:
     """R16: README explains every state that Feed-Reconstruction can have."""
-    assert first_cells(part("## What a reader sees")) == [f"`{state}`" for state in State]
+    found = rows(part(README, "## What a reader sees"), r"\| `([^`]+)` \|")
+    told(differing("README.md, What a reader sees", found, [str(state) for state in State]))
 
 
 def test_readme_s_make_targets_exist() -> None:
     """Every `make` target that README mentions is in the Makefile."""
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    wanted = set(re.findall(r"\bmake ([a-z]+)", README))
-    assert {"serve", "demo", "test", "check", "bench", "help", "setup"} <= wanted
-    for target in wanted:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-@pytest.mark.parametrize(
-    "document",
-    sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]),
-)
-def test_links_lead_somewhere(document: str) -> None:
-    """No relative link of the pages for people leads to a file that is not in the repository."""
-    path = ROOT / document
-    for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
-        assert target.startswith("https://") or (path.parent / target).exists(), target
-
-
-NAMED_TEST = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>test_\w+)(?:\[(?P<case>[^\]]+)\])?`")
-RULES = (ROOT / "docs/rules.md").read_text("utf-8")
-RULE_ROWS = re.findall(r"^\| R(\d+) \|.*$", RULES, re.MULTILINE)
-
-
-@cache
-def docstrings(file: str) -> dict[str, str]:
-    """The docstrings of a file's test functions, by their names."""
-    tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {node.name: ast.get_docstring(node) or "" for node in tests if node.name.startswith("test_")}
+    targets = {target[1] for _, target in matches(r"^([a-z]+):", ROOT / "Makefile")}
+    wanted = [(where, found[1]) for where, found in matches(r"\bmake ([a-z]+)", README)]
+    told(
+        f"{where}: make {target}, which the Makefile lacks"
+        for where, target in wanted
+        if target not in targets
+    )
+    assert {"serve", "demo", "test", "check", "bench", "help", "setup"} <= {target for _, target in wanted}
 
 
 def cited(docstring: str) -> set[int]:
@@ -131,91 +125,127 @@ def cited(docstring: str) -> set[int]:
 
 def test_every_rule_has_its_row() -> None:
     """docs/rules.md has one row for each rule, in order: R0 to R32, and R34."""
-    numbers = [int(rule) for rule in RULE_ROWS]
+    numbers = [int(row["rule"]) for _, row in matches(RULE_ROW, RULES)]
     assert numbers == sorted(set(numbers))
     assert {*range(33), 34} <= set(numbers)
 
 
-@pytest.mark.parametrize("rule", RULE_ROWS)
-def test_the_tests_that_a_rule_names_cite_it(rule: str) -> None:
+def uncited(page: Path) -> Iterator[str]:
+    """Tests that a rule's row names, and whose docstrings do not name the rule."""
+    for where, row in matches(RULE_ROW, page):
+        named = re.findall(NAMED_TEST, row[0])
+        if not named:
+            yield f"{where}: R{row['rule']} names no test"
+        for file, test, _ in named:
+            said = [ast.get_docstring(each) or "" for each in functions(TESTS / file) if each.name == test]
+            if not any(int(row["rule"]) in cited(each) for each in said):
+                yield f"{where}: expected {file}::{test} to cite R{row['rule']} in its docstring"
+
+
+def misplaced(page: Path) -> Iterator[str]:
+    """Modules and packages where a rule's row says that it is decided, and which do not exist."""
+    for where, row in matches(RULE_ROW, page):
+        places = re.findall(r"`([\w/]+(?:\.py|/))`", row[0].split(" | ")[3])
+        if not places:
+            yield f"{where}: R{row['rule']} names no place"
+        yield from (f"{where}: there is no {each}" for each in places if not (PACKAGE / each).exists())
+
+
+def test_the_tests_that_a_rule_names_cite_it() -> None:
     """Each test that a row of docs/rules.md names exists, and says in its docstring that it shows that
     rule."""
-    (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
-    named = NAMED_TEST.findall(row)
-    assert named
-    for file, test, _ in named:
-        assert int(rule) in cited(docstrings(file)[test]), f"{file}::{test} does not cite R{rule}"
+    told(uncited(RULES))
 
 
-@pytest.mark.parametrize("rule", RULE_ROWS)
-def test_the_places_that_a_rule_names_exist(rule: str) -> None:
+def test_the_places_that_a_rule_names_exist() -> None:
     """Where docs/rules.md says that a rule is decided, there is such a module."""
-    (row,) = re.findall(rf"^\| R{rule} \|.*$", RULES, re.MULTILINE)
-    places = re.findall(r"`([\w/]+(?:\.py|/))`", row.split(" | ")[3])
-    assert places
-    for place in places:
-        assert (ROOT / "proxy" / "wholefeed" / place).exists(), place
+    told(misplaced(RULES))
 
 
-def test_the_tests_that_compatibility_names_exist() -> None:
-    """The tests and cases that docs/compatibility.md cites for a publisher's habits exist."""
-    page = (ROOT / "docs/compatibility.md").read_text("utf-8")
-    named = NAMED_TEST.findall(page)
-    assert len(named) > 20
-    for file, test, case in named:
-        assert test in docstrings(file), f"{file}::{test}"
-        assert not case or f'"{case}"' in (ROOT / "tests" / file).read_text("utf-8"), f"{file}: {case}"
+def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
+    """Of a rule: no test, no place, a test that shows another one, a place that is not there."""
+    page = tmp_path / "rules.md"
+    page.write_text(
+        "| R5 | text | source | somewhere | sometime |\n"
+        "| R99 | text | source | `core/nothing.py` | `test_docs.py::test_readme_explains_every_state` |\n",
+        "utf-8",
+    )
+    assert [*uncited(page)] == [
+        "rules.md:1: R5 names no test",
+        "rules.md:2: expected test_docs.py::test_readme_explains_every_state to cite R99 in its docstring",
+    ]
+    assert [*misplaced(page)] == ["rules.md:1: R5 names no place", "rules.md:2: there is no core/nothing.py"]
+    assert cited("R4 to R6, R8") == {4, 5, 6, 8}
+
+
+def test_a_list_that_differs_is_seen() -> None:
+    """What is missing, too much, twice or out of order is told by its name."""
+    found = [Line("a.md:1", "b"), Line("a.md:2", "a"), Line("a.md:3", "x"), Line("a.md:4", "x")]
+    assert [*differing("a.md", found, ["a", "b", "c"])] == [
+        "a.md: lacks 'c'",
+        "a.md:3: has 'x', which is not expected",
+        "a.md:4: has 'x', which is not expected",
+        "a.md: has 'x' twice",
+    ]
+    assert [*differing("a.md", found[:2], ["a", "b"])] == ["a.md: expected the order a, b"]
+    assert [*differing("a.md", found[:2], ["b", "a"])] == []
 
 
 def test_the_changelog_tells_of_this_version() -> None:
     """An operator finds the version that runs in CHANGELOG.md, with its date."""
-    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    changelog = text(ROOT / "CHANGELOG.md")
     assert "\n## [Unreleased]\n" in changelog
     assert re.search(rf"^## \[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
     """What comes in through another package may leave with it."""
-    roots = {
-        module.partition(".")[0]
-        for path in (ROOT / "proxy").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        for module in imported(node)
-    }
-    known = {name.lower().partition(".")[0].replace("-", "_") for name in names(RUN_TIME)}
-    assert roots - sys.stdlib_module_names - {"wholefeed", "compression"} <= known
+    known = {each.lower().partition(".")[0].replace("-", "_") for each in names(RUN_TIME)}
+    known |= sys.stdlib_module_names | {"wholefeed", "compression"}
+    told(
+        f"{where}: imports {module}, which pyproject.toml does not declare"
+        for path in python_files(PACKAGE)
+        for where, module in imports(path)
+        if module.partition(".")[0] not in known
+    )
 
 
-def imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+def unexplained(required: list[str], page: Path) -> Iterator[str]:
+    for each in required:
+        pattern = rf"^\| (.*, )?{re.escape(each)}( \||,)|\*\*{re.escape(each)}\*\*"
+        if not re.search(pattern, text(page), re.MULTILINE):
+            yield f"{name(page)}: expected the reason for {each}"
 
 
-@pytest.mark.parametrize("name", names(RUN_TIME + DEVELOPMENT))
-def test_every_dependency_is_justified(name: str) -> None:
+def unpinned(required: list[str], page: Path) -> Iterator[str]:
+    for each in required:
+        if not re.search(rf"^{re.escape(each)}==[0-9.]+$", text(page), re.MULTILINE | re.IGNORECASE):
+            yield f"{name(page)}: expected {each}==VERSION"
+
+
+def test_every_dependency_is_justified() -> None:
     """Each dependency has its reason in docs/dependencies.md, so that none is added without one."""
-    text = (ROOT / "docs/dependencies.md").read_text("utf-8")
-    assert re.search(rf"(^\| (.*, )?{re.escape(name)}( \||,)|\*\*{re.escape(name)}\*\*)", text, re.MULTILINE)
+    told(unexplained(names(RUN_TIME + DEVELOPMENT), DOCS / "dependencies.md"))
+    assert len([*unexplained(["nothing"], DOCS / "dependencies.md")]) == 1
 
 
-@pytest.mark.parametrize("name", [*names(RUN_TIME + DEVELOPMENT), "pip"])
-def test_every_dependency_has_an_exact_version(name: str) -> None:
+def test_every_dependency_has_an_exact_version() -> None:
     """constraints.txt pins each dependency: two installations have the same code."""
-    constraints = (ROOT / "constraints.txt").read_text("utf-8")
-    assert re.search(rf"^{re.escape(name)}==[0-9.]+$", constraints, re.MULTILINE | re.IGNORECASE)
+    told(unpinned([*names(RUN_TIME + DEVELOPMENT), "pip"], ROOT / "constraints.txt"))
+    assert len([*unpinned(["nothing"], ROOT / "constraints.txt")]) == 1
 
 
 def test_constraints_name_no_registry() -> None:
     """constraints.txt has names and versions alone, and works with any package index."""
-    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    assert all(re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[0-9a-z.]+", line) for line in lines)
+    told(
+        f"{line.place}: {line.text!r}, expected NAME==VERSION"
+        for line in lines(ROOT / "constraints.txt")
+        if not re.fullmatch(r"#.*|[A-Za-z0-9._-]+==[0-9a-z.]+", line.text)
+    )
 
 
 def test_the_container_runs_as_nobody_special_and_keeps_its_data_apart() -> None:
     """The image runs without root and keeps the database on a volume."""
-    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
-    assert "USER 10001:10001" in lines
-    assert "VOLUME /data" in lines
-    assert 'ENTRYPOINT ["wholefeed"]' in lines
-    assert 'CMD ["serve"]' in lines
+    expected = ("USER 10001:10001", "VOLUME /data", 'ENTRYPOINT ["wholefeed"]', 'CMD ["serve"]')
+    found = text(ROOT / "Dockerfile").splitlines()
+    told(f"Dockerfile: lacks {each}" for each in expected if each not in found)

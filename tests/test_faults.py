@@ -4,68 +4,94 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.repository import (
+    DOCS,
+    NAMED_TEST,
+    TESTS,
+    functions,
+    matches,
+    name,
+    place,
+    python_files,
+    text,
+    told,
+)
 
-TESTS = Path(__file__).parent
-PAGE = (TESTS.parent / "docs" / "faults.md").read_text("utf-8")
-ROW = re.compile(r"^\| (?P<number>\d+\w?) \| (?P<fault>[^|]+) \| (?P<outcome>[^|]+) \| (?P<tests>[^|]+) \|$")
-NAMED = re.compile(r"`(?P<file>[\w/]+\.py)::(?P<test>test_\w+)`")
+PAGE = DOCS / "faults.md"
+ROW = r"^\| (?P<number>\d+\w?) \| (?P<fault>[^|]+) \| (?P<outcome>[^|]+) \| (?P<tests>[^|]+) \|$"
 
 
-def rows(page: str) -> dict[str, set[tuple[str, str]]]:
-    """The tests that each row of the page names, as (file, function)."""
-    found = [match for line in page.splitlines() if (match := ROW.match(line))]
-    return {row["number"]: set(NAMED.findall(row["tests"])) for row in found}
+def rows(page: Path) -> dict[str, tuple[str, set[str]]]:
+    """Where each row of the page stands, and the tests that it names."""
+    return {
+        row["number"]: (
+            where,
+            {f"{each['file']}::{each['test']}" for each in re.finditer(NAMED_TEST, row["tests"])},
+        )
+        for where, row in matches(ROW, page)
+    }
 
 
-def marked(source: str) -> dict[str, set[str]]:
-    """The rows that the test functions of a module bear, by the function's name."""
-    found: dict[str, set[str]] = {}
-    if ".fault(" not in source:  # each process of a test run reads all modules to collect its tests
-        return found
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fault":
-                    rows = {str(each.value) for each in mark.args if isinstance(each, ast.Constant)}
-                    found.setdefault(node.name, set()).update(rows)
+def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
+    """Where each test stands that bears numbers of rows, and which."""
+    found = {}
+    for path in python_files(folder):
+        for test in functions(path) if ".fault(" in text(path) else ():
+            marks = [mark for mark in test.decorator_list if isinstance(mark, ast.Call)]
+            numbers = {
+                str(each.value)
+                for mark in marks
+                if ast.unparse(mark.func) == "pytest.mark.fault"
+                for each in mark.args
+                if isinstance(each, ast.Constant)
+            }
+            if numbers:
+                name = f"{path.relative_to(folder).as_posix()}::{test.name}"
+                found[name] = place(path, test.lineno), numbers
     return found
 
 
-MARKED = {
-    (str(path.relative_to(TESTS)), test): rows
-    for path in sorted(TESTS.rglob("test_*.py"))
-    for test, rows in marked(path.read_text("utf-8")).items()
-}
-LISTED = rows(PAGE)
+def disagreeing(page: Path, folder: Path) -> Iterator[str]:
+    """Rows that are mere claims, and marks that the page misses."""
+    listed, bearing = rows(page), marked(folder)
+    for number, (where, tests) in listed.items():
+        if not tests:
+            yield f"{where}: row {number} names no test"
+        for test in sorted(tests):
+            if number not in bearing.get(test, ("", set()))[1]:
+                yield f"{where}: expected {test} to be marked fault({number!r})"
+    for test, (where, numbers) in bearing.items():
+        for number in sorted(numbers):
+            if test not in listed.get(number, ("", set()))[1]:
+                yield f"{where}: expected row {number} of {name(page)} to list {test}"
 
 
 def test_the_page_has_every_row_in_its_order() -> None:
     """The catalogue has the rows 1 to 82 and 84 on; a letter marks what came between two of them."""
-    numbers = list(LISTED)
+    numbers = list(rows(PAGE))
     assert numbers == sorted(numbers, key=lambda number: (int(number.rstrip("ab")), number))
     assert {str(number) for number in (*range(1, 83), *range(84, 94), *range(101, 106))} <= set(numbers)
 
 
-@pytest.mark.parametrize("number", sorted(LISTED))
-def test_each_row_names_tests_that_bear_its_number(number: str) -> None:
-    """No row of docs/faults.md is a mere claim: each names a test that is marked with its number."""
-    assert LISTED[number], f"row {number} names no test"
-    for test in LISTED[number]:
-        assert number in MARKED.get(test, set()), f"{test} does not bear row {number}"
+def test_each_row_names_the_tests_that_bear_its_number_and_no_others() -> None:
+    """No row of docs/faults.md is a mere claim, and no test that is marked with a row is missing there."""
+    told(disagreeing(PAGE, TESTS))
 
 
-@pytest.mark.parametrize("test", sorted(MARKED), ids="::".join)
-def test_each_marked_test_is_listed_in_its_rows(test: tuple[str, str]) -> None:
-    """A test that is marked with a row is listed there, so that the page misses none."""
-    for number in MARKED[test]:
-        assert test in LISTED.get(number, set()), f"docs/faults.md, row {number}: does not list {test}"
-
-
-def test_what_this_file_looks_for_can_be_found() -> None:
-    """Rows and marks are found in samples; if nothing were found, the checks above would hold of anything."""
-    page = "| 1 | x | y | `a/test_b.py::test_c` |\n| 66a | x | y | none |\n"
-    assert rows(page) == {"1": {("a/test_b.py", "test_c")}, "66a": set()}
-    assert marked('@pytest.mark.fault("1", "2")\nasync def test_c(): ...\n') == {"test_c": {"1", "2"}}
+def test_what_disagrees_is_seen(tmp_path: Path) -> None:
+    """If nothing were found in a sample, the check above would hold of anything."""
+    page, folder = tmp_path / "page.md", tmp_path / "tests"
+    folder.mkdir()
+    page.write_text(
+        "| 1 | x | y | `test_b.py::test_c` |\n| 2 | x | y | `test_b.py::test_d` |\n| 66a | x | y | none |\n"
+    )
+    module = '@pytest.mark.fault("1", "2")\nasync def test_c(): ...\ndef test_d(): ...\n'
+    (folder / "test_b.py").write_text(module)
+    assert [*disagreeing(page, folder)] == [
+        "page.md:2: expected test_b.py::test_d to be marked fault('2')",
+        "page.md:3: row 66a names no test",
+        "test_b.py:2: expected row 2 of page.md to list test_b.py::test_c",
+    ]

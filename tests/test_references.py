@@ -1,26 +1,27 @@
-"""What code, tests and pages refer to is in this repository: pages, headings, rows, files."""
+"""What code, tests and pages refer to is in this repository: pages, headings, rows, tests, files."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parent.parent
-FOLDERS = ("proxy", "tests", "migrations", "benchmarks", "demo", "fuzz", "docs", ".github")
-SUFFIXES = {".py", ".sql", ".md", ".toml", ".yml", ".yaml"}
-FILES = sorted(
-    path
-    for path in [
-        *ROOT.glob("*.md"),
-        ROOT / "pyproject.toml",
-        ROOT / "Makefile",
-        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*")),
-    ]
-    if path.suffix in SUFFIXES | {""} and path.is_file() and path != Path(__file__)
+from tests.repository import (
+    DOCS,
+    NAMED_TEST,
+    PACKAGE,
+    PAGES,
+    ROOT,
+    TESTS,
+    functions,
+    matches,
+    text,
+    told,
 )
+
+FOLDERS = ("proxy", "tests", "migrations", "benchmarks", "demo", "fuzz", "docs", ".github")
+SUFFIXES = {"", ".py", ".sql", ".md", ".toml", ".yml", ".yaml"}
 
 ELSEWHERE = {
     "a section of a design": r"\b[Dd]esign(?: page)?,? sections? \d",
@@ -31,94 +32,157 @@ ELSEWHERE = {
 }
 """Ways of naming pages that a reader of this repository does not have."""
 
-ROW = re.compile(r"docs/faults\.md rows? (?P<rows>\d+a?(?:(?:, | to | and )\d+a?\b)*)")
-PART = re.compile(r"docs/faults\.md parts? (?P<part>[A-Z])\b")
-HEADING = re.compile(r"(?P<page>docs/\w+\.md|README\.md)#(?P<heading>[a-z0-9-]+)")
-PAGE = re.compile(r"\b(?P<page>docs/[\w-]+\.md)\b")
+FAULTS = DOCS / "faults.md"
+ROW = r"docs/faults\.md rows? (?P<rows>\d+a?(?:(?:, | to | and )\d+a?\b)*)"
+PART = r"docs/faults\.md parts? (?P<part>[A-Z])\b"
+PAGE = r"\b(?P<page>docs/[\w-]+\.md|README\.md(?=#))(?:#(?P<heading>[a-z0-9-]+))?"
+LINK = r"\]\((?!https://)(?P<target>[^)#]+)"
+TREE_NAME = r"`(?P<path>[\w.-]+(?:/[\w.*-]+)*(?:\.(?:py|md|toml|sql|txt|yml|yaml)|/))`"
 
 
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+def files() -> list[Path]:
+    """Whatever may refer to something, but this file with its samples."""
+    below = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
+    found = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", ROOT / "Makefile", *below]
+    return sorted(
+        path for path in found if path.suffix in SUFFIXES and path.is_file() and path != Path(__file__)
+    )
 
 
 @cache
 def headings(page: str) -> set[str]:
     """The anchors of a page's headings, as forges make them."""
-    found = re.findall(r"^#+ (.+)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    found = [heading[1] for _, heading in matches(r"^#+ (.+)$", ROOT / page)]
     return {
         re.sub(r"[^\w -]", "", heading.replace("`", "")).strip().lower().replace(" ", "-")
         for heading in found
     }
 
 
-def rows(text: str) -> set[str]:
+def rows(said: str) -> set[str]:
     """The rows that "1 to 3, 10 and 66a" names."""
-    found = set(re.findall(r"\d+a?", text))
-    for first, last in re.findall(r"(\d+) to (\d+)", text):
+    found = set(re.findall(r"\d+a?", said))
+    for first, last in re.findall(r"(\d+) to (\d+)", said):
         found |= {str(row) for row in range(int(first), int(last) + 1)}
     return found
 
 
-FAULT_ROWS = set(
-    re.findall(r"^\| (\d+a?) \|", (ROOT / "docs" / "faults.md").read_text("utf-8"), flags=re.MULTILINE)
-)
+@cache
+def fault_rows() -> set[str]:
+    return {row[1] for _, row in matches(r"^\| (\d+a?) \|", FAULTS)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_every_reference_leads_to_a_page_of_this_repository(path: Path) -> None:
-    """Whoever reads code has nothing else: what a comment rests on stands in place or on a page beside it."""
-    text = path.read_text("utf-8")
+def astray(path: Path) -> Iterator[str]:
+    """References to pages, headings and rows that are not there."""
     for what, pattern in ELSEWHERE.items():
-        assert not (found := re.search(pattern, text)), f"{name(path)}: {what}: {found}"
-    for page in PAGE.findall(text):
-        assert (ROOT / page).exists(), f"{name(path)}: {page}"
-    for page, heading in HEADING.findall(text):
-        assert heading in headings(page), f"{name(path)}: {page} has no heading {heading}"
-    for found in ROW.findall(text):
-        assert rows(found) <= FAULT_ROWS, (
-            f"{name(path)}: docs/faults.md has no row {rows(found) - FAULT_ROWS}"
-        )
+        for where, found in matches(pattern, path):
+            yield f"{where}: {found[0]!r} is {what}, expected a page of this repository"
+    for where, found in matches(PAGE, path):
+        page, heading = found["page"], found["heading"]
+        if not (ROOT / page).exists():
+            yield f"{where}: there is no {page}"
+        elif heading and heading not in headings(page):
+            yield f"{where}: {page} has no heading {heading}"
+    for where, found in matches(ROW, path):
+        yield from (f"{where}: docs/faults.md has no row {row}" for row in rows(found["rows"]) - fault_rows())
     parts = {heading[0].upper() for heading in headings("docs/faults.md") if heading[1:2] == "-"}
-    assert set(PART.findall(text)) <= parts, name(path)
+    for where, found in matches(PART, path):
+        if found["part"] not in parts:
+            yield f"{where}: docs/faults.md has no part {found['part']}"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(design, section 6)",
-        "Design, sections 2 and 4",
-        "FAULTS 63.",
-        "FAULTS, finding 8",
-        "FAULTS part A",
-        "(finding 9)",
-        'Style, "Shape"',
-        "(design, section 2; READERS)",
-    ],
-)
-def test_the_patterns_see_what_they_forbid(text: str) -> None:
+def dead_links(page: Path) -> Iterator[str]:
+    for where, link in matches(LINK, page):
+        if not (page.parent / link["target"]).exists():
+            yield f"{where}: a link to {link['target']}, which is not there"
+
+
+def missing_tests(page: Path) -> Iterator[str]:
+    """Tests that a page names, and cases of them, that do not exist."""
+    for where, named in matches(NAMED_TEST, page):
+        file, test, case = TESTS / named["file"], named["test"], named["case"]
+        if not file.exists():
+            yield f"{where}: there is no tests/{named['file']}"
+        elif test not in {each.name for each in functions(file)}:
+            yield f"{where}: tests/{named['file']} has no {test}"
+        elif case and f'"{case}"' not in text(file):
+            yield f'{where}: tests/{named["file"]} has no case "{case}"'
+
+
+def missing_files(page: Path) -> Iterator[str]:
+    """Files that a page names; modules may be named below the package or below core/."""
+    for where, named in matches(TREE_NAME, page):
+        bases = (ROOT, PACKAGE, DOCS, TESTS)
+        if not any(True for base in bases for _ in base.glob(named["path"].rstrip("/"))):
+            yield f"{where}: there is no {named['path']}"
+
+
+def test_every_reference_leads_to_a_page_of_this_repository() -> None:
+    """Whoever reads code has nothing else: what a comment rests on stands in place or on a page beside it."""
+    told(each for path in files() for each in astray(path))
+
+
+def test_links_lead_somewhere() -> None:
+    """No relative link of the pages for people leads to a file that is not in the repository."""
+    told(each for page in PAGES for each in dead_links(page))
+
+
+def test_the_tests_that_a_page_names_exist() -> None:
+    """What a page cites as evidence for a rule, a fault, a control or a publisher's habit can be run."""
+    told(each for page in PAGES for each in missing_tests(page))
+
+
+def test_the_files_that_a_page_names_exist() -> None:
+    """A map with a place that is gone misleads."""
+    told(
+        each for page in (ROOT / "CONTRIBUTING.md", DOCS / "architecture.md") for each in missing_files(page)
+    )
+
+
+BAD = """(design, section 6)
+Design, sections 2 and 4
+FAULTS 63.
+FAULTS, finding 8
+FAULTS part A
+(finding 9)
+Style, "Shape"
+(design, section 2; READERS)
+"""
+
+
+def test_the_patterns_see_what_they_forbid(tmp_path: Path) -> None:
     """A pattern that finds nothing in what was written here before would find nothing now."""
-    assert any(re.search(pattern, text) for pattern in ELSEWHERE.values())
+    bad = tmp_path / "bad.md"
+    bad.write_text(BAD, "utf-8")
+    told_of = {each.split(":")[1] for each in astray(bad)}
+    assert told_of == {str(number) for number in range(1, 9)}
+
+
+def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
+    """Pages, headings, rows, parts, links, tests, cases and files."""
+    for written, rule, said in (
+        ("see docs/nowhere.md", astray, "there is no docs/nowhere.md"),
+        ("see docs/design.md#nowhere", astray, "docs/design.md has no heading nowhere"),
+        ("README.md#nowhere", astray, "README.md has no heading nowhere"),
+        ("docs/faults.md rows 1, 2 and 999", astray, "docs/faults.md has no row 999"),
+        ("docs/faults.md part Z", astray, "docs/faults.md has no part Z"),
+        ("[a](https://b.example) [b](c.md#d)", dead_links, "a link to c.md, which is not there"),
+        ("`no/test_a.py::test_b`", missing_tests, "there is no tests/no/test_a.py"),
+        ("`test_docs.py::test_b`", missing_tests, "tests/test_docs.py has no test_b"),
+        (
+            "`core/links/test_dialects.py::test_the_first_dialect_that_fits_counts[no]`",
+            missing_tests,
+            'tests/core/links/test_dialects.py has no case "no"',
+        ),
+        ("`core/nothing.py`, `core/slugs.py`", missing_files, "there is no core/nothing.py"),
+    ):
+        bad = tmp_path / f"{len([*tmp_path.iterdir()])}.md"
+        bad.write_text(f"\n{written}\n", "utf-8")
+        assert [*rule(bad)] == [f"{bad.name}:2: {said}"]
 
 
 def test_rows_and_headings_are_read_as_they_are_written() -> None:
     """Spans count whole, and an anchor is what a forge makes of a heading."""
     assert rows("1 to 3, 10 and 66a") == {"1", "2", "3", "10", "66a"}
     assert {"the-store", "readers-connections"} <= headings("docs/design.md")
-    assert {"1", "66a", "82"} <= FAULT_ROWS
-
-
-TREE_NAME = re.compile(r"`(?P<path>[\w.-]+(?:/[\w.*-]+)*(?:\.(?:py|md|toml|sql|txt|yml|yaml)|/))`")
-
-
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
-def test_the_files_that_a_page_names_exist(page: str) -> None:
-    """A map with a place that is gone misleads; modules may be named below the package or below core/."""
-    bases = (ROOT, ROOT / "proxy" / "wholefeed", ROOT / "docs", ROOT / "tests")
-    named = set(TREE_NAME.findall((ROOT / page).read_text("utf-8")))
-    assert len(named) > 10
-    for path in sorted(named - NOT_THERE_YET):
-        assert any(True for base in bases for _ in base.glob(path.rstrip("/"))), f"{page}: {path}"
-
-
-NOT_THERE_YET = {"core/adapters/", "web/metrics.py"}
-"""Places that a page keeps for what comes next; a row goes when the place is there."""
+    assert {"1", "66a", "82"} <= fault_rows()
