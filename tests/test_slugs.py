@@ -13,6 +13,7 @@ import pytest
 
 from tests.faults.checks import problem
 from tests.note_classes import NOTE_CLASSES
+from tests.repository import DOCS, PACKAGE, Line, differing, nodes, part, place, python_files, told
 from tests.running import Proxy
 from wholefeed import errors
 from wholefeed.core.slugs import SLUGS
@@ -25,17 +26,20 @@ from wholefeed.errors import (
 )
 from wholefeed.fetch import failures
 
-ROOT = Path(__file__).parent.parent
-ROW = re.compile(r"^\| `(?P<slug>[a-z-]+)` \| (?P<answer>[^|]+) \| [^|]+ \|$", re.MULTILINE)
-PAGE = (ROOT / "docs" / "faults.md").read_text("utf-8").partition("\n## Reasons\n")[2]
-LISTED = {row["slug"]: row["answer"] for row in ROW.finditer(PAGE)}
+ROW = re.compile(r"\| `(?P<slug>[a-z-]+)` \| (?P<answer>[^|]+) \| [^|]+ \|$")
+LISTED = {
+    row["slug"]: Line(line.place, row["answer"])
+    for line in part(DOCS / "faults.md", "## Reasons")
+    if (row := ROW.match(line.text))
+}
+PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
 SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "_problem": 1}
 """Which argument of a function is a slug, where it has no name."""
 
 
-def slugs(module: ast.Module) -> Iterator[str]:
+def slugs(path: Path) -> Iterator[Line]:
     """The slugs that a module gives: as arguments, defaults, attributes, and in tables of failures."""
-    for node in ast.walk(module):
+    for node in nodes(path):
         found: list[ast.expr | None] = []
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
@@ -54,47 +58,50 @@ def slugs(module: ast.Module) -> Iterator[str]:
             case ast.AnnAssign(target=ast.Name(id="_HTTP_SLUGS"), value=ast.Dict() as table):
                 found += table.values
         yield from (
-            each.value for each in found if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            Line(place(path, each.lineno), each.value)
+            for each in found
+            if isinstance(each, ast.Constant) and isinstance(each.value, str)
         )
 
 
 @cache
-def given() -> set[str]:
+def given() -> list[Line]:
     """The slugs that the code gives to anything but notes."""
-    return {
+    found = [
         slug
-        for path in (ROOT / "proxy").rglob("*.py")
+        for path in python_files(PACKAGE)
         if path.name not in ("notes.py", "reading_notes.py")
-        for slug in slugs(ast.parse(path.read_text("utf-8")))
-        if re.fullmatch("[a-z-]+", slug)
-    } | {row[1] for row in (*failures.IN_BODY, *failures.BEFORE_BODY)}
+        for slug in slugs(path)
+        if re.fullmatch("[a-z-]+", slug.text)
+    ]
+    return found + [Line("fetch/failures.py", row[1]) for row in (*failures.IN_BODY, *failures.BEFORE_BODY)]
 
 
-PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
-
-
-def test_the_page_lists_every_slug_and_no_other() -> None:
-    """docs/faults.md lists, in order, every reason that the code gives, and none that it does not."""
-    assert set(LISTED) == given() | PARTIAL
-    assert list(LISTED) == sorted(LISTED)
+def answers(slug: str) -> str:
+    """What the page is to say of a slug; one that is a note alone is never answered."""
+    if slug in PARTIAL - {line.text for line in given()}:
+        return "missing"
+    unanswered = "missing" if slug in PARTIAL else "start"
+    return ", ".join(map(str, sorted(SLUGS[slug].answers))) or unanswered
 
 
 def test_the_table_holds_every_slug_that_is_given_out_and_no_other() -> None:
     """A slug in the code is one that clients find described; none in the table is dead."""
-    assert set(SLUGS) == given() | PARTIAL
-    assert list(SLUGS) == sorted(SLUGS)
+    expected = sorted({line.text for line in given()} | PARTIAL)
+    told(f"{line.place}: {line.text!r}, which SLUGS lacks" for line in given() if line.text not in SLUGS)
+    told(differing("core/slugs.py", [Line("core/slugs.py", slug) for slug in SLUGS], expected))
 
 
-@pytest.mark.parametrize("slug", sorted(SLUGS))
-def test_the_page_says_what_a_slug_answers(slug: str) -> None:
-    """docs/faults.md tells the status that a slug is answered with."""
-    answers = ", ".join(map(str, sorted(SLUGS[slug].answers)))
-    assert LISTED[slug] in ([answers] if answers else ["missing", "start"])
+def test_the_page_says_what_each_slug_answers() -> None:
+    """docs/faults.md lists, in order, every reason that the code gives and no other, with its status."""
+    listed = [Line(line.place, f"{slug}: {line.text}") for slug, line in LISTED.items()]
+    told(differing("docs/faults.md, Reasons", listed, [f"{slug}: {answers(slug)}" for slug in sorted(SLUGS)]))
 
 
-def test_what_this_file_looks_for_can_be_found() -> None:
+def test_what_this_file_looks_for_can_be_found(tmp_path: Path) -> None:
     """Each way in which code names a slug is found in a sample; else a slug could miss from the page."""
-    source = """
+    sample = tmp_path / "sample.py"
+    sample.write_text("""
 class E:
     default_slug: ClassVar[str] = "a"
     def __init__(self, message, slug: str = "b", *, other, more, slug2): ...
@@ -102,29 +109,34 @@ _HTTP_SLUGS: Final = {404: "c"}
 raise F("text", slug="d")
 guard.stop("e", "what", "else")
 slug = "f"
-"""
-    assert set(slugs(ast.parse(source))) == set("abcdef")
-
-
-def test_what_is_a_note_alone_answers_nothing() -> None:
-    """A reason that only makes a document missing is not listed with a status of its own."""
-    assert {LISTED[slug] for slug in PARTIAL - given()} == {"missing"}
+""")
+    assert {line.text for line in slugs(sample)} == set("abcdef")
 
 
 def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:
     """The docstring of errors.py draws what readers get: of each class the status, of each slug too."""
     drawn = re.findall(r"-- (\w+) +(\d{3}) ([a-z-]+(?:, [a-z-]+)*)", errors.__doc__ or "")
     assert len(drawn) > 10
-    for name, status, slugs in drawn:
-        assert getattr(errors, name).status == int(status)
-        assert {SLUGS[slug].status for slug in slugs.split(", ")} == {int(status)}
+    told(
+        f"errors.py: draws {name} with {status} {named}, expected {getattr(errors, name).status}"
+        f" and of {slug} {SLUGS[slug].status}"
+        for name, status, named in drawn
+        for slug in named.split(", ")
+        if not int(status) == getattr(errors, name).status == SLUGS[slug].status
+    )
 
 
-@pytest.mark.parametrize("slug", sorted(slug for slug, facts in SLUGS.items() if facts.answers))
-def test_the_table_alone_says_what_a_slug_answers(slug: str) -> None:
+def test_the_table_alone_says_what_a_slug_answers() -> None:
     """Whatever class bears a slug, the answer has the status of the slug's row."""
-    for error in (WholefeedError("why", slug=slug), DocumentError("why", url="http://o.test/", slug=slug)):
-        assert error.answer_status == SLUGS[slug].status
+    told(
+        f"{error!r} of {slug!r} has {error.answer_status}, expected {facts.status}"
+        for slug, facts in SLUGS.items()
+        for error in (
+            WholefeedError("why", slug=slug),
+            DocumentError("why", url="http://o.test/", slug=slug),
+        )
+        if facts.answers and error.answer_status != facts.status
+    )
 
 
 KINDS = [
@@ -150,5 +162,5 @@ async def test_an_error_becomes_a_problem_document(
 
     monkeypatch.setattr(proxy.service, "answer", fail)
     found = problem(await proxy.get("http://o.test/"), error.slug, error.answer_status)
-    assert str(error.answer_status) in LISTED[error.slug]
+    assert str(error.answer_status) in LISTED[error.slug].text
     assert found["detail"] == str(error)
