@@ -77,17 +77,15 @@ def test_the_container_can_write_its_volume_alone() -> None:
     assert "VOLUME /data" in (ROOT / "Dockerfile").read_text("utf-8")
 
 
-@pytest.mark.parametrize("reader", ["miniflux", "freshrss"])
-def test_each_reader_is_let_reach_the_proxy(reader: str) -> None:
+def test_each_reader_is_let_reach_the_proxy() -> None:
     """Both refuse private addresses unless told otherwise, and start when the proxy answers."""
-    settings = {
-        "miniflux": ("FETCHER_ALLOW_PRIVATE_NETWORKS", "1"),
-        "freshrss": ("INTERNAL_HOST_ALLOWLIST", "wholefeed:8080"),
-    }
-    name, value = settings[reader]
-    assert SERVICES[reader]["profiles"] == [reader]
-    assert SERVICES[reader]["environment"][name] == value
-    assert "wholefeed" in SERVICES[reader]["depends_on"]
+    for reader, name, value in (
+        ("miniflux", "FETCHER_ALLOW_PRIVATE_NETWORKS", "1"),
+        ("freshrss", "INTERNAL_HOST_ALLOWLIST", "wholefeed:8080"),
+    ):
+        assert SERVICES[reader]["profiles"] == [reader]
+        assert SERVICES[reader]["environment"][name] == value
+        assert "wholefeed" in SERVICES[reader]["depends_on"], reader
 
 
 @pytest.mark.parametrize(

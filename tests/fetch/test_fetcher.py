@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import re
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-import wholefeed.fetch
 from tests.answers import Raw, Redirect, Status
 from tests.fetchers import Names, a_fetcher
 from tests.origin import Origin
+from tests.repository import PACKAGE, matches, python_files, told
+from wholefeed import __version__
 from wholefeed.errors import DocumentError, PublisherError, PublisherStatusError
 from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.fetched import Validators
@@ -90,7 +89,7 @@ async def test_every_request_has_the_same_header_fields_and_no_others(origin: Or
     first, second = origin.requests
     assert first.headers == second.headers
     assert set(first.headers) == {"host", "user-agent", "accept", "accept-encoding", "via"}
-    assert first.headers["user-agent"].startswith(f"wholefeed/{wholefeed.__version__}")
+    assert first.headers["user-agent"].startswith(f"wholefeed/{__version__}")
     assert first.headers["accept"].startswith("application/atom+xml, application/rss+xml")
     assert first.headers["accept-encoding"] == "gzip, deflate, br, zstd"
     assert first.headers["via"] == "1.1 wholefeed"
@@ -415,10 +414,11 @@ async def test_requests_go_through_the_proxy_that_is_configured(origin: Origin) 
 
 def test_no_answer_is_read_as_a_whole() -> None:
     """docs/design.md#fetching: .read(), .text() and .json() have no limit."""
-    modules = sorted(Path(wholefeed.fetch.__path__[0]).rglob("*.py"))
-    assert len(modules) > 10
-    for path in modules:
-        assert not re.search(r"\.(read|text|json)\(\)", path.read_text()), path.name
+    whole = r"\.(read|text|json)\(\)"
+    modules = python_files(PACKAGE / "fetch")
+    told(
+        f"{where}: {found[0]}, expected a limit" for path in modules for where, found in matches(whole, path)
+    )
 
 
 async def test_a_cancelled_fetch_frees_its_place(origin: Origin) -> None:
