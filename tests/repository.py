@@ -36,6 +36,15 @@ class Line(NamedTuple):
     text: str
 
 
+class Function(NamedTuple):
+    """A test, with where it stands."""
+
+    place: str
+    name: str
+    docstring: str
+    decorators: tuple[ast.expr, ...]
+
+
 def told(violations: Iterable[str]) -> None:
     """Fail with everything that a rule has found: "file:line: what is wrong, what was expected"."""
     if found := list(violations):
@@ -110,8 +119,13 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def functions(path: Path) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-    """The tests of a module, methods too."""
-    found = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    tests = [node for node in found if node.name.startswith("test_")]
-    return tuple(sorted(tests, key=lambda node: node.lineno))
+def functions(path: Path) -> tuple[Function, ...]:
+    """The tests of a module, methods too. Only what is asked of them stays in memory."""
+    found = [
+        Function(
+            place(path, node.lineno), node.name, ast.get_docstring(node) or "", tuple(node.decorator_list)
+        )
+        for node in ast.walk(ast.parse(text(path)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    return tuple(sorted(found, key=lambda each: int(each.place.rpartition(":")[2])))

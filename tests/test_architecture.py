@@ -17,7 +17,7 @@ from tests.repository import (
     TESTS,
     functions,
     imports,
-    lines,
+    matches,
     nodes,
     place,
     python_files,
@@ -83,13 +83,14 @@ def sql(path: Path) -> Iterator[str]:
 
 
 def too_long(path: Path) -> Iterator[str]:
-    found = len(lines(path))
+    found = len(text(path).splitlines())
     if found > LONGEST_MODULE_LINES:
         yield f"{place(path, found)}: expected at most {LONGEST_MODULE_LINES} lines: it has two subjects"
 
 
 def saying(path: Path, word: str, expected: str) -> Iterator[str]:
-    yield from (f"{line.place}: {word}, expected in {expected}" for line in lines(path) if word in line.text)
+    for where, _ in matches(re.escape(word), path):
+        yield f"{where}: {word}, expected in {expected}"
 
 
 def reading_the_environment(path: Path) -> Iterator[str]:
@@ -108,8 +109,8 @@ def days(path: Path) -> Iterator[str]:
 def unexplained(path: Path) -> Iterator[str]:
     """The tests that have no docstring."""
     for test in functions(path):
-        if not (ast.get_docstring(test) or "").strip():
-            yield f"{place(path, test.lineno)}: {test.name} has no docstring"
+        if not test.docstring.strip():
+            yield f"{test.place}: {test.name} has no docstring"
 
 
 def test_pure_modules_import_nothing_that_does_io() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tomllib
@@ -137,7 +136,7 @@ def uncited(page: Path) -> Iterator[str]:
         if not named:
             yield f"{where}: R{row['rule']} names no test"
         for file, test, _ in named:
-            said = [ast.get_docstring(each) or "" for each in functions(TESTS / file) if each.name == test]
+            said = [each.docstring for each in functions(TESTS / file) if each.name == test]
             if not any(int(row["rule"]) in cited(each) for each in said):
                 yield f"{where}: expected {file}::{test} to cite R{row['rule']} in its docstring"
 

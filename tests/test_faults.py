@@ -14,7 +14,6 @@ from tests.repository import (
     functions,
     matches,
     name,
-    place,
     python_files,
     text,
     told,
@@ -40,7 +39,7 @@ def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
     found = {}
     for path in python_files(folder):
         for test in functions(path) if ".fault(" in text(path) else ():
-            marks = [mark for mark in test.decorator_list if isinstance(mark, ast.Call)]
+            marks = [mark for mark in test.decorators if isinstance(mark, ast.Call)]
             numbers = {
                 str(each.value)
                 for mark in marks
@@ -49,8 +48,7 @@ def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
                 if isinstance(each, ast.Constant)
             }
             if numbers:
-                name = f"{path.relative_to(folder).as_posix()}::{test.name}"
-                found[name] = place(path, test.lineno), numbers
+                found[f"{path.relative_to(folder).as_posix()}::{test.name}"] = test.place, numbers
     return found
 
 
