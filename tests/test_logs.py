@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import logging
 import os
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import structlog
 from aiohttp import http_exceptions
 from aiohttp.web import RequestPayloadError
 
-import wholefeed.logs
 from tests.running import Proxy
 from wholefeed.config.tables import LogConfig
 from wholefeed.logs import LineLogger, _Relay, configure_logging
@@ -286,24 +283,3 @@ def test_configuring_twice_logs_once() -> None:
     logging.getLogger("asyncio").error("once")
     logging.getLogger("asyncio").warning("below the level")
     assert len(json_lines(stream)) == 1
-
-
-def test_every_event_that_is_logged_is_in_the_list() -> None:
-    """docs/design.md#the-shape-of-the-code: events are fixed strings, listed in one place."""
-    listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", wholefeed.logs.__doc__ or "", re.MULTILINE))
-    logged = {
-        call.args[0].value
-        for path in Path(wholefeed.logs.__file__).parent.rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(call, ast.Call) and is_log_call(call)
-        if isinstance(call.args[0], ast.Constant)
-    }
-    assert "document.fetched" in listed
-    assert {"server.started", "request.answered"} <= logged
-    assert logged <= listed
-
-
-def is_log_call(call: ast.Call) -> bool:
-    """Whether a call is `log.info(...)` or the like, with an event for its first argument."""
-    names = ("debug", "info", "warning", "error", "exception", "critical", "laid_out")
-    return isinstance(call.func, ast.Attribute) and call.func.attr in names and bool(call.args)
