@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from wholefeed.core import notes, reading_notes
-from wholefeed.core.memento import notes as memento_notes
+from tests.subclasses import subclasses
 from wholefeed.core.notes import Note
 
 NOTE_CLASSES: list[type[Note]] = sorted(
-    {
-        value
-        for value in {**vars(notes), **vars(reading_notes), **vars(memento_notes)}.values()
-        if isinstance(value, type) and issubclass(value, Note) and hasattr(value, "slug")
-    },
-    key=lambda note: note.__name__,
+    (kind for kind in subclasses(Note) if hasattr(kind, "slug")), key=lambda kind: kind.__name__
 )

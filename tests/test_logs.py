@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import logging
 import os
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,6 @@ import structlog
 from aiohttp import http_exceptions
 from aiohttp.web import RequestPayloadError
 
-import wholefeed.logs
-from tests.repository import PACKAGE, nodes, place, python_files, told
 from tests.running import Proxy
 from wholefeed.config.tables import LogConfig
 from wholefeed.logs import LineLogger, _Relay, configure_logging
@@ -287,24 +283,3 @@ def test_configuring_twice_logs_once() -> None:
     logging.getLogger("asyncio").error("once")
     logging.getLogger("asyncio").warning("below the level")
     assert len(json_lines(stream)) == 1
-
-
-def test_every_event_that_is_logged_is_in_the_list() -> None:
-    """docs/design.md#the-shape-of-the-code: events are fixed strings, listed in one place."""
-    listed = set(re.findall(r"^    ([a-z]+\.[a-z]+)\b", wholefeed.logs.__doc__ or "", re.MULTILINE))
-    logged = [
-        (place(path, call.lineno), str(call.args[0].value))
-        for path in python_files(PACKAGE)
-        for call in nodes(path)
-        if isinstance(call, ast.Call) and is_log_call(call)
-        if isinstance(call.args[0], ast.Constant)
-    ]
-    assert "document.fetched" in listed
-    assert {"server.started", "request.answered"} <= {event for _, event in logged}
-    told(f"{where}: {event}, which logs.py does not list" for where, event in logged if event not in listed)
-
-
-def is_log_call(call: ast.Call) -> bool:
-    """Whether a call is `log.info(...)` or the like, with an event for its first argument."""
-    names = ("debug", "info", "warning", "error", "exception", "critical", "laid_out")
-    return isinstance(call.func, ast.Attribute) and call.func.attr in names and bool(call.args)
