@@ -12,7 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.stored.asking import FOLDER, Answer, differences, everything, opened, unpacked
+from tests.stored.asking import (
+    FOLDER,
+    Answer,
+    differences,
+    everything,
+    opened,
+    refreshed,
+    requested,
+    unpacked,
+)
+from tests.stored.publishers import World
 
 NAMES = sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz"))
 
@@ -20,13 +30,29 @@ NAMES = sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz
 def recorded(name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What was recorded of a database: when it is opened and what is answered; whole feeds."""
     facts: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
-    return facts, {path.name: path.read_bytes() for path in (FOLDER / name).iterdir()}
+    return facts, bodies_in(FOLDER / name)
 
 
-def compared(before: bytes, after: bytes) -> str:
-    """What differs, line by line."""
-    one, other = (each.decode("utf-8", "replace").splitlines() for each in (before, after))
-    return "\n".join(difflib.unified_diff(one, other, "recorded", "answered", lineterm="", n=0))
+def bodies_in(folder: Path) -> dict[str, bytes]:
+    """Whole feeds by the names of their files."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.*")}
+
+
+def changed(expected: dict[str, bytes], bodies: dict[str, bytes]) -> list[str]:
+    """What differs, feed by feed and line by line."""
+    return [
+        "\n".join(
+            difflib.unified_diff(
+                lines(expected, file), lines(bodies, file), file, "answered", lineterm="", n=0
+            )
+        )
+        for file in sorted(expected | bodies)
+        if expected.get(file) != bodies.get(file)
+    ]
+
+
+def lines(bodies: dict[str, bytes], file: str) -> list[str]:
+    return bodies.get(file, b"").decode("utf-8", "replace").splitlines()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,18 +63,13 @@ async def test_what_is_stored_is_answered_as_recorded(name: str, tmp_path: Path)
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
         answers, bodies = await everything(proxy, facts["aliases"])
     assert [(request.method, request.target) for request in publishers.requests] == []
-    changed = [
-        f"{file}:\n{compared(expected.get(file, b''), bodies.get(file, b''))}"
-        for file in sorted(expected | bodies)
-        if expected.get(file) != bodies.get(file)
-    ]
-    assert not changed, "\n".join(changed)
+    assert not (told := changed(expected, bodies)), "\n".join(told)
     assert differences(facts["answers"], answers) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_is_stored_is_answered_alike_after_a_restart(name: str, tmp_path: Path) -> None:
-    """What the first start has brought to the newest schema and read again is what the next one finds."""
+    """What the first start has brought to the newest schema is what the next one finds."""
     facts, expected = recorded(name)
     unpacked(name, tmp_path)
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, _):
@@ -56,8 +77,22 @@ async def test_what_is_stored_is_answered_alike_after_a_restart(name: str, tmp_p
     async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
         answers, bodies = await everything(proxy, facts["aliases"])
     assert publishers.requests == []
-    assert bodies == expected
+    assert not (told := changed(expected, bodies)), "\n".join(told)
     assert differences(facts["answers"], answers) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_is_stored_is_gone_on_with_as_recorded(name: str, tmp_path: Path) -> None:
+    """The next refresh reads again what earlier versions have read otherwise, from what they have stored: no
+    more is asked for than was, and what publishers do not give any more is still there."""
+    facts, expected = recorded(name)
+    unpacked(name, tmp_path)
+    async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
+        World(publishers).publish_all()
+        answers, bodies = await refreshed(proxy)
+    assert requested(publishers) == facts["refreshed"]["asked"]
+    assert not (told := changed(expected | bodies_in(FOLDER / name / "refreshed"), bodies)), "\n".join(told)
+    assert differences(facts["refreshed"]["answers"], answers) == []
 
 
 def test_differences_are_told_by_their_place() -> None:

@@ -30,7 +30,7 @@ import aiohttp
 import structlog
 
 from tests.origin import Origin
-from tests.stored.asking import FOLDER, everything, opened, unpacked, written
+from tests.stored.asking import FOLDER, everything, opened, refreshed, requested, unpacked, written
 from tests.stored.publishers import ARCHIVED_HOST, Named, World
 from tests.web_archive import WebArchive
 
@@ -166,12 +166,24 @@ async def record(name: str) -> None:
             answers, bodies = await everything(proxy, aliases)
         for request in publishers.requests:
             print(f"{name}: asked {request.method} {request.target}")
+        async with opened(Path(folder), at=opened_at) as (proxy, publishers):
+            World(publishers).publish_all()
+            later, bodies_later = await refreshed(proxy)
+            asked = requested(publishers)
     place = FOLDER / name
     shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
+    (place / "refreshed").mkdir(parents=True)
     for file, body in bodies.items():
         (place / file).write_bytes(body)
-    found = {"opened_at": opened_at, "aliases": aliases, "answers": answers}
+    for file, body in bodies_later.items():
+        if body != bodies[file]:
+            (place / "refreshed" / file).write_bytes(body)
+    found = {
+        "opened_at": opened_at,
+        "aliases": aliases,
+        "answers": answers,
+        "refreshed": {"asked": asked, "answers": later},
+    }
     (FOLDER / f"{name}.json").write_text(written(found) + "\n", "utf-8")
     print(f"{name}: {len(bodies)} feeds, {len(answers)} answers")
 

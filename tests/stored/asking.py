@@ -80,7 +80,7 @@ def unpacked(name: str, folder: Path) -> Path:
 async def opened(folder: Path, *, at: float) -> AsyncIterator[tuple[Proxy, Origin]]:
     """Start a proxy on the database of a folder at an instant that does not go by.
 
-    Yields it, and what knows of every request that it makes.
+    Yields it, and what knows of every request that it makes: it answers 502 where it is told nothing else.
     """
     async with Origin() as publishers:
         publishers.answer_below("", Status(502))
@@ -141,6 +141,30 @@ def file_name(url: str, content_type: str) -> str:
     parts = urlsplit(url)
     place = re.sub(r"\W+", "-", f"{parts.hostname} {parts.path} {parts.query}").strip("-")
     return place + _SUFFIXES.get(content_type, ".xml")
+
+
+def requested(publishers: Origin) -> list[str]:
+    """Return what publishers were asked for, and whether what is stored was offered; in no order."""
+    return sorted(
+        f"{request.method} {request.target}{' if changed' if 'if-none-match' in request.headers else ''}"
+        for request in publishers.requests
+    )
+
+
+async def refreshed(proxy: Proxy) -> tuple[dict[str, Answer], dict[str, bytes]]:
+    """Let each feed be refreshed; return what is answered of them then, as `everything` does.
+
+    When a document came is told by the machine's own clock, so that neither `/status` is compared, nor what
+    says how fresh an answer is.
+    """
+    answers: dict[str, Answer] = {}
+    bodies: dict[str, bytes] = {}
+    for url in sorted(feed["url"] for feed in json.loads((await proxy.ask("GET", "/feeds")).body)):
+        whole = await proxy.refreshed(url)
+        bodies[file_name(url, whole.headers.get("Content-Type", ""))] = whole.body
+        answer = answers[url] = _told(whole)
+        answer["headers"].pop("Cache-Control")
+    return answers, bodies
 
 
 def differences(recorded: Mapping[str, Answer], answers: Mapping[str, Answer]) -> list[str]:

@@ -72,6 +72,11 @@ class World:
         self.lost: dict[str, bytes] = {}
         """What a web archive has of what is not there, by URL."""
 
+    def publish_all(self) -> None:
+        """Publish what there is at one time after the other."""
+        for number in self.TIMES:
+            self.publish(number)
+
     def publish(self, number: int) -> None:
         """Publish what there is at one time."""
         for each in (_archived, _paged, _plain, _complete, _deleted, _failing, _relative, _formats, _other):
