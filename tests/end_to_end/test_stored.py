@@ -1,0 +1,107 @@
+"""What earlier versions have stored opens, and is answered as before (`tests/stored`).
+
+Where an answer is meant to change: `python -m tests.stored record`, and look at what it changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stored.asking import (
+    FOLDER,
+    Answer,
+    differences,
+    everything,
+    opened,
+    refreshed,
+    requested,
+    unpacked,
+)
+from tests.stored.publishers import World
+
+NAMES = sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz"))
+
+
+def recorded(name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What was recorded of a database: when it is opened and what is answered; whole feeds."""
+    facts: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    return facts, bodies_in(FOLDER / name)
+
+
+def bodies_in(folder: Path) -> dict[str, bytes]:
+    """Whole feeds by the names of their files."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.*")}
+
+
+def changed(expected: dict[str, bytes], bodies: dict[str, bytes]) -> list[str]:
+    """What differs, feed by feed and line by line."""
+    return [
+        "\n".join(
+            difflib.unified_diff(
+                lines(expected, file), lines(bodies, file), file, "answered", lineterm="", n=0
+            )
+        )
+        for file in sorted(expected | bodies)
+        if expected.get(file) != bodies.get(file)
+    ]
+
+
+def lines(bodies: dict[str, bytes], file: str) -> list[str]:
+    return bodies.get(file, b"").decode("utf-8", "replace").splitlines()
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_is_stored_is_answered_as_recorded(name: str, tmp_path: Path) -> None:
+    """Every feed, in all its views, with its fields and what is told of it; no publisher is asked."""
+    facts, expected = recorded(name)
+    unpacked(name, tmp_path)
+    async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
+        answers, bodies = await everything(proxy, facts["aliases"])
+    assert [(request.method, request.target) for request in publishers.requests] == []
+    assert not (told := changed(expected, bodies)), "\n".join(told)
+    assert differences(facts["answers"], answers) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_is_stored_is_answered_alike_after_a_restart(name: str, tmp_path: Path) -> None:
+    """What the first start has brought to the newest schema is what the next one finds."""
+    facts, expected = recorded(name)
+    unpacked(name, tmp_path)
+    async with opened(tmp_path, at=facts["opened_at"]) as (proxy, _):
+        await everything(proxy, facts["aliases"])
+    async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
+        answers, bodies = await everything(proxy, facts["aliases"])
+    assert publishers.requests == []
+    assert not (told := changed(expected, bodies)), "\n".join(told)
+    assert differences(facts["answers"], answers) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_what_is_stored_is_gone_on_with_as_recorded(name: str, tmp_path: Path) -> None:
+    """The next refresh reads again what earlier versions have read otherwise, from what they have stored: no
+    more is asked for than was, and what publishers do not give any more is still there."""
+    facts, expected = recorded(name)
+    unpacked(name, tmp_path)
+    async with opened(tmp_path, at=facts["opened_at"]) as (proxy, publishers):
+        World(publishers).publish_all()
+        answers, bodies = await refreshed(proxy)
+    assert requested(publishers) == facts["refreshed"]["asked"]
+    assert not (told := changed(expected | bodies_in(FOLDER / name / "refreshed"), bodies)), "\n".join(told)
+    assert differences(facts["refreshed"]["answers"], answers) == []
+
+
+def test_differences_are_told_by_their_place() -> None:
+    """A comparison that finds nothing would hold whatever is answered."""
+    before: dict[str, Answer] = {"GET /a": {"status": 200, "body": [{"x": 1}]}, "GET /b": {"status": 200}}
+    after: dict[str, Answer] = {"GET /a": {"status": 200, "body": [{"x": 2}]}, "GET /c": {"status": 200}}
+    assert differences(before, before) == []
+    assert sorted(differences(before, after)) == [
+        "GET /a: /body/0/x: 1 has become 2",
+        "GET /b: not asked any more",
+        "GET /c: not recorded",
+    ]
