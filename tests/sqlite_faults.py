@@ -44,6 +44,10 @@ ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
 """What no reading connection can meet."""
 
 
+PUBLISHING = r"INTO segment\b"
+"""A statement that makes what is sent of a feed: the documents that it is made of are stored before."""
+
+
 def sqlite_error(name: str) -> sqlite3.Error:
     """The exception that the standard library raises for an error of SQLite's."""
     kind = sqlite3.DatabaseError if name == "SQLITE_CORRUPT" else sqlite3.OperationalError

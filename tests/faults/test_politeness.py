@@ -20,16 +20,13 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Clock, Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, a_config, running
 from wholefeed import app
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.errors import PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts.breaker import LIMIT
 from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.fetch.hosts.slot import Slot
 from wholefeed.service import opening
-from wholefeed.service.unopened import MAX_UNOPENED, Unopened
 from wholefeed.service.walk.turns import WalkTurns
 
 DEAD = "http://nowhere.example/feed"
@@ -55,21 +52,6 @@ class Turns(WalkTurns):
         async with super().turn(site):
             self.waiting -= 1
             yield
-
-
-class CrowdedGate(HostGate):
-    """Has room in its queue for every other request."""
-
-    asked = 0
-
-    @asynccontextmanager
-    async def slot(
-        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
-    ) -> AsyncIterator[Slot]:
-        self.asked += 1
-        self.max_waiting_per_host = self.asked % 2
-        async with super().slot(host, port, url=url, is_new=is_new, at_most=at_most) as slot:
-            yield slot
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -130,39 +112,6 @@ async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
         origin.publish("/feed", atom(an_item("a")))
         proxy.clock.advance(60)
         assert ids((await proxy.get(origin.url("/feed"))).body) == ["a"]
-
-
-async def test_what_could_not_be_opened_is_remembered_in_bounds(proxy: Proxy) -> None:
-    """Row 21: failures of unknown URLs are kept for a minute, in bounded number, and not across a clock set
-    back."""
-    clock = Clock()
-    unopened = Unopened(clock)
-    error = PublisherTimeoutError("expected a feed in time", url="http://a.example/")
-    for number in range(MAX_UNOPENED + 10):
-        unopened.remember(f"http://{number}.example/", error)
-    assert len(unopened) == MAX_UNOPENED
-    unopened.check("http://0.example/")
-    last = f"http://{MAX_UNOPENED}.example/"
-    with pytest.raises(PublisherTimeoutError) as caught:
-        unopened.check(last)
-    assert caught.value is not error
-    assert caught.value.retry_after_seconds == pytest.approx(60, abs=1)
-    clock.advance(-1)
-    unopened.check(last)
-    assert len(unopened) == MAX_UNOPENED - 1
-
-
-def test_what_could_not_be_opened_is_remembered_no_longer_than_its_host_is_left_alone() -> None:
-    """Row 55: a failure with a Retry-After of 5 s is told again for these 5 s only."""
-    clock = Clock()
-    unopened = Unopened(clock)
-    url = "http://a.example/"
-    unopened.remember(url, PublisherTimeoutError("left alone", url=url, retry_after_seconds=5))
-    clock.advance(3)
-    with pytest.raises(PublisherTimeoutError):
-        unopened.check(url)
-    clock.advance(3)
-    unopened.check(url)
 
 
 async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served(
@@ -326,16 +275,6 @@ async def test_a_stored_feed_that_the_queue_had_no_room_for_is_asked_for_when_th
         reply = await proxy.get(origin.url("/a"))
         assert set(ids(reply.body)) == {"a", "b"}
         assert not reply.reconstruction.endswith(";stale")
-
-
-async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Origin) -> None:
-    """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
-    queue = CrowdedGate(concurrency=32, per_host=4, retry_after_seconds=0.05)
-    expected = publish_chain(origin, archives=2)
-    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
-        reply = await proxy.whole(origin.url("/feed"))
-    assert (reply.state, ids(reply.body)) == ("complete", expected)
-    assert queue.asked > 3
 
 
 # Documents that do not end
