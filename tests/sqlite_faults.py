@@ -44,6 +44,8 @@ ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
 """What no reading connection can meet."""
 
 
+READING = r"FROM block(_rest)?\b"
+"""A statement that reads a piece of what is sent of a feed."""
 PUBLISHING = r"INTO segment\b"
 """A statement that makes what is sent of a feed: the documents that it is made of are stored before."""
 
@@ -89,7 +91,7 @@ class SqliteFaults(Connections):
         """Since the last `arm` or `count`, of those that the armed error can meet."""
         self.failed = 0
         self._at = 0
-        self._name = ""
+        self._name: str | Exception = ""
         self._for_good = False
         self._late_commit = False
         self._only = ""
@@ -100,13 +102,19 @@ class SqliteFaults(Connections):
         return await super().connect(database, factory=self._factory, **options)
 
     def arm(
-        self, at: int, name: str, *, for_good: bool = False, late_commit: bool = False, only: str = ""
+        self,
+        at: int,
+        name: str | Exception,
+        *,
+        for_good: bool = False,
+        late_commit: bool = False,
+        only: str = "",
     ) -> None:
         """Fail the statement with that number, counted from now from 1.
 
         Args:
             at: The number.
-            name: One of `MESSAGES`.
+            name: One of `MESSAGES`, or a defect.
             for_good: The ones behind it fail, too, until `heal`.
             late_commit: Only COMMITs are counted, and it is done before it is told to have failed.
             only: Only statements are counted that this pattern is found in.
@@ -151,7 +159,7 @@ class SqliteFaults(Connections):
             return run()
         if self._late_commit:
             run()
-        raise sqlite_error(self._name)
+        raise self._name if isinstance(self._name, Exception) else sqlite_error(self._name)
 
 
 class Hold:

@@ -438,8 +438,8 @@ async def test_relative_urls_mean_what_they_meant(
 async def test_an_index_of_many_pages_is_read_to_its_end(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_keyless: bool
 ) -> None:
-    """R33: by its resume keys, fifty copies a page; without any, the index is cut off in silence, and asked for
-    what is later."""
+    """R33: by its resume keys, fifty copies a page; without any it ends in silence, and is asked for what is
+    later."""
     archive.is_keyless = is_keyless
     count = 2 * 50 + 10
     for number in range(count):
