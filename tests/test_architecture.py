@@ -21,6 +21,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
 (PURE_MODULES,) = (contract["source_modules"] for contract in CONTRACTS if contract["type"] == "forbidden")
 LONGEST_MODULE_LINES = 300
+OUTSIDE = sorted(path for folder in ("end_to_end", "faults") for path in (TESTS / folder).rglob("*.py"))
+"""Tests of the whole program."""
+INSIDE = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
+PUBLIC = re.compile(r"wholefeed\.(app|config|web\.keys|core\.terms|cli\.main)(\.|$)")
+"""What they may know of the inside, beside the names that the package itself has."""
 
 PURE = {
     "__future__", "abc", "base64", "bisect", "calendar", "codecs", "collections", "contextlib",
@@ -76,6 +81,27 @@ def unexplained(module: ast.Module) -> list[str]:
         and node.name.startswith("test_")
         and not (ast.get_docstring(node) or "").strip()
     ]
+
+
+def inner_names(module: ast.Module) -> list[tuple[int, str]]:
+    """Line and name of what a test knows of the inside of the package, imported or written down as text."""
+    told: list[tuple[int, str]] = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            told += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            told += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            told.append((node.lineno, ast.unparse(node)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            told.append((node.lineno, node.value))
+    return [(line, name) for line, name in told if is_inner(name)]
+
+
+def is_inner(name: str) -> bool:
+    """Whether a dotted name leads into the package, and to nothing that is public."""
+    package, _, rest = name.partition(".")
+    return package == "wholefeed" and rest.partition(".")[0] in INSIDE and PUBLIC.match(name) is None
 
 
 def sources(module: str) -> list[Path]:
@@ -142,6 +168,13 @@ def test_every_test_says_what_it_shows() -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
+def test_tests_of_the_whole_program_know_nothing_inside_of_it() -> None:
+    """They hold what others see, and so they stay as they are when the inside is written anew."""
+    assert len(OUTSIDE) > 30
+    found = {str(path.relative_to(TESTS)): inner_names(tree(path)) for path in OUTSIDE}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
 def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
     """A rule that finds nothing in a bad file would find nothing in a good one either."""
     bad = tmp_path / "bad.py"
@@ -157,6 +190,20 @@ def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
     assert found == ["SELECT a\n  FROM b"]
     assert list(imports(bad)) == [(2, "time")]
     assert "time" not in PURE
+
+    sample = """
+import wholefeed, wholefeed.errors
+from wholefeed import State, app, errors
+from wholefeed.web import keys, routes
+from wholefeed.config.tables import Config
+from wholefeed.core.terms import Family
+patch.setattr("wholefeed.store.store.Store", None)
+wholefeed.core.model.Entry
+wholefeed.reconstruct("wholefeed.db")
+"""
+    seen = {line for line, _ in inner_names(ast.parse(sample))}
+    assert seen == {2, 3, 4, 7, 8}
+    assert {"wholefeed.errors", "wholefeed.web.routes"} < {name for _, name in inner_names(ast.parse(sample))}
 
 
 def test_the_seconds_of_a_day_stand_in_one_place() -> None:
