@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -608,14 +607,16 @@ async def test_without_a_server_the_archive_is_asked_before_the_end(
     feed = await wholefeed.areconstruct(origin.url("/feed"), config=config)
     assert [entry.identity for entry in feed.entries] == [f"urn:{name}" for name in expected]
     assert (feed.state, [each.url for each in feed.missing]) == ("partial", [origin.url("/archive/2")])
-    explain = partial(
-        *(printed, tmp_path, "explain", origin.url("/feed")),
+    told = await asyncio.to_thread(
+        printed,
+        tmp_path,
+        "explain",
+        origin.url("/feed"),
         fetch_allow_networks="127.0.0.0/8",
         history_memento=True,
         history_memento_url=history["memento_url"],
         history_memento_query_hosts="127.0.0.1",
     )
-    told = await asyncio.to_thread(explain)
     assert "from a web archive, as of 2019-05-01T12:00:00Z: " in told
 
 

@@ -83,8 +83,8 @@ async def test_row_86_a_view_reads_what_it_sends(faults: SqliteFaults, proxy: Pr
     async def pieces(**view: str) -> tuple[list[str], int]:
         """What is sent, and how many pieces are read of what is stored."""
         faults.arm(0, "SQLITE_IOERR", only=READING)
-        found = ids((await proxy.get(url, **view)).body)
-        return found, faults.statements
+        reply = await proxy.ask("GET", "/feed", params={"url": url, **view}, headers=PLAIN)
+        return ids(reply.body), faults.statements
 
     names, whole = await pieces()
     assert (len(names), whole > 10) == (400, True)
