@@ -215,6 +215,7 @@ async def test_what_was_not_published_is_taken_up_at_the_next_start(
     faults.heal()
     async with running(a_config(tmp_path)) as proxy:
         await proxy.settled()
+        assert (await proxy.status(url))["entries"] == 2  # before any reader asks
         assert ids((await proxy.get(url)).body) == ["b", "a"]
 
 
