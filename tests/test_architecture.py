@@ -197,7 +197,7 @@ from wholefeed import State, app, errors
 from wholefeed.web import keys, routes
 from wholefeed.config.tables import Config
 from wholefeed.core.terms import Family
-patch.setattr("wholefeed.store.store.Store", None)
+find("wholefeed.store.store.Store")
 wholefeed.core.model.Entry
 wholefeed.reconstruct("wholefeed.db")
 """
