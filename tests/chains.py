@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -26,6 +27,10 @@ _DECLARED: Final = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._
 _MARKS: Final = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UNMARKED: Final = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 _CHAIN_LINKS: Final = {"prev-archive", "next-archive", "current", "prev", "previous", "next", "first", "last"}
+
+
+CORPUS: Final = Path(__file__).parents[2] / "shared" / "corpus"
+"""Real feeds, where they lie beside the project."""
 
 
 class NotCuttableError(ValueError):
@@ -270,3 +275,19 @@ def _gained(name: str, before: Seen, after: Seen) -> bool:
 
 def _key(entry: Seen) -> tuple[str, ...]:
     return tuple(str(entry.get(name)) for name in ("id", "link", "title", "published", "summary"))
+
+
+def corpus_feeds(*folders: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and body of every well-formed feed of the corpus that can be cut."""
+    for folder in folders:
+        for path in sorted((CORPUS / folder).rglob("*")):
+            if path.is_file() and _can_be_cut(body := path.read_bytes()):
+                yield path.relative_to(CORPUS).as_posix(), body
+
+
+def _can_be_cut(body: bytes) -> bool:
+    try:
+        anatomy(body)
+    except NotCuttableError:
+        return False
+    return True

@@ -18,7 +18,7 @@ from tests import postgres, scratch
 from tests.origin import Origin
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
-from tests.sqlite_faults import Connections
+from tests.sqlite_faults import Connections, SqliteFaults
 from wholefeed.store.sqlite import connection
 
 TESTS = Path(__file__).parent
@@ -60,6 +60,14 @@ def fresh_logging() -> Iterator[None]:
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
     """The connections to a database that is opened after this."""
     made = Connections()
+    monkeypatch.setattr(connection, "connect", made.connect)
+    return made
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
+    """What lets the statements of a database fail that is opened after this."""
+    made = SqliteFaults()
     monkeypatch.setattr(connection, "connect", made.connect)
     return made
 

@@ -8,7 +8,9 @@ import random
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -16,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from wholefeed.config.tables import FetchConfig, LimitsConfig
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.hosts.gate import HostGate
 
 
 @dataclass
@@ -98,3 +101,17 @@ async def a_fetcher(
         jitter=jitter,
     ) as fetcher:
         yield fetcher
+
+
+def opening(
+    *, clock: Callable[[], float] | None = None, **parts: Any
+) -> Callable[..., AbstractAsyncContextManager[Fetcher]]:
+    """What a proxy is to open its fetcher with: `running(config, open_fetcher=opening(resolver=names))`.
+
+    Args:
+        clock: By which a host that was left alone is asked again; of its limits the usual ones count.
+        parts: Given to the fetcher in place of its own.
+    """
+    if clock is not None:
+        parts["gate"] = HostGate(concurrency=32, per_host=4, clock=clock)
+    return partial(Fetcher.open, **parts)

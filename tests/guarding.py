@@ -11,7 +11,6 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -20,11 +19,12 @@ from urllib.parse import quote
 import pytest
 from yarl import URL
 
-from tests.fetchers import Names
+from tests.fetchers import Names, opening
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
-from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.core.text.urls import host_of, resolve
+from wholefeed.web.request_target import feed_url
 
 
 class _WatchedSocket(socket.socket):
@@ -73,10 +73,10 @@ async def watched(
     outlet = Outlet(frozenset(origin.host for origin in origins))
     networks = tuple(sorted(outlet.lets_out_to))
     config = a_config(path, fetch={"allow_networks": networks, **(fetch or {})}, **sections)
-    opening = partial(Fetcher.open, resolver=names or Names(), make_socket=outlet, ssl_context=ssl_context)
+    opened = opening(resolver=names or Names(), make_socket=outlet, ssl_context=ssl_context)
     with pytest.MonkeyPatch.context() as patch:
         set_constant(patch, "_WRITER_PRAGMAS", ("PRAGMA synchronous = OFF", "PRAGMA foreign_keys = ON"))
-        async with running(config, open_fetcher=opening) as proxy:
+        async with running(config, open_fetcher=opened) as proxy:
             yield proxy, outlet
 
 
@@ -90,3 +90,12 @@ async def asked(proxy: Proxy, target: str) -> Reply:
 async def asked_for(proxy: Proxy, url: str) -> Reply:
     """The feed of a URL, every character of which reaches the proxy."""
     return await asked(proxy, "/feed?url=" + quote(url, safe=""))
+
+
+def named_host(url: str, *, base: str = "http://127.0.0.2/") -> str:
+    """The host that a spelling leads to, normalised as the guard judges and logs it.
+
+    Raises:
+        ValueError: It leads to none.
+    """
+    return host_of(resolve(base, feed_url(url) if url.startswith("feed:") else url))

@@ -43,7 +43,6 @@ CONSTANTS: Final = {
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.xml.family", "core.parse.json.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.xml.family",)),
     "MAX_VALUES": Constant(_READ_MANY, ("core.parse.json.json_text",)),
-    "MAX_WAITING_PER_SITE": Constant(_MANY_WALKS, ("service.opening",)),
     "MAX_WAITING_WALKS": Constant(_MANY_WALKS, ("service.opening",)),
     "MAX_WIRE_BYTES": Constant("16 MB for each kind of answer", ("fetch.exchange",)),
     "PARSER_VERSION": Constant(

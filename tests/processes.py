@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,29 @@ def with_mount(*arguments: str) -> list[str]:
     return [*_OWN_MOUNTS, "sh", "-c", f'mount {quoted} && exec "$@"', "sh"]
 
 
+def printed(folder: Path, *arguments: str, **settings: object) -> str:
+    """What a command of wholefeed's prints that runs to its end; the settings as for `starting`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wholefeed", *arguments],
+        cwd=folder,
+        env=_environment(settings),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+def _environment(settings: Mapping[str, object]) -> dict[str, str]:
+    """The environment with configuration keys of a test's own and no others."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
+    return {**kept, "PYTHONPATH": str(ROOT)} | {
+        f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+    }
+
+
 class Served:
     """A server process."""
 
@@ -50,6 +74,8 @@ class Served:
         self.process = process
         self.lines: list[dict[str, Any]] = []
         """What it has logged."""
+        self.text = ""
+        """All that it has written."""
         self.told = ""
         """What it has written beside that."""
         self.port = 0
@@ -106,10 +132,13 @@ class Served:
     async def _read(self) -> None:
         assert self.process.stdout is not None
         async for line in self.process.stdout:
+            self.text += line.decode()
             try:
                 logged = json.loads(line)
             except ValueError:
                 self.told += line.decode()
+                if started := re.search(r" server\.started .*\bport=(\d+)", line.decode()):
+                    self.port = int(started[1])
                 continue
             self.lines.append(logged)
             if logged["event"] == "server.started":
@@ -138,7 +167,6 @@ async def starting(
         database: Its path.
         settings: Configuration keys, `history_look_ahead=False` for `history.look_ahead`.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
     own = {
         "store_path": database or folder / "wholefeed.db",
         "fetch_allow_networks": "127.0.0.0/8",
@@ -148,9 +176,7 @@ async def starting(
     process = await asyncio.create_subprocess_exec(
         *before, sys.executable, "-m", "wholefeed", "serve", "--port", "0",
         cwd=folder,
-        env={**kept, "PYTHONPATH": str(ROOT)}
-        | {f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
-           for name, value in own.items()},
+        env=_environment(own),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     served = Served(process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -126,11 +127,43 @@ class Proxy:
         await self.settled()
         return await self.get(url)
 
+    async def feeds(self) -> list[dict[str, Any]]:
+        """What GET /feeds tells of each feed."""
+        async with self.client.get("/feeds") as response:
+            found: list[dict[str, Any]] = await response.json()
+            return found
+
+    async def metric(self, name: str) -> float:
+        """The sum of a metric over its labels, as GET /metrics shows it."""
+        shown = (await self.ask("GET", "/metrics")).body.decode()
+        found = re.findall(rf"^{name}(?:{{.*}})? (\S+)$", shown, re.MULTILINE)
+        assert found, f"there is no metric {name}"
+        return sum(map(float, found))
+
+    async def until(self, name: str, value: float) -> None:
+        """Wait until a metric has a value."""
+        async with asyncio.timeout(20):
+            while await self.metric(name) != value:
+                await asyncio.sleep(0.01)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a refresh is under way."""
+        return self.service.is_busy
+
     async def settled(self) -> None:
         """Wait until no refresh is under way."""
         async with asyncio.timeout(30):
-            while self.service.is_busy:
+            while self.is_busy:
                 await asyncio.sleep(0.005)
+
+    async def interrupted(self) -> None:
+        """Cut off what is under way, as the end of the program does; what is stored is still answered."""
+        await self.service.close()
+
+    async def swept(self) -> None:
+        """Remove what is not sent any more, as happens by itself every now and then."""
+        await self.store.upkeep.purge(now=self.clock())
 
 
 def a_config(path: Path, **sections: Any) -> Config:

@@ -12,10 +12,13 @@ into a database from outside, and `check_database` at what must be true of it wh
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sqlite3
 import sys
-from collections.abc import Callable
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,12 @@ MESSAGES = {
 
 ONLY_WRITING = frozenset({"SQLITE_FULL", "SQLITE_READONLY"})
 """What no reading connection can meet."""
+
+
+READING = r"FROM block(_rest)?\b"
+"""A statement that reads a piece of what is sent of a feed."""
+PUBLISHING = r"INTO segment\b"
+"""A statement that makes what is sent of a feed: the documents that it is made of are stored before."""
 
 
 def sqlite_error(name: str) -> sqlite3.Error:
@@ -82,29 +91,51 @@ class SqliteFaults(Connections):
         """Since the last `arm` or `count`, of those that the armed error can meet."""
         self.failed = 0
         self._at = 0
-        self._name = ""
+        self._name: str | Exception = ""
         self._for_good = False
         self._late_commit = False
+        self._only = ""
+        self._held: Hold | None = None
 
     async def connect(self, database: str, **options: Any) -> connection.Connection:
         """Stand in for `connection.connect`."""
         return await super().connect(database, factory=self._factory, **options)
 
-    def arm(self, at: int, name: str, *, for_good: bool = False, late_commit: bool = False) -> None:
+    def arm(
+        self,
+        at: int,
+        name: str | Exception,
+        *,
+        for_good: bool = False,
+        late_commit: bool = False,
+        only: str = "",
+    ) -> None:
         """Fail the statement with that number, counted from now from 1.
 
         Args:
             at: The number.
-            name: One of `MESSAGES`.
+            name: One of `MESSAGES`, or a defect.
             for_good: The ones behind it fail, too, until `heal`.
             late_commit: Only COMMITs are counted, and it is done before it is told to have failed.
+            only: Only statements are counted that this pattern is found in.
         """
         self.statements = self.failed = 0
         self._at, self._name, self._for_good, self._late_commit = at, name, for_good, late_commit
+        self._only = only
 
     def heal(self) -> None:
         """Fail nothing any more, and count from nothing."""
         self.arm(0, self._name)
+
+    @contextmanager
+    def held(self, only: str) -> Iterator[Hold]:
+        """Let the first statement that this pattern is found in wait, as on a slow disk."""
+        self._held = Hold(only)
+        try:
+            yield self._held
+        finally:
+            self._held.release()
+            self._held = None
 
     def _factory(self, *args: Any, **options: Any) -> sqlite3.Connection:
         return _Connection(self, *args, **options)
@@ -113,6 +144,8 @@ class SqliteFaults(Connections):
         """Count a statement; tell whether it is one to fail."""
         if (self._name in ONLY_WRITING and not writes) or (self._late_commit and sql != "COMMIT"):
             return False
+        if self._only and not re.search(self._only, sql):
+            return False
         self.statements += 1
         hit = self._at and (self.statements == self._at or (self._for_good and self.statements > self._at))
         self.failed += bool(hit)
@@ -120,11 +153,37 @@ class SqliteFaults(Connections):
 
     def failing(self, sql: str, *, writes: bool, run: Any) -> Any:
         """Run a statement, or fail it."""
+        if self._held is not None:
+            self._held.pass_through(sql)
         if not self.is_hit(sql, writes=writes):
             return run()
         if self._late_commit:
             run()
-        raise sqlite_error(self._name)
+        raise self._name if isinstance(self._name, Exception) else sqlite_error(self._name)
+
+
+class Hold:
+    """Holds the first statement of a kind back; it runs in a thread of the store's."""
+
+    def __init__(self, only: str) -> None:
+        self._only = only
+        self._has_come, self._may_go = threading.Event(), threading.Event()
+
+    async def reached(self) -> None:
+        """Wait until it has come."""
+        async with asyncio.timeout(20):
+            while not self._has_come.is_set():
+                await asyncio.sleep(0.005)
+
+    def release(self) -> None:
+        """Let it go on."""
+        self._may_go.set()
+
+    def pass_through(self, sql: str) -> None:
+        """Wait here if it is the one."""
+        if not self._has_come.is_set() and re.search(self._only, sql):
+            self._has_come.set()
+            assert self._may_go.wait(30), "it was never let go"
 
 
 def _is_in_transaction(db: connection.Connection) -> bool:

@@ -28,6 +28,11 @@ from tests.repository import (
 CONTRACTS = tomllib.loads(text(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
 (PURE_MODULES,) = (contract["source_modules"] for contract in CONTRACTS if contract["type"] == "forbidden")
 LONGEST_MODULE_LINES = 1300
+OUTSIDE = sorted(path for folder in ("end_to_end", "faults") for path in (TESTS / folder).rglob("*.py"))
+"""Tests of the whole program."""
+INSIDE = {path.stem for path in PACKAGE.iterdir()} - {"__init__"}
+PUBLIC = re.compile(r"wholefeed\.(app|config|web\.keys|core\.terms|cli\.main)(\.|$)")
+"""What they may know of the inside, beside the names that the package itself has."""
 
 PURE = {
     "__future__", "abc", "base64", "bisect", "calendar", "codecs", "collections", "contextlib",
@@ -53,6 +58,33 @@ def modules(*, without: tuple[str, ...] = ()) -> list[Path]:
     return [
         path for path in python_files(PACKAGE) if not path.relative_to(PACKAGE).as_posix().startswith(without)
     ]
+
+
+def names(path: Path) -> Iterator[tuple[str, str]]:
+    """Place and dotted name of what a module imports, reaches through, or writes down as text."""
+    for node in nodes(path):
+        match node:
+            case ast.Import():
+                yield from ((place(path, node.lineno), alias.name) for alias in node.names)
+            case ast.ImportFrom():
+                yield from ((place(path, node.lineno), f"{node.module}.{alias.name}") for alias in node.names)
+            case ast.Attribute():
+                yield place(path, node.lineno), ast.unparse(node)
+            case ast.Constant(value=str(said)):
+                yield place(path, node.lineno), said
+
+
+def inner_names(path: Path) -> Iterator[str]:
+    """What a test knows of the inside of the package."""
+    for where, name in names(path):
+        if is_inner(name):
+            yield f"{where}: {name}, expected nothing of the package but what is public"
+
+
+def is_inner(name: str) -> bool:
+    """Whether a dotted name leads into the package, and to nothing that is public."""
+    package, _, rest = name.partition(".")
+    return package == "wholefeed" and rest.partition(".")[0] in INSIDE and PUBLIC.match(name) is None
 
 
 def sources(module: str) -> list[Path]:
@@ -182,6 +214,23 @@ def test_d(): " "
 '''
 
 
+KNOWING = """import wholefeed, wholefeed.errors
+from wholefeed import State, app, errors
+from wholefeed.web import keys, routes
+from wholefeed.config.tables import Config
+from wholefeed.core.terms import Family
+find("wholefeed.store.store.Store")
+wholefeed.core.model.Entry
+wholefeed.reconstruct("wholefeed.db")
+"""
+
+
+def test_tests_of_the_whole_program_know_nothing_inside_of_it() -> None:
+    """They hold what others see, and so they stay as they are when the inside is written anew."""
+    assert len(OUTSIDE) > 30
+    told(each for path in OUTSIDE for each in inner_names(path))
+
+
 def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
     """A rule that finds nothing in a bad file would find nothing in a good one either."""
     bad = tmp_path / "bad.py"
@@ -199,6 +248,17 @@ def test_the_rules_of_this_file_see_what_they_forbid(tmp_path: Path) -> None:
         "bad.py:9: test_b has no docstring",
         "bad.py:11: test_d has no docstring",
     ]
+    knowing = tmp_path / "knowing.py"
+    knowing.write_text(KNOWING, "utf-8")
+    assert {each.partition(", ")[0] for each in inner_names(knowing)} == {
+        "knowing.py:1: wholefeed.errors",
+        "knowing.py:2: wholefeed.errors",
+        "knowing.py:3: wholefeed.web.routes",
+        "knowing.py:6: wholefeed.store.store.Store",
+        "knowing.py:7: wholefeed.core",
+        "knowing.py:7: wholefeed.core.model",
+        "knowing.py:7: wholefeed.core.model.Entry",
+    }
     assert [*too_long(bad)] == ["bad.py:1311: expected at most 1300 lines: it has two subjects"]
 
 

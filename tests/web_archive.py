@@ -9,23 +9,31 @@ async with WebArchive() as archive:
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.answers import Answer, Computed, Document, Request, Status
 from tests.origin import ATOM, Origin
-from tests.running import Clock, Proxy, a_config, running
+from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Turns
+from wholefeed.store.tables import searches
+from wholefeed.web.keys import STORE
 
 INDEX = "/cdx/search/cdx"
 NAMES = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
+
+
+HASTY: Final = partial(Turns, 10**6)
+"""Makes what lets a proxy ask an archive as often as it likes: `running(config, archive_turns=HASTY())`."""
 
 
 @dataclass
@@ -114,12 +122,12 @@ async def searching(
     path: Path,
     *,
     clock: Clock | None = None,
-    turns: Turns | None = None,
+    is_hasty: bool = True,
     history: dict[str, Any] | None = None,
     open_fetcher: Any = Fetcher.open,
     **sections: Any,
 ) -> AsyncIterator[Proxy]:
-    """Start a proxy that asks the archive as fast as it can."""
+    """Start a proxy that asks the archive as fast as it can, or no faster than it should."""
     wanted = {
         "memento": True,
         "memento_url": archive.origin.url("").rstrip("/"),
@@ -127,6 +135,22 @@ async def searching(
         **(history or {}),
     }
     config = a_config(path, history=wanted, **sections)
-    parts = {"archive_turns": turns or Turns(10**6), "open_fetcher": open_fetcher}
+    parts = {"archive_turns": HASTY() if is_hasty else None, "open_fetcher": open_fetcher}
     async with running(config, clock, **parts) as proxy:
         yield proxy
+
+
+async def open_searches(proxy: Proxy) -> int:
+    """How many documents the archive is still to be asked for, those not counted that were put off."""
+    now = proxy.clock() + 1  # one that goes on at once may have been noted just now
+    look = partial(searches.list_open, now=now, horizon=now + 10**9)
+    return len(await proxy.app[STORE].read(look))
+
+
+async def searched(proxy: Proxy, url: str) -> Reply:
+    """GET the feed when everything that is missing has been looked for."""
+    reply = await proxy.whole(url)
+    async with asyncio.timeout(30):
+        while await open_searches(proxy) or proxy.is_busy:
+            await asyncio.sleep(0.01)
+    return await proxy.get(url) if reply.status == 200 else reply

@@ -12,14 +12,11 @@ import pytest
 from tests.answers import Status
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
-from tests.patching import set_constant
 from tests.publishers.blogger import Blogger
 from tests.publishers.discourse import Discourse
-from tests.publishers.github import GitHub
+from tests.publishers.github import GitHub, on_loopback
 from tests.publishers.mastodon import Mastodon
 from tests.running import Clock, Proxy, a_config, running
-from wholefeed.core.adapters.github import GitHub as GitHubAdapter
-from wholefeed.core.adapters.table import ADAPTERS
 
 DAY = 86_400.0
 HOUR = 3600.0
@@ -35,8 +32,7 @@ MAKERS: dict[str, Callable[[Origin, int], Any]] = {
 @pytest.fixture(autouse=True)
 def github_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """GitHub is known by its host: here it is this one."""
-    others = tuple(each for each in ADAPTERS if not isinstance(each, GitHubAdapter))
-    set_constant(monkeypatch, "ADAPTERS", (*others, GitHubAdapter(host="127.0.0.1")))
+    on_loopback(monkeypatch)
 
 
 def expected(publisher: Publisher) -> set[str]:

@@ -14,16 +14,20 @@ from typing import Final, TypeVar
 
 import pytest
 
-from tests.chains import NotCuttableError, Part, Seen, anatomy, cut, differences, head_seen, is_alike, seen
+from tests.chains import (
+    CORPUS,
+    NotCuttableError,
+    Seen,
+    corpus_feeds,
+    cut,
+    differences,
+    head_seen,
+    is_alike,
+    seen,
+)
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.jobs.rendering import compose_parsed
-from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments import Fragments
-from wholefeed.core.verbatim.well_known import prefixes_in
 
-CORPUS: Final = Path(__file__).parents[3] / "shared" / "corpus"
 XML: Final = "application/xml"
 PROXY_URL: Final = "http://proxy.test/feed"
 
@@ -88,22 +92,6 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
         yield proxy
 
 
-def feeds(*folders: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and body of every well-formed feed of the formats that the proxy reads."""
-    for folder in folders:
-        for path in sorted((CORPUS / folder).rglob("*")):
-            if path.is_file() and is_feed(body := path.read_bytes()):
-                yield path.relative_to(CORPUS).as_posix(), body
-
-
-def is_feed(body: bytes) -> bool:
-    try:
-        anatomy(body)
-    except NotCuttableError:
-        return False
-    return True
-
-
 def listed(name: str, table: Mapping[str, T]) -> T | None:
     return next((value for ending, value in table.items() if name.endswith(f"/{ending}")), None)
 
@@ -143,7 +131,7 @@ async def test_a_reader_sees_every_feed_as_its_publisher_wrote_it(
     """R20 to R22: entries and head, whatever the format makes of them."""
     found: list[tuple[str, str]] = []
     count = 0
-    for number, (name, body) in enumerate(islice(feeds("real", "rfc5005"), 0, None, step)):
+    for number, (name, body) in enumerate(islice(corpus_feeds("real", "rfc5005"), 0, None, step)):
         path = f"/feeds/{number}/feed.xml"
         origin.publish(path, body, content_type=XML)
         url = origin.url(path)
@@ -166,7 +154,7 @@ async def test_a_reader_sees_every_entry_of_a_chain_as_in_its_own_document(
     """R2, R11, R22: whatever is relative means what it meant in the document that the entry stood in."""
     found: list[tuple[str, str]] = []
     count = 0
-    for number, (name, body) in enumerate(islice(feeds("real", "rfc5005"), 0, None, step)):
+    for number, (name, body) in enumerate(islice(corpus_feeds("real", "rfc5005"), 0, None, step)):
         try:
             parts = cut(body, lambda place, n=number: origin.url(f"/{n}/{'older/' * place}feed.xml"))  # type: ignore[misc]
         except NotCuttableError:
@@ -183,36 +171,3 @@ async def test_a_reader_sees_every_entry_of_a_chain_as_in_its_own_document(
         count += 1
     assert found == []
     assert count > 200 / step
-
-
-def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) -> None:
-    """R11, R22: the many small cases of other projects, cut, made self-contained and joined."""
-    found: list[tuple[str, str]] = []
-    count = 0
-    for name, body in islice(feeds("conf"), 0, None, step):
-        try:
-            parts = cut(body, lambda place: f"http://site.test/{'older/' * place}feed.xml")
-        except NotCuttableError:
-            continue
-        after = seen(joined(parts), PROXY_URL, f"{XML}; charset=utf-8")
-        before = [entry for part in parts for entry in seen(part.body, part.url, XML)]
-        found += [(name, why) for why in differences(before, after)]
-        count += 1
-    assert found == []
-    assert count > 1000 / step
-
-
-def joined(parts: list[Part]) -> bytes:
-    """The entries of a chain under the head of its first document."""
-    made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
-    context, subscription = made[0].context(), made[0].document
-    entries = b"".join(each.sent(n, context) for each in made for n in range(len(each.document.entries)))
-    head = compose_parsed(subscription).head
-    prologue = compose_prologue(
-        subscription.family,
-        head.text,
-        prefixes=head.prefixes | prefixes_in(entries),
-        address=Address(PROXY_URL, parts[0].url),
-        is_complete=True,
-    )
-    return prologue + entries + EPILOGUE[subscription.family]

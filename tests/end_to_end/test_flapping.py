@@ -12,8 +12,7 @@ from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
-from wholefeed.errors import StorageFullError
-from wholefeed.service.refresh.storing import FeedStorage
+from tests.sqlite_faults import PUBLISHING, SqliteFaults
 
 
 async def test_a_feed_that_changes_its_format_and_back_loses_nothing(proxy: Proxy, origin: Origin) -> None:
@@ -181,46 +180,42 @@ async def test_a_fragment_in_a_link_is_dropped(proxy: Proxy, origin: Origin) -> 
 
 @pytest.mark.fault("68")
 async def test_what_could_not_be_published_is_published_later(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
     """R14; docs/faults.md row 68: also when the publisher has nothing new to say since."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
-    await proxy.whole(url)
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
+        with capture_logs() as lines:
+            faults.arm(1, "SQLITE_FULL", for_good=True, only=PUBLISHING)
+            reply = await proxy.refreshed(url)
+            assert faults.failed
+            assert (reply.status, ids(reply.body)) == (200, ["a"])
+        assert "feed.unkept" in [line["event"] for line in lines]
+        assert "refresh.failed" not in [line["event"] for line in lines]
 
-    async def full(*_: object, **__: object) -> None:
-        raise StorageFullError("the volume is full")
-
-    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
-    with monkeypatch.context() as broken, capture_logs() as lines:
-        broken.setattr(FeedStorage, "publish", full)
-        reply = await proxy.refreshed(url)
-        assert (reply.status, ids(reply.body)) == (200, ["a"])
-    assert "feed.unkept" in [line["event"] for line in lines]
-    assert "refresh.failed" not in [line["event"] for line in lines]
-
-    assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
+        faults.heal()
+        assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
 
 
 @pytest.mark.fault("67")
 async def test_what_was_not_published_is_taken_up_at_the_next_start(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
     """R14; docs/faults.md row 67."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
-
-    async def full(*_: object, **__: object) -> None:
-        raise StorageFullError("the volume is full")
-
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(url)
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
-        with monkeypatch.context() as broken:
-            broken.setattr(FeedStorage, "publish", full)
-            await proxy.refreshed(url)
+        faults.arm(1, "SQLITE_FULL", for_good=True, only=PUBLISHING)
+        assert ids((await proxy.refreshed(url)).body) == ["a"]
+    faults.heal()
     async with running(a_config(tmp_path)) as proxy:
         await proxy.settled()
+        assert (await proxy.status(url))["entries"] == 2  # before any reader asks
         assert ids((await proxy.get(url)).body) == ["b", "a"]
 
 

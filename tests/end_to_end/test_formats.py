@@ -17,15 +17,18 @@ import pytest
 from tests.feeds import an_item, atom, atom_03, ids, json_feed, publish_chain, rdf, rss, stamp, texts
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
+from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 GZIP = {"Accept-Encoding": "gzip"}
 PLAIN = {"Accept-Encoding": "identity"}
 
 Make = Callable[..., bytes]
+
+
+def gone(body: bytes) -> list[str | None]:
+    """What the tombstones of a document name."""
+    return [each.get("ref") for each in ElementTree.fromstring(body).iter(f"{{{TOMBSTONE_NS}}}deleted-entry")]
 
 
 def deleted(name: str, hours: int) -> str:
@@ -266,8 +269,7 @@ async def test_a_tombstone_in_an_archive_counts_and_is_passed_on(
     origin.publish("/1", make(an_item("a", 1), archive=True))
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, ids(reply.body)) == ("complete", ["b"])
-    (tombstone,) = parse(reply.body, "http://p.test/").head.tombstones
-    assert tombstone.ref == "urn:a"
+    assert gone(reply.body) == ["urn:a"]
 
 
 @pytest.mark.parametrize("make", [atom, rss, rdf])
@@ -283,8 +285,7 @@ async def test_a_tombstone_that_falls_out_of_the_subscription_document_stays(
     origin.publish("/feed", make(an_item("c", 4), an_item("b", 2)))
     reply = await proxy.refreshed(url)
     assert ids(reply.body) == ["c", "b"]
-    (tombstone,) = parse(reply.body, "http://p.test/").head.tombstones
-    assert tombstone.ref == "urn:a"
+    assert gone(reply.body) == ["urn:a"]
 
 
 async def test_a_deletion_is_undone_by_an_update(proxy: Proxy, origin: Origin) -> None:
@@ -299,17 +300,39 @@ async def test_a_deletion_is_undone_by_an_update(proxy: Proxy, origin: Origin) -
 # The corpus
 
 
-def readable(folders: tuple[str, ...], families: set[Family]) -> list[tuple[Path, bytes]]:
-    """The feeds of these families that parse, with something in them."""
+OLD_FEEDS = {
+    f"{{{RDF_NS}}}RDF": {"item"},
+    f"{{{ATOM_03_NS}}}feed": {"entry"},
+}
+"""The roots of RDF and of Atom 0.3, and what stands in them."""
+
+
+def is_old_feed(body: bytes) -> bool:
+    """Whether it is a well-formed feed of RDF or Atom 0.3 with something in it and no entities of its own."""
+    try:
+        root = ElementTree.fromstring(body)
+    except (ElementTree.ParseError, ValueError, LookupError):
+        return False
+    names = {child.tag.rpartition("}")[2] for child in root}
+    return bool(OLD_FEEDS.get(root.tag, set()) & names) and b"<!ENTITY" not in body
+
+
+def is_json_feed(body: bytes) -> bool:
+    """Whether it is a JSON Feed with something in it."""
+    try:
+        found = json.loads(body.decode("utf-8-sig"))
+    except ValueError:
+        return False
+    is_feed = isinstance(found, dict) and "jsonfeed.org/version" in str(found.get("version"))
+    return is_feed and bool(found.get("items"))
+
+
+def readable(folders: tuple[str, ...], is_wanted: Callable[[bytes], bool]) -> list[tuple[Path, bytes]]:
+    """The feeds of some formats."""
     found = []
     for path in sorted(path for folder in folders for path in (CORPUS / folder).rglob("*") if path.is_file()):
         body = path.read_bytes()
-        try:
-            document = parse(body, "http://o.test/")
-        except ParseError:
-            continue
-        is_other = document.family is Family.ATOM and document.version == "1.0"
-        if document.family in families and document.entries and not is_other:
+        if is_wanted(body):
             found.append((path, body))
     return found
 
@@ -347,7 +370,7 @@ async def test_feedparser_sees_the_same_in_every_rdf_and_atom_0_3_feed_of_the_co
     async with running(
         a_config(tmp_path, fetch={"allow_hosts": ("127.0.0.1",)}, history={"warn_entry": False})
     ) as proxy:
-        found = readable(("real", "conf"), {Family.RDF, Family.ATOM})
+        found = readable(("real", "conf"), is_old_feed)
         for number, (path, body) in enumerate(found[::step]):
             name = f"/{number}/feed"
             before = seen(body, origin.url(name))
@@ -366,7 +389,7 @@ async def test_every_json_feed_of_the_corpus_comes_out_with_the_same_items(
     proxy: Proxy, origin: Origin
 ) -> None:
     """R22: items are as they were, and so are the members of the head that stay."""
-    found = readable(("real", "conf", "rfc5005"), {Family.JSON})
+    found = readable(("real", "conf", "rfc5005"), is_json_feed)
     assert len(found) >= 8
     for number, (path, body) in enumerate(found):
         origin.publish(f"/{number}", body, content_type="application/feed+json")

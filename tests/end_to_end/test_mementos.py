@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,11 @@ import pytest
 import wholefeed
 from tests.answers import Document, Redirect, Reset, Status
 from tests.feeds import an_item, atom, own_ids, publish_chain, rss, texts
-from tests.fetchers import Names
+from tests.fetchers import Names, opening
 from tests.origin import Origin
-from tests.running import Proxy, Reply
-from tests.web_archive import INDEX, WebArchive, searching
-from wholefeed.cli.explaining import explained
-from wholefeed.cli.once import explain_once
-from wholefeed.config.loading import config_of
-from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.memento import PAGE_ROWS, Turns
-from wholefeed.store.tables import searches
-from wholefeed.web.keys import STORE
+from tests.processes import printed
+from tests.running import Proxy
+from tests.web_archive import INDEX, WebArchive, open_searches, searched, searching
 
 HOUR = 3600
 
@@ -33,21 +26,6 @@ async def archive() -> AsyncIterator[WebArchive]:
     """A web archive that has nothing yet."""
     async with WebArchive() as archive:
         yield archive
-
-
-async def searched(proxy: Proxy, url: str) -> Reply:
-    """GET the feed when everything that is missing has been looked for."""
-    reply = await proxy.whole(url)
-    async with asyncio.timeout(30):
-        while await open_searches(proxy) or proxy.service.is_busy:
-            await asyncio.sleep(0.01)
-    return await proxy.get(url) if reply.status == 200 else reply
-
-
-async def open_searches(proxy: Proxy) -> int:
-    now = proxy.clock() + 1  # one that goes on at once may have been noted just now
-    look = partial(searches.list_open, now=now, horizon=now + 10**9)
-    return len(await proxy.app[STORE].read(look))
 
 
 async def chained(proxy: Proxy, url: str) -> dict[str, Any]:
@@ -459,9 +437,10 @@ async def test_relative_urls_mean_what_they_meant(
 async def test_an_index_of_many_pages_is_read_to_its_end(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_keyless: bool
 ) -> None:
-    """R33: by its resume keys; without any, the index is cut off in silence, and asked for what is later."""
+    """R33: by its resume keys, fifty copies a page; without any it ends in silence, and is asked for what is
+    later."""
     archive.is_keyless = is_keyless
-    count = 2 * PAGE_ROWS + 10
+    count = 2 * 50 + 10
     for number in range(count):
         stamp = f"2010{1 + number // 28:02}{1 + number % 28:02}120000"
         archive.save(origin.url("/feed"), stamp, atom(an_item(f"n{number}", number), updated=number))
@@ -533,14 +512,14 @@ async def test_no_query_is_told_to_the_archive_unless_the_host_is_listed(
     origin: Origin, archive: WebArchive, tmp_path: Path, is_listed: bool
 ) -> None:
     """R33: history.memento_query_hosts; a query may hold whatever lets a reader in."""
-    opening = partial(Fetcher.open, resolver=Names({"blog.example.org": ("127.0.0.1",)}))
+    names = opening(resolver=Names({"blog.example.org": ("127.0.0.1",)}))
     url = f"http://blog.example.org:{origin.port}/?feed=rss2"
     plain = f"http://blog.example.org:{origin.port}/feed"
     archive.save(url, 2019, atom(an_item("a", 1)))
     archive.save(plain, 2019, atom(an_item("b", 1)))
     hosts = ("*.example.org",) if is_listed else ()
     history = {"memento_query_hosts": hosts}
-    async with searching(archive, tmp_path, history=history, open_fetcher=opening) as proxy:
+    async with searching(archive, tmp_path, history=history, open_fetcher=names) as proxy:
         assert (await searched(proxy, plain)).status == 200
         assert (await proxy.get(url)).status == (200 if is_listed else 404)
     asked = {each.target for each in archive.origin.requests if "rss2" in each.target}
@@ -602,20 +581,14 @@ async def test_a_walk_is_published_before_the_archive_is_asked_and_none_waits_fo
     """R33: five requests a minute; the sixth waits, and whoever reads does not."""
     hollow_chain(origin, archive)
     rolling(origin, archive, years=range(2000, 2020), path="/gone")
-    clock, waits = [0.0], asyncio.Event()
-
-    async def sleep(_seconds: float) -> None:
-        waits.set()
-        await asyncio.Event().wait()
-
-    turns = Turns(clock=lambda: clock[0], sleep=sleep)
-    async with searching(archive, tmp_path, turns=turns) as proxy:
+    async with searching(archive, tmp_path, is_hasty=False) as proxy:
         assert (await proxy.get(origin.url("/gone"))).state == "partial"
-        await asyncio.wait_for(waits.wait(), 20)
+        async with asyncio.timeout(20):
+            while len(archive.origin.requests) < 5:
+                await asyncio.sleep(0.01)
         await proxy.settled()
-        assert len(archive.origin.requests) == 5
         reply = await proxy.whole(origin.url("/feed"))
-        assert (reply.state, proxy.service.is_busy) == ("partial", False)
+        assert (reply.state, proxy.is_busy) == ("partial", False)
         assert (await proxy.get(origin.url("/gone"))).status == 200
     assert len(archive.origin.requests) == 5
 
@@ -634,8 +607,17 @@ async def test_without_a_server_the_archive_is_asked_before_the_end(
     feed = await wholefeed.areconstruct(origin.url("/feed"), config=config)
     assert [entry.identity for entry in feed.entries] == [f"urn:{name}" for name in expected]
     assert (feed.state, [each.url for each in feed.missing]) == ("partial", [origin.url("/archive/2")])
-    told = await explain_once(config_of(config), origin.url("/feed"), wait_seconds=20, progress=None)
-    assert "from a web archive, as of 2019-05-01T12:00:00Z: " in explained(told, 2e9)
+    told = await asyncio.to_thread(
+        printed,
+        tmp_path,
+        "explain",
+        origin.url("/feed"),
+        fetch_allow_networks="127.0.0.0/8",
+        history_memento=True,
+        history_memento_url=history["memento_url"],
+        history_memento_query_hosts="127.0.0.1",
+    )
+    assert "from a web archive, as of 2019-05-01T12:00:00Z: " in told
 
 
 async def test_a_feed_that_is_forgotten_while_it_is_looked_for_stays_forgotten(
@@ -648,13 +630,13 @@ async def test_a_feed_that_is_forgotten_while_it_is_looked_for_stays_forgotten(
         with archive.origin.held(f"/web/20190501120000id_/{hole}") as gate:
             await proxy.whole(url)
             await gate.reached()
-            await proxy.service.forget(url)
+            assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
             gate.release()
         async with asyncio.timeout(20):
             while archive.origin.running_requests:
                 await asyncio.sleep(0.01)
         await proxy.settled()
-        assert await proxy.service.feeds() == []
+        assert await proxy.feeds() == []
 
 
 async def test_the_guard_stands_before_the_archive_too(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +14,6 @@ from tests.note_classes import NOTE_CLASSES
 from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
-from wholefeed.core import notes, reading_notes
-from wholefeed.core.memento.notes import MementoServed
-from wholefeed.core.notes import Note
 
 Publish = Callable[[Origin], None]
 COLLECTION = "/pywb/feeds"
@@ -159,58 +155,57 @@ def history_short(origin: Origin) -> None:
     site.on_request = shrink
 
 
-RAISED: dict[type[Note], tuple[Publish, ...]] = {
-    notes.DocumentUnavailable: (unavailable,),
-    notes.NoSubscriptionDocument: (no_subscription_document,),
-    notes.ChainLoop: (loop,),
-    notes.NoProgress: (no_progress,),
-    notes.LimitReached: (limit,),
-    notes.FormatMismatch: (another_format,),
-    notes.CrossOriginUnconfirmed: (another_site,),
-    reading_notes.BadLink: (bad_link,),
-    notes.DeadChainLink: (dead_chain_link,),
-    reading_notes.ExtraLink: (extra_link,),
-    notes.ArchiveChanged: (archive_that_will_change, archive_changed),
-    reading_notes.EncodingRetried: (encoding_retried,),
-    reading_notes.DocumentRepaired: (repaired,),
-    reading_notes.DocumentTruncated: (truncated,),
-    reading_notes.IdentityRepeated: (identity_repeated,),
-    notes.CurrentUnavailable: (current_unavailable,),
-    notes.NewerNotOlder: (newer_not_older,),
-    notes.PagesAscend: (pages_ascend,),
-    notes.PagesRepeat: (pages_repeat,),
-    notes.PageGone: (page_gone,),
-    notes.JumpedHole: (jumped_hole,),
-    notes.HistoryNotOffered: (history_not_offered,),
-    notes.HistoryUnfinished: (history_unfinished,),
-    notes.HistoryShort: (history_short,),
-    MementoServed: (memento_served,),
+RAISED: dict[str, tuple[Publish, ...]] = {
+    "DocumentUnavailable": (unavailable,),
+    "NoSubscriptionDocument": (no_subscription_document,),
+    "ChainLoop": (loop,),
+    "NoProgress": (no_progress,),
+    "LimitReached": (limit,),
+    "FormatMismatch": (another_format,),
+    "CrossOriginUnconfirmed": (another_site,),
+    "BadLink": (bad_link,),
+    "DeadChainLink": (dead_chain_link,),
+    "ExtraLink": (extra_link,),
+    "ArchiveChanged": (archive_that_will_change, archive_changed),
+    "EncodingRetried": (encoding_retried,),
+    "DocumentRepaired": (repaired,),
+    "DocumentTruncated": (truncated,),
+    "IdentityRepeated": (identity_repeated,),
+    "CurrentUnavailable": (current_unavailable,),
+    "NewerNotOlder": (newer_not_older,),
+    "PagesAscend": (pages_ascend,),
+    "PagesRepeat": (pages_repeat,),
+    "PageGone": (page_gone,),
+    "JumpedHole": (jumped_hole,),
+    "HistoryNotOffered": (history_not_offered,),
+    "HistoryUnfinished": (history_unfinished,),
+    "HistoryShort": (history_short,),
+    "MementoServed": (memento_served,),
 }
 
-BESIDE: dict[type[Note], set[str]] = {notes.JumpedHole: {"DocumentUnavailable"}}
+BESIDE: dict[str, set[str]] = {"JumpedHole": {"DocumentUnavailable"}}
 """What a note that makes no feed partial stands beside, where that does."""
+
+
+PARTIAL = {
+    *("ChainLoop", "CrossOriginUnconfirmed", "CurrentUnavailable", "DeadChainLink", "DocumentTruncated"),
+    *("DocumentUnavailable", "FormatMismatch", "HistoryUnfinished", "LimitReached", "MementoServed"),
+    *("NoProgress", "NoSubscriptionDocument"),
+}
+"""Those that say that entries may be missing."""
 
 
 def test_every_note_is_raised_by_a_test() -> None:
     """docs/design.md#the-shape-of-the-code."""
-    assert set(RAISED) == set(NOTE_CLASSES)
+    assert set(RAISED) == {note.__name__ for note in NOTE_CLASSES}
 
 
-def name_of(note: type[Note]) -> str:
-    return note.__name__
-
-
-NOTES: list[type[Note]] = sorted(RAISED, key=name_of)
-
-
-@pytest.mark.parametrize("note", NOTES, ids=name_of)
-async def test_a_note_is_shown_with_what_it_rests_on(
-    note: type[Note], tmp_path: Path, origin: Origin
-) -> None:
+@pytest.mark.parametrize("note", sorted(RAISED))
+async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, origin: Origin) -> None:
     """R16: it travels with the reconstruction; what may lack entries makes the feed partial."""
     url = origin.url("/feed")
     history = {
-        "memento": note is MementoServed,
+        "memento": note == "MementoServed",
         "memento_url": origin.url(COLLECTION),
         "memento_query_hosts": ("127.0.0.1",),
     }
@@ -223,10 +218,7 @@ async def test_a_note_is_shown_with_what_it_rests_on(
             reply = await proxy.whole(url)
         assert reply is not None
         shown = {each["code"]: each for each in (await proxy.status(url))["notes"]}
-    assert note.__name__ in shown
-    assert shown[note.__name__]["url"] in shown[note.__name__]["text"]
-    partial = {each.__name__ for each in NOTES if each.partial}
-    assert note.__name__ in partial or (partial & shown.keys()) == BESIDE.get(note, set())
-    assert (reply.state == "partial") is bool(partial & shown.keys())
-    assert re.search(r"RFC \d+|rule R\d+", note.reference)
-    assert re.fullmatch(r"[a-z-]+", note.slug)
+    assert note in shown
+    assert shown[note]["url"] in shown[note]["text"]
+    assert note in PARTIAL or (PARTIAL & shown.keys()) == BESIDE.get(note, set())
+    assert (reply.state == "partial") is bool(PARTIAL & shown.keys())

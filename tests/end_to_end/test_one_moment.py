@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from tests.feeds import an_item, atom, publish_chain, rss
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
-from wholefeed.errors import StoreError
-from wholefeed.service.refresh.storing import FeedStorage
-from wholefeed.store.rows import FeedRow, Publication, Snapshot
-from wholefeed.web.keys import STORE
+from tests.sqlite_faults import PUBLISHING, SqliteFaults, rows
 
 
 async def states(proxy: Proxy, url: str) -> tuple[str, str, str]:
@@ -48,7 +39,7 @@ async def test_a_walk_that_was_cut_off_is_loading_wherever_one_asks(tmp_path: Pa
             await proxy.get(url, wait="0.1")
             await gate.reached()
             assert await states(proxy, url) == ("loading",) * 3
-            await proxy.service.close()
+            await proxy.interrupted()
 
     with origin.held("/feed") as gate:
         async with running(a_config(tmp_path), clock) as proxy:
@@ -69,62 +60,32 @@ async def test_a_mere_refetch_keeps_the_state_wherever_one_asks(proxy: Proxy, or
         assert await states(proxy, url) == ("complete",) * 3
 
 
-async def test_what_is_missing_is_of_the_publication_that_is_sent(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R16: a feed that heals while it is being read is told as it was: `partial` with what was missing."""
-    publish_chain(origin, archives=3)
-    origin.remove("/archive/2")
-    url = origin.url("/feed")
-    assert (await proxy.whole(url)).reconstruction.startswith("partial;documents=3;entries=")
-    origin.publish("/archive/2", atom(an_item("healed", 2), archive=True, prev_archive="/archive/1"))
-    read = proxy.store.snapshot
-    has_healed: list[bool] = []
-
-    @asynccontextmanager
-    async def read_and_let_heal(feed_id: int) -> AsyncIterator[Snapshot]:
-        async with read(feed_id) as snapshot:
-            if not has_healed:
-                has_healed.append(True)
-                await proxy.service.refresh(url)
-                await proxy.settled()
-            yield snapshot
-
-    monkeypatch.setattr(proxy.app[STORE], "snapshot", read_and_let_heal)
-
-    async with proxy.service.answer(url, wait_seconds=1.0) as told:
-        assert (told.state, len(told.missing)) == ("partial", 1)
-    async with proxy.service.answer(url, wait_seconds=1.0) as told:
-        assert (told.state, len(told.missing)) == ("complete", 0)
-
-
 async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
     """R16: a refresh that cannot publish leaves nothing of what it found missing to be told."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
-    before = await proxy.whole(url)
-    add_archive(origin, 4)  # 4 links to 3, which is not there
-    publish = FeedStorage.publish
+    async with running(a_config(tmp_path)) as proxy:
+        before = await proxy.whole(url)
+        add_archive(origin, 4)  # 4 links to 3, which is not there
+        proxy.clock.advance(4000)
+        with origin.held("/archive/3") as gate:
+            await proxy.get(url, wait="0.1")
+            await gate.reached()
+            assert await states(proxy, url) == ("loading",) * 3
+            faults.arm(1, "SQLITE_IOERR", for_good=True, only=PUBLISHING)
+            gate.release()
+            await proxy.settled()
+        assert faults.failed
+        status = await proxy.status(url)
+        assert (status["state"], status["missing"]) == ("loading", [])
+        assert status["entries"] == int(before.reconstruction.split(";")[2].removeprefix("entries="))
 
-    async def fail_at_the_end(
-        storage: FeedStorage, publication: Publication, *, revision: int
-    ) -> FeedRow | None:
-        if publication.state != "loading":
-            raise StoreError("the disk is on fire")
-        return await publish(storage, publication, revision=revision)
-
-    monkeypatch.setattr(FeedStorage, "publish", fail_at_the_end)
-    await proxy.refreshed(url)
-    status = await proxy.status(url)
-    assert (status["state"], status["missing"]) == ("loading", [])
-    assert status["entries"] == int(before.reconstruction.split(";")[2].removeprefix("entries="))
-
-    monkeypatch.undo()
-    reply = await proxy.refreshed(url)
-    assert reply.reconstruction.startswith("partial;documents=4;")
-    assert [each["attempts"] for each in (await proxy.status(url))["missing"]] == [1]
+        faults.heal()
+        reply = await proxy.refreshed(url)
+        assert reply.reconstruction.startswith("partial;documents=4;")
+        assert [each["attempts"] for each in (await proxy.status(url))["missing"]] == [1]
 
 
 async def test_last_modified_moves_when_a_walk_begins_and_when_it_ends(proxy: Proxy, origin: Origin) -> None:
@@ -162,25 +123,6 @@ async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: P
     assert before.headers["Last-Modified"] != after.headers["Last-Modified"]
 
 
-@asynccontextmanager
-async def unpublished(proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """A refresh has stored what came, and its publication has not been made yet."""
-    publish = FeedStorage.publish
-    has_come, may_go = asyncio.Event(), asyncio.Event()
-
-    async def held(*arguments: Any, **named: Any) -> FeedRow | None:
-        has_come.set()
-        await may_go.wait()
-        return await publish(*arguments, **named)
-
-    monkeypatch.setattr(FeedStorage, "publish", held)
-    assert (await proxy.ask("POST", "/refresh", params={"url": url})).status == 202
-    await has_come.wait()
-    yield
-    may_go.set()
-    await proxy.settled()
-
-
 async def told(proxy: Proxy, url: str) -> tuple[bytes, dict[str, str]]:
     """The body of a feed and what its head says of it."""
     reply = await proxy.get(url, wait="0")
@@ -189,21 +131,27 @@ async def told(proxy: Proxy, url: str) -> tuple[bytes, dict[str, str]]:
 
 
 async def test_a_feed_whose_format_changes_is_the_old_one_until_the_new_one_is_published(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    faults: SqliteFaults, tmp_path: Path, origin: Origin
 ) -> None:
     """R16, R23: body and Content-Type are of one publication, however long the next one takes."""
     publish_chain(origin, archives=2, make=rss)
     url = origin.url("/feed")
-    await proxy.whole(url)
-    before = await told(proxy, url)
-    assert before[1]["Content-Type"].startswith("application/rss+xml")
-    publish_chain(origin, archives=2)
-    proxy.clock.advance(60)
-    async with unpublished(proxy, url, monkeypatch):
-        assert (await told(proxy, url))[0] == before[0]
-        assert (await told(proxy, url))[1]["Content-Type"] == before[1]["Content-Type"]
-        assert (await proxy.status(url))["format"] == "rss"
-    after = await told(proxy, url)
-    assert after[1]["Content-Type"].startswith("application/atom+xml")
-    assert after[1]["Last-Modified"] > before[1]["Last-Modified"]
-    assert (await proxy.status(url))["format"] == "atom"
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        before = await told(proxy, url)
+        assert before[1]["Content-Type"].startswith("application/rss+xml")
+        publish_chain(origin, archives=2)
+        proxy.clock.advance(60)
+        with faults.held(PUBLISHING) as publishing:
+            assert (await proxy.ask("POST", "/refresh", params={"url": url})).status == 202
+            await publishing.reached()
+            stored = rows(proxy.database, "SELECT family FROM document WHERE role = 'subscription'")
+            assert stored == [("atom",)]
+            assert (await told(proxy, url))[0] == before[0]
+            assert (await told(proxy, url))[1]["Content-Type"] == before[1]["Content-Type"]
+            assert (await proxy.status(url))["format"] == "rss"
+        await proxy.settled()
+        after = await told(proxy, url)
+        assert after[1]["Content-Type"].startswith("application/atom+xml")
+        assert after[1]["Last-Modified"] > before[1]["Last-Modified"]
+        assert (await proxy.status(url))["format"] == "atom"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_mementos import captured, chained, searched
+from tests.end_to_end.test_mementos import captured, chained
 from tests.feeds import an_item, atom, own_ids, publish_chain, rss, texts
 from tests.origin import Origin
 from tests.pywb_server import Saved, asked, needs_pywb, pywb
 from tests.running import Proxy, a_config, running
-from wholefeed.fetch.memento import Turns
+from tests.web_archive import HASTY, searched
 
 pytestmark = [needs_pywb, pytest.mark.timeout(120)]
 
@@ -26,7 +26,7 @@ async def searching(folder: Path, saved: list[Saved]) -> AsyncIterator[Proxy]:
     base = await asyncio.to_thread(serving.__enter__)
     try:
         history = {"memento": True, "memento_url": base, "memento_query_hosts": ("127.0.0.1",)}
-        async with running(a_config(folder, history=history), archive_turns=Turns(10**6)) as proxy:
+        async with running(a_config(folder, history=history), archive_turns=HASTY()) as proxy:
             yield proxy
     finally:
         await asyncio.to_thread(serving.__exit__, None, None, None)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +10,15 @@ from tests.feeds import an_item, atom, ids, publish_chain, rss, texts
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
-from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.service.refresh.flights import Flights
-from wholefeed.web.keys import STORE
+from tests.sqlite_faults import rows
+
+NEWER_PARSER = 10_000
+"""The number of a version that will not come for long."""
+
+
+def read_by(proxy: Proxy) -> set[int]:
+    """The versions of the parser that have read what is stored."""
+    return {version for (version,) in rows(proxy.database, "SELECT parser_version FROM document")}
 
 
 async def test_a_new_archive_in_front_costs_only_itself(proxy: Proxy, origin: Origin) -> None:
@@ -236,15 +239,13 @@ async def test_a_newer_parser_reads_the_stored_bodies_again(
     url = origin.url("/feed")
     first = await proxy.whole(url)
     origin.forget_requests()
-    set_constant(monkeypatch, "PARSER_VERSION", PARSER_VERSION + 1)
+    set_constant(monkeypatch, "PARSER_VERSION", NEWER_PARSER)
     reply = await proxy.refreshed(url)
     assert (ids(reply.body), reply.headers["ETag"]) == (expected, first.headers["ETag"])
     assert set(origin.counts()) == {"/feed"}
-    feed = await proxy.store.feed_by_url(url)
-    assert feed is not None
-    assert {row.parser_version for row in await proxy.store.documents(feed.id)} == {PARSER_VERSION + 1}
-    async with proxy.store.snapshot(feed.id) as snapshot:
-        assert {segment.parser_version for segment in snapshot.segments} == {PARSER_VERSION + 1}
+    assert read_by(proxy) == {NEWER_PARSER}
+    sent = rows(proxy.database, "SELECT DISTINCT parser_version FROM segment WHERE position IS NOT NULL")
+    assert sent == [(NEWER_PARSER,)]
 
 
 async def test_a_newer_parser_reads_them_again_while_the_publisher_has_news(
@@ -256,16 +257,14 @@ async def test_a_newer_parser_reads_them_again_while_the_publisher_has_news(
     await proxy.whole(url)
     origin.publish("/feed", atom(an_item("b", 2)))
     assert ids((await proxy.refreshed(url)).body) == ["b", "a"]
-    set_constant(monkeypatch, "PARSER_VERSION", PARSER_VERSION + 1)
+    set_constant(monkeypatch, "PARSER_VERSION", NEWER_PARSER)
     origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2)))
     origin.forget_requests()
     assert ids((await proxy.refreshed(url)).body) == ["c", "b", "a"]
     await proxy.settled()
     assert origin.counts() == {"/feed": 1}, "a refresh that fails is begun again"
-    feed = await proxy.store.feed_by_url(url)
-    assert feed is not None
-    assert feed.revision == feed.published_revision
-    assert {row.parser_version for row in await proxy.store.documents(feed.id)} == {PARSER_VERSION + 1}
+    assert rows(proxy.database, "SELECT revision - published_revision FROM feed") == [(0,)]
+    assert read_by(proxy) == {NEWER_PARSER}
 
 
 async def test_entries_without_an_author_follow_the_heads_they_stand_under(
@@ -281,61 +280,3 @@ async def test_entries_without_an_author_follow_the_heads_they_stand_under(
     origin.publish("/feed", new.replace(b"Ann", b"Bea"))
     body = (await proxy.refreshed(url)).body
     assert (body.count(b"<name>Ann</name>"), body.count(b"<name>Bea</name>")) == (1, 1)
-
-
-async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R14: whenever the refresh looks at its feed, last for what to do next, and one is wished for then."""
-    url = origin.url("/feed")
-    origin.publish("/feed", atom(an_item("a", 1)))
-    await proxy.whole(url)
-    looks = wished_at = 0
-    store = proxy.app[STORE]
-    names = ("read", "write", "renew", "publish")
-    real: dict[str, Callable[..., Any]] = {name: getattr(store, name) for name in names}
-
-    def looking(work: Callable[..., Any]) -> Callable[..., Any]:
-        async def look(*arguments: Any, **options: Any) -> Any:
-            nonlocal looks
-            found = await work(*arguments, **options)
-            with monkeypatch.context() as unheard:  # what is asked here is no look of the refresh
-                for name, method in real.items():
-                    unheard.setattr(store, name, method)
-                if (await proxy.service.status(url)).is_refreshing:
-                    looks += 1
-                    if looks == wished_at:
-                        await proxy.service.refresh(url)
-            return found
-
-        return look
-
-    for name, method in real.items():
-        monkeypatch.setattr(store, name, looking(method))
-    wishes = 0
-    for attempt in range(20):  # how often it looks depends on what it finds at hand
-        looks, wished_at = 0, attempt % 4 + 1
-        origin.publish("/feed", atom(an_item("a", 1), an_item(f"b{attempt}", 2)))
-        origin.forget_requests()
-        await proxy.service.refresh(url)
-        await proxy.settled()
-        if looks >= wished_at:
-            wishes += 1
-            assert len(origin.requests_for("/feed")) == 2, wished_at
-    assert wishes
-
-
-async def test_a_flight_that_has_ended_is_not_joined() -> None:
-    """Not even before the loop has told so: what is wished for then would wait for ever."""
-    flights: Flights[str, int] = Flights()
-    at_the_end: list[asyncio.Task[int] | None] = []
-
-    async def fly(number: int) -> int:
-        asyncio.get_running_loop().call_soon(lambda: at_the_end.append(flights.running("key")))
-        return number
-
-    assert await flights.join("key", lambda: fly(1)) == 1
-    assert await flights.join("key", lambda: fly(2)) == 2
-    await asyncio.sleep(0)
-    assert at_the_end == [None, None]
-    assert len(flights) == 0

@@ -14,7 +14,6 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.running import Proxy, a_config, running
-from wholefeed.web.keys import COUNTS
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +21,9 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, replicas share what they know."""
     set_constant(monkeypatch, "LATE_SECONDS", 30.0)
 
+
+UNSHARED = "wholefeed_unshared_requests_total"
+"""Requests of which no other replica could know."""
 
 PATHS = [f"/feed/{number}" for number in range(8)]
 
@@ -48,7 +50,7 @@ async def test_a_publisher_gets_no_more_requests_at_once_than_from_one(
         replies = await asyncio.gather(ask(one, urls[::2]), ask(other, urls[1::2]))
         assert [status for each in replies for status in each] == [200] * len(urls)
         assert origin.peak_requests == 2
-        assert (one.app[COUNTS].unshared, other.app[COUNTS].unshared) == (0, 0)
+        assert [await each.metric(UNSHARED) for each in (one, other)] == [0, 0]
     assert sum(origin.counts().values()) == len(urls)
 
 
@@ -81,7 +83,7 @@ async def test_a_replica_goes_on_where_nothing_can_be_shared(
         reply = await proxy.refreshed(url)
         assert reply.status == 200
         assert not reply.reconstruction.endswith(";stale")
-        assert proxy.app[COUNTS].unshared == 1
+        assert await proxy.metric(UNSHARED) == 1
 
 
 async def test_requests_are_spaced_out_over_replicas(

@@ -13,7 +13,7 @@ from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
-from wholefeed.service.service import FeedService
+from tests.sqlite_faults import rows
 
 
 async def test_a_hundred_readers_of_a_cold_feed_cause_one_walk(proxy: Proxy, origin: Origin) -> None:
@@ -195,7 +195,7 @@ async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, ori
     for cache_control, seconds in (("max-age=2000", 2000), ("max-age=1", 300), ("no-cache", 300)):
         origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", cache_control)])
         async with running(a_config(tmp_path)) as proxy:
-            await proxy.refreshed(url) if await proxy.service.is_known(url) else await proxy.whole(url)
+            await (proxy.refreshed(url) if await proxy.feeds() else proxy.whole(url))
             origin.forget_requests()
             proxy.clock.advance(seconds - 20)
             await proxy.get(url)
@@ -262,8 +262,8 @@ async def test_a_permanent_move_keeps_the_history_and_the_old_key(proxy: Proxy, 
     assert (await proxy.whole(url)).status == 200
     assert "/feed" not in origin.counts()
     assert "/moved" in origin.counts()
-    (feed,) = await proxy.service.feeds()
-    assert (feed.url, feed.fetch_url) == (url, origin.url("/moved"))
+    ((key, asked_for),) = rows(proxy.database, "SELECT url, fetch_url FROM feed")
+    assert (key, asked_for) == (url, origin.url("/moved"))
 
 
 async def test_a_publisher_that_is_not_heard_of_in_time_makes_it_stale(proxy: Proxy, origin: Origin) -> None:
@@ -353,17 +353,20 @@ async def test_a_client_of_http_1_0_without_host_is_served(proxy: Proxy, origin:
     assert f"http://{proxy.client.host}:{proxy.client.port}/feed?url=".encode() in answer
 
 
-async def test_what_goes_on_in_the_background_does_not_end_in_silence(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_goes_on_in_the_background_does_not_end_in_silence(tmp_path: Path, origin: Origin) -> None:
     """A defect in a background task is logged by its name, and readers are answered all the same."""
-
-    async def fails(_service: FeedService) -> None:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr(FeedService, "keep_polling", fails)
     publish_chain(origin, archives=1)
+    origin.publish("/odd", atom(an_item("a")))
+    clock, config = Clock(), a_config(tmp_path, history={"poll_seconds": 600})
+    async with running(config, clock) as proxy:
+        await proxy.whole(origin.url("/odd"))
+    # No program writes such a kind, and so none is built for it.
+    rows(tmp_path / "wholefeed.db", "UPDATE feed SET kind = 'odd'")
+    clock.advance(90_000)
     with capture_logs() as events:
-        async with running(a_config(tmp_path)) as proxy:
+        async with running(config, clock) as proxy:
+            async with asyncio.timeout(20):
+                while not [event for event in events if event["event"] == "background.failed"]:
+                    await asyncio.sleep(0.01)
             assert (await proxy.whole(origin.url("/feed"))).state == "complete"
     assert [event["name"] for event in events if event["event"] == "background.failed"] == ["polling"]

@@ -9,6 +9,7 @@ that the whole of it is down.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +21,20 @@ from tests.answers import Answer
 from tests.feeds import an_item, atom, ids, own_ids
 from tests.origin import Origin
 from tests.running import Proxy, Reply
-from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.service.unopened import REMEMBERED_SECONDS
+from tests.sqlite_faults import rows
+
+DAY_SECONDS = 86_400
+REMEMBERED_SECONDS = 60
+"""For so long it is remembered at most that a URL that nothing is stored of could not be had (row 21)."""
 
 SECRET = "k3y"
 """Stands in the query string of what is asked for; no log line may show it."""
+
+STORED = """
+    SELECT d.url, d.digest, b.coded FROM feed AS f
+    JOIN document AS d ON d.feed = f.id JOIN body AS b ON b.document = d.id
+    WHERE f.url = '{}' ORDER BY d.id
+"""
 
 Log = Sequence[MutableMapping[str, Any]]
 
@@ -189,8 +199,7 @@ async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, case: C
 
 
 async def stored(proxy: Proxy, url: str) -> list[tuple[str, bytes, bytes]]:
-    """URL, digest and body of each document that is stored of a feed."""
-    feed = await proxy.store.feed_by_url(url)
-    assert feed is not None
-    rows = await proxy.store.documents(feed.id)
-    return [(row.url, row.digest, await proxy.store.body(row.id)) for row in rows]
+    """URL, digest and coded body of each document that is stored of a feed."""
+    found = await asyncio.to_thread(rows, proxy.database, STORED.format(url))
+    assert found
+    return found

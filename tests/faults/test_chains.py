@@ -11,7 +11,6 @@ from tests.faults.checks import Answered, Case, strikes
 from tests.feeds import Item, an_item, atom, ids, links, own_ids, publish_chain, rss, texts
 from tests.origin import ATOM, Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.core.walk.limits import NO_PROGRESS_DOCUMENTS
 
 HOUR_SECONDS = 3600
 
@@ -96,7 +95,7 @@ async def test_row_51_a_chain_without_news_ends(proxy: Proxy, origin: Origin) ->
     reply = await proxy.whole(url)
     assert (reply.state, ids(reply.body)[1:]) == ("partial", ["new", "same"])
     assert [reason for _, reason in await missing(proxy, url)] == ["no-progress"]
-    assert len(origin.requests) <= NO_PROGRESS_DOCUMENTS + 10
+    assert len(origin.requests) <= 50 + 10
 
 
 @pytest.mark.fault("52")

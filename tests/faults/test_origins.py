@@ -9,6 +9,7 @@ import pytest
 from tests.feeds import an_item, atom, ids, publish_chain, stamp, texts
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
+from tests.sqlite_faults import rows
 
 MINE = "urn:feed:mine"
 
@@ -70,7 +71,7 @@ async def test_a_feed_that_moves_to_another_site_does_not_become_the_feed_there(
         for _ in range(4):
             proxy.clock.advance(40_000)
             await proxy.whole(url)
-        assert [feed.fetch_url for feed in await proxy.service.feeds()] == [victim.url("/feed")]
+        assert rows(proxy.database, "SELECT fetch_url FROM feed") == [(victim.url("/feed"),)]
         assert ids((await proxy.whole(victim.url("/feed"))).body) == ["theirs"]
         assert set(ids((await proxy.whole(url)).body)) == {"spam", "theirs"}
 
@@ -91,13 +92,13 @@ async def test_row_91_a_feed_that_moves_to_anothers_on_its_site_has_nothing_serv
     for _ in range(4):
         proxy.clock.advance(40_000)
         await proxy.whole(url)
-    assert [(feed.url, feed.fetch_url) for feed in await proxy.service.feeds()] == [(url, victim)]
+    assert rows(proxy.database, "SELECT url, fetch_url FROM feed") == [(url, victim)]
 
     reply = await proxy.whole(victim)
     assert ids(reply.body) == ["a", "b"]
     assert b"forged" not in reply.body
     assert b"deleted-entry" not in reply.body
-    assert {feed.url for feed in await proxy.service.feeds()} == {url, victim}
+    assert {feed["url"] for feed in await proxy.feeds()} == {url, victim}
 
 
 @pytest.mark.fault("26")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import json
 import re
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,18 +20,12 @@ from structlog.testing import capture_logs
 
 from tests.answers import Reset, Status
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain
+from tests.fetchers import opening
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.processes import serving
 from tests.running import Clock, Proxy, a_config, running
-from tests.sqlite_faults import check_database, rows
-from wholefeed.config.tables import LogConfig
-from wholefeed.errors import StoreError
-from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.logs import configure_logging
-from wholefeed.store.rows import SegmentRow
-from wholefeed.web.keys import STORE
+from tests.sqlite_faults import READING, SqliteFaults, check_database, rows
 
 TEN_YEARS = 10 * 365 * 86_400.0
 DAY = 86_400.0
@@ -100,30 +92,21 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_holds_no_transaction(
 
 @pytest.mark.fault("66")
 @pytest.mark.parametrize("coding", ["gzip", "identity"])
-@pytest.mark.parametrize("error", [StoreError("a page cannot be read"), KeyError("a defect")])
+@pytest.mark.parametrize("error", ["SQLITE_IOERR", KeyError("a defect")], ids=str)
 async def test_an_error_in_the_middle_of_an_answer_breaks_it_off(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, coding: str, error: Exception
+    faults: SqliteFaults, proxy: Proxy, origin: Origin, coding: str, error: str | Exception
 ) -> None:
     """Row 66: a fault after the header aborts the connection: no reader takes a part for the whole feed."""
     publish_large(origin, "a", 3)
     url = origin.url("/large")
     await proxy.whole(url)
-    store, asked = proxy.app[STORE], 0
-    pieces = store.pieces
-
-    async def failing(segment: SegmentRow) -> AsyncIterator[bytes]:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            raise error
-        async for piece in pieces(segment):
-            yield piece
-
-    monkeypatch.setattr(store, "pieces", failing)
+    faults.arm(5, error, only=READING)
     with capture_logs(processors=[merge_contextvars]) as lines, pytest.raises(aiohttp.ClientPayloadError):
         await proxy.get(url, headers={"Accept-Encoding": coding})
+    assert faults.failed == 1
     assert (await until_logged(lines, "request.answered"))["aborted"] is True
     assert [line["event"] for line in lines].count("request.answered") == 1
+    faults.heal()
     assert ids((await proxy.get(url)).body) == ["a2", "a1", "a0"]
 
 
@@ -143,7 +126,7 @@ async def test_an_answer_stays_what_it_began_as_while_its_segments_are_replaced(
 
     publish_large(origin, "b", LARGE)
     after = await proxy.refreshed(url, full=True)
-    await proxy.store.upkeep.purge(now=proxy.clock())
+    await proxy.swept()
     body = await reader.read()
     writer.close()
 
@@ -217,12 +200,11 @@ async def test_feeds_of_a_publisher_that_is_down_for_a_day_are_answered(
 ) -> None:
     """Whole, as they were, stale; the publisher is asked less and less."""
     clock = Clock()
-    opening = partial(Fetcher.open, gate=HostGate(concurrency=32, per_host=4, clock=clock))
     expected = publish_chain(origin, archives=2)
     origin.publish("/partial", atom(an_item("p", 2), prev_archive="/gone"))
     origin.publish("/plain", atom(an_item("q", 1)))
     urls = [origin.url(path) for path in ("/feed", "/partial", "/plain")]
-    async with running(a_config(tmp_path), clock, open_fetcher=opening) as proxy:
+    async with running(a_config(tmp_path), clock, open_fetcher=opening(clock=clock)) as proxy:
         before = {url: await proxy.whole(url) for url in urls}
         await origin.stop()
         for _ in range(24):
@@ -245,28 +227,27 @@ async def test_nothing_that_a_reader_or_a_publisher_writes_breaks_a_line_of_the_
 ) -> None:
     """Row 79: no URL, feed id or link forges a log line or steers the operator's terminal."""
     evil = '\n{"event":"forged"}\r\x1b[2J\u2028\u0085\u202e'
-    stream = io.StringIO()
-    configure_logging(LogConfig(format=chosen), stream)
     origin.publish(
         f"/feed?x={quote(evil)}",
         atom(an_item("a", 1, "text"), feed_id="urn:&#10;&#x2028;", prev_archive="/&#10;&#x2028;x"),
     )
     origin.fault("/broken", Reset())
-    async with running(a_config(tmp_path)) as proxy:
+    async with serving(tmp_path, log_format=chosen) as served:
         for url in (
             origin.url(f"/feed?x={quote(evil)}"),
             origin.url("/broken") + evil,
             f"http://a{evil}/",
             evil,
         ):
-            await proxy.get(url)
-            await proxy.ask("GET", f"/{quote(evil)}")
-        await proxy.settled()
-    text = stream.getvalue()
+            await served.ask("/feed", url=url)
+            await served.ask(f"/{quote(evil)}")
+    text = served.text
+    assert served.port
     assert not set("\r\x1b\u2028\u0085\u202e") & set(text)
     if chosen == "json":
         lines = [json.loads(line) for line in text.splitlines()]
         assert {line["event"] for line in lines} >= {"request.answered", "document.fetched"}
         assert "forged" not in {line["event"] for line in lines}
     else:
-        assert [line for line in text.splitlines() if not re.match(r"\d\d:\d\d:\d\d \[", line)] == []
+        lines = [line for line in text.splitlines() if not line.startswith("wholefeed: open http")]
+        assert [line for line in lines if not re.match(r"\d\d:\d\d:\d\d \[", line)] == []

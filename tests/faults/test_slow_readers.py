@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -16,8 +16,7 @@ import pytest
 from tests.feeds import an_item, atom, ids, json_feed, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.store.rows import SegmentRow
-from wholefeed.web.keys import STORE
+from tests.sqlite_faults import READING, SqliteFaults
 
 PLAIN, GZIP = {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"}
 READERS = 30
@@ -73,35 +72,28 @@ async def test_row_85_readers_that_read_slowly_hold_little_of_a_large_entry(
         assert resident_bytes() - before < MOST_BYTES
 
 
-def count_pieces(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note the size of each piece of a block that is read."""
-    store, seen = proxy.app[STORE], list[int]()
-    pieces = store.pieces
-
-    async def counted(segment: SegmentRow) -> AsyncIterator[bytes]:
-        async for piece in pieces(segment):
-            seen.append(len(piece))
-            yield piece
-
-    monkeypatch.setattr(store, "pieces", counted)
-    return seen
-
-
 @pytest.mark.fault("86")
-async def test_row_86_a_view_reads_what_it_sends(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_row_86_a_view_reads_what_it_sends(faults: SqliteFaults, proxy: Proxy, origin: Origin) -> None:
     """Row 86: the first entries of a large document, without inflating and parsing all of it."""
     items = [an_item(f"e{n}", 400 - n, noise(n, 10_000)) for n in range(400)]
     origin.publish("/feed", atom(*items, complete=True))
     url = origin.url("/feed")
-    whole = await proxy.whole(url)
-    seen = count_pieces(proxy, monkeypatch)
-    assert ids((await proxy.get(url, limit="3")).body) == ["e0", "e1", "e2"]
-    assert sum(seen) < len(whole.body) / 8
-    seen.clear()
-    assert len(ids((await proxy.get(url, since=stamp(351))).body)) == 50
-    assert sum(seen) < len(whole.body) / 3
+    await proxy.whole(url)
+
+    async def pieces(**view: str) -> tuple[list[str], int]:
+        """What is sent, and how many pieces are read of what is stored."""
+        faults.arm(0, "SQLITE_IOERR", only=READING)
+        reply = await proxy.ask("GET", "/feed", params={"url": url, **view}, headers=PLAIN)
+        return ids(reply.body), faults.statements
+
+    names, whole = await pieces()
+    assert (len(names), whole > 10) == (400, True)
+    names, first = await pieces(limit="3")
+    assert names == ["e0", "e1", "e2"]
+    assert 0 < first < whole / 8
+    names, latest = await pieces(since=stamp(351))
+    assert len(names) == 50
+    assert 0 < latest < whole / 3
 
 
 @pytest.mark.fault("86")

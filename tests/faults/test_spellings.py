@@ -23,11 +23,9 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom
 from tests.fetchers import Names
-from tests.guarding import asked, asked_for, watched
+from tests.guarding import asked, asked_for, named_host, watched
 from tests.origin import Origin
 from tests.running import Proxy, Reply
-from wholefeed.core.text.urls import host_of, resolve
-from wholefeed.web.request_target import feed_url
 
 CORPUS = (Path(__file__).parent.parent / "data" / "refused_targets.txt").read_text("utf-8")
 CHARACTERS = {"{TAB}": "\t", "{SPACE}": " ", "{SHY}": "\u00ad", "{ZWSP}": "\u200b"}
@@ -208,9 +206,7 @@ async def outcomes(door: Door, proxy: Proxy, origin: Origin, urls: list[str]) ->
 
 def hosts(found: dict[str, str]) -> set[str]:
     """The hosts that the guard refused, by what the URLs came to."""
-    base = "http://127.0.0.2/"
-    refused = [url for url, result in found.items() if result.endswith("destination-forbidden")]
-    return {host_of(resolve(base, feed_url(url) if url.startswith("feed:") else url)) for url in refused}
+    return {named_host(url) for url, result in found.items() if result.endswith("destination-forbidden")}
 
 
 @pytest.mark.fault("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "16", "17", "18", "20")
@@ -247,7 +243,7 @@ def addresses(entries: Iterable[Spelling]) -> set[str]:
     found = {*FURTHER_ADDRESSES}
     for entry in entries:
         with contextlib.suppress(ValueError):
-            found.add(str(ipaddress.ip_address(host_of(entry.url))))
+            found.add(str(ipaddress.ip_address(named_host(entry.url))))
     return found - {"127.0.0.2", "2606:4700::1111"}  # these are refused for their ports
 
 

@@ -17,26 +17,18 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from tests import empty_store
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
 from wholefeed.config.tables import Config
-from wholefeed.store.sqlite import connection
-from wholefeed.store.sqlite.migrate import migrate_file
 
 STRIDE, COMMIT_STRIDE = 97, 7
 FEWEST_STATEMENTS, FEWEST_COMMITS = 50, 8
 SLUGS = {"store", "storage-full", "overloaded", "store-damaged"}
 OLD = ["e6", "e5", "e4", "e3", "e2", "e1"]
 NEW = ["e8", "e7", *OLD]
-
-
-@pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
-    made = SqliteFaults()
-    monkeypatch.setattr(connection, "connect", made.connect)
-    return made
 
 
 def publish_new(origin: Origin) -> None:
@@ -55,7 +47,7 @@ async def a_template(folder: Path, origin: Origin, *, is_known: bool) -> Path:
     """A database: empty, or with the feed as it was before."""
     folder.mkdir()
     path = folder / "wholefeed.db"
-    await migrate_file(path)
+    empty_store.put_at(path)
     if is_known:
         publish_chain(origin, archives=2)
         async with running(a_patient_config(folder)) as proxy:

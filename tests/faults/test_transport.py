@@ -11,7 +11,6 @@ import ssl
 import sys
 import zlib
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
@@ -32,9 +31,9 @@ from tests.answers import (
 )
 from tests.faults.checks import Answered, Case, Down, problem, strikes
 from tests.feeds import an_item, atom, ids
+from tests.fetchers import opening
 from tests.origin import ATOM, Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.fetch.fetcher import Fetcher
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -218,10 +217,9 @@ async def test_row_34_a_certificate_that_is_not_valid(tmp_path: Path, origin: Or
     shown = {each: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for each in certificates}
     for each, certificate in certificates.items():
         certificate.configure_cert(shown[each])
-    opening = partial(Fetcher.open, ssl_context=trust)
     async with (
         Origin("127.0.0.2", tls=shown["good"]) as struck,
-        running(a_config(tmp_path), open_fetcher=opening) as proxy,
+        running(a_config(tmp_path), open_fetcher=opening(ssl_context=trust)) as proxy,
     ):
         fault = Certified(struck, shown["good"], shown[name])
         await strikes(proxy, origin, fault, Case(name, Status(500), "tls-certificate"))

@@ -1,6 +1,6 @@
 """Whatever is cancelled, at whatever moment, leaves whole documents and nothing open.
 
-The suite cancels some times; `python -m pytest tests/faults/test_cancelling.py --exhaustive` 1,000 times.
+The suite cancels some times; `python -m pytest tests/service/test_cancelling.py --exhaustive` 1,000 times.
 """
 
 from __future__ import annotations

@@ -1,0 +1,40 @@
+"""A walk whose publisher's queue is full."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.feeds import ids, publish_chain
+from tests.origin import Origin
+from tests.running import a_config, running
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.hosts.gate import HostGate
+from wholefeed.fetch.hosts.slot import Slot
+
+
+class CrowdedGate(HostGate):
+    """Has room in its queue for every other request."""
+
+    asked = 0
+
+    @asynccontextmanager
+    async def slot(
+        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+    ) -> AsyncIterator[Slot]:
+        self.asked += 1
+        self.max_waiting_per_host = self.asked % 2
+        async with super().slot(host, port, url=url, is_new=is_new, at_most=at_most) as slot:
+            yield slot
+
+
+async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Origin) -> None:
+    """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
+    queue = CrowdedGate(concurrency=32, per_host=4, retry_after_seconds=0.05)
+    expected = publish_chain(origin, archives=2)
+    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
+        reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, ids(reply.body)) == ("complete", expected)
+    assert queue.asked > 3
