@@ -36,24 +36,20 @@ from benchmarks.support.feeds import Chain
 from benchmarks.support.in_memory import BASE, URL, InMemoryFetcher, obtain, source_of
 from benchmarks.support.report import Table, begin, expect, seconds
 from wholefeed.config.tables import Config
-from wholefeed.core.compose.deflate import inflate
-from wholefeed.core.jobs.rendering import Style
-from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.core.terms import Kind, Role, State
-from wholefeed.fetch.sites import site_of
-from wholefeed.service.documents.memory import Leaving, documents_to_remember
-from wholefeed.service.documents.shapes import Put, new_document
-from wholefeed.service.documents.source import Obtained, Source
-from wholefeed.service.refresh.context import RefreshContext
-from wholefeed.service.refresh.gathering import MOST_TOGETHER
-from wholefeed.service.refresh.publish import assemble
-from wholefeed.service.refresh.refresh import Refresh
-from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.core.compose.segments import inflate
+from wholefeed.core.jobs import Style
+from wholefeed.core.model import Kind, Role, State
+from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.fetch.base import site_of
+from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
+from wholefeed.service.publishing import assemble
+from wholefeed.service.refresh import Refresh, RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
-from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.service.sources import Obtained, Source
+from wholefeed.service.storing import MOST_TOGETHER, FeedStorage
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents as documents_table
 from wholefeed.store.tables import feeds

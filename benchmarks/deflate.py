@@ -14,8 +14,7 @@ from collections.abc import Callable
 
 from isal import isal_zlib
 
-from wholefeed.core.compose.crc import combine, crc_shift
-from wholefeed.core.compose.deflate import inflate, seal
+from wholefeed.core.compose.segments import combine, crc_shift, inflate, seal
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -19,11 +19,10 @@ from typing import Final
 
 from benchmarks.support.report import expect
 from wholefeed.config.tables import StoreConfig
-from wholefeed.core.terms import Family, Kind, Role
-from wholefeed.store.database import Database
+from wholefeed.core.model import Family, Kind, Role
+from wholefeed.store.base import Database, fetch_one, fetch_value, run
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.statements import fetch_one, fetch_value, run
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, feeds
 

@@ -18,16 +18,14 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.deflate import atom_text
-from wholefeed.core.compose.deflate import seal
-from wholefeed.core.compose.segmenting import Build, Keep, plan
-from wholefeed.core.model import entry_id
-from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.compose.segments import Build, Keep, plan, seal
+from wholefeed.core.model import Family, Kind, Role, State, entry_id
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import NewDocument, NewEntry, NewSegment, Publication
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, bodies, feeds
 from wholefeed.store.tables import documents as documents_table
+from wholefeed.store.tables import feeds
 from wholefeed.store.tables import segments as segments_table
 
 NOW = 1_700_000_000.0
@@ -115,7 +113,9 @@ async def put(store: Store, feed: int, document: NewDocument) -> None:
 
 async def reorder(store: Store, feed: int, ranks: Mapping[int, int]) -> None:
     """Give documents other ranks."""
-    await store.write(partial(arrangement.arrange, feed=feed, ranks=ranks, detached=(), now=NOW), feed=feed)
+    await store.write(
+        partial(documents_table.arrange, feed=feed, ranks=ranks, detached=(), now=NOW), feed=feed
+    )
 
 
 async def timed(name: str, work: Callable[[], Awaitable[object]], *, rounds: int = 1) -> None:
@@ -175,7 +175,11 @@ async def measure(store: Store, documents: int, entries: int) -> None:
         lambda: store.read(partial(documents_table.live_ordinals, documents=ids[5:6])),
         rounds=9,
     )
-    await timed("body() of one document", lambda: store.read(partial(bodies.read, document=ids[5])), rounds=9)
+    await timed(
+        "body() of one document",
+        lambda: store.read(partial(documents_table.read_body, document=ids[5])),
+        rounds=9,
+    )
 
     async def read_all() -> int:
         async with store.snapshot(feed) as snapshot:

@@ -10,19 +10,13 @@ from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from fuzz.grammar import document_of
 from fuzz.meaning import said, without_namespace
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue
-from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.formats import SEPARATOR, default_namespace
-from wholefeed.core.links.classify import classify
-from wholefeed.core.model import Entry, FeedDocument
-from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.early import EarlyHead
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.limits import MAX_DEPTH, MAX_LANG_CHARACTERS, UNLIMITED
-from wholefeed.core.parse.repair.mender import mend
-from wholefeed.core.terms import ATOM_NAMESPACES, Family
-from wholefeed.core.verbatim.fragments_of import fragments_of
-from wholefeed.core.verbatim.well_known import prefixes_in
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_head, compose_prologue, synthesize
+from wholefeed.core.links import classify
+from wholefeed.core.model import ATOM_NAMESPACES, SEPARATOR, Entry, Family, FeedDocument, default_namespace
+from wholefeed.core.parse.documents import EarlyHead, parse
+from wholefeed.core.parse.limits import MAX_DEPTH, MAX_LANG_CHARACTERS, UNLIMITED, ParseError
+from wholefeed.core.parse.repair import mend
+from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 
 URL: Final = "http://example.org/blog/feed"
 ADDRESS: Final = Address("http://proxy.test/feed?url=x", URL)

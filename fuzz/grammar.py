@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, DC_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS
+from wholefeed.core.model import ATOM_03_NS, ATOM_NS, DC_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS
 
 _NAMESPACES: Final = (
     *(ATOM_NS, ATOM_03_NS, DC_NS, RSS_10_NS, RDF_NS, FH_NS, TOMBSTONE_NS, "urn:x", "urn:y", "a&amp;b"),

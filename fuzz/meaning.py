@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Final
 from xml.parsers.expat import ParserCreate
 
-from wholefeed.core.terms import XML_NS
+from wholefeed.core.model import XML_NS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
 Said = list[tuple[object, ...]]

@@ -8,7 +8,7 @@ from typing import Final
 
 from fuzz.wire import CODERS
 from tests.feeds import Item, an_item, atom, atom_03, json_feed, rdf, rss
-from wholefeed.core.terms import TOMBSTONE_NS
+from wholefeed.core.model import TOMBSTONE_NS
 
 _HELD: Final = (an_item("b", 3, "x &amp; y"), Item("a", None, "<![CDATA[<b>1</b>]]>"))
 _HEAD: Final = (

@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
-from wholefeed.core.text.redact import safe_url
-from wholefeed.core.text.uri import split
 from wholefeed.core.text.urls import (
     MAX_URL_CHARACTERS,
     UrlError,
@@ -21,10 +19,12 @@ from wholefeed.core.text.urls import (
     is_fetchable,
     is_http,
     resolve,
+    safe_url,
     same_document,
+    split,
 )
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.targets import Target, parse_target, redirect_target
+from wholefeed.fetch.base import Target, parse_target, redirect_target
 
 SLUGS: Final = frozenset({"invalid-url", "ambiguous-host", "userinfo-not-allowed"})
 BASE: Final = Target("http://example.org/blog/feed?a=b", "example.org", 80, is_secure=False)

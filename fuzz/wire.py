@@ -12,26 +12,13 @@ from urllib.parse import quote
 
 import brotli  # type: ignore[import-untyped]
 
-from wholefeed.core.links.http_links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
-from wholefeed.core.schedule.freshness import (
-    freshness_seconds,
-    is_private,
-    is_uncacheable,
-    retry_after_seconds,
-)
+from wholefeed.core.links import HEADER_RELATIONS, MAX_HEADER_LINKS, header_links
+from wholefeed.core.schedule import freshness_seconds, is_private, is_uncacheable, retry_after_seconds
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.text.uri import split
-from wholefeed.core.text.urls import canonical_url
+from wholefeed.core.text.urls import canonical_url, split
 from wholefeed.errors import InvalidUrlError, RequestError
-from wholefeed.fetch.decode import SLICE_BYTES, DecodeError, Decoder, coding_of
-from wholefeed.web.request_target import (
-    feed_url,
-    is_prefix_form,
-    read_prefix,
-    read_query,
-    read_view,
-    read_wait,
-)
+from wholefeed.fetch.exchange import SLICE_BYTES, DecodeError, Decoder, coding_of
+from wholefeed.web.request import feed_url, is_prefix_form, read_prefix, read_query, read_view, read_wait
 
 if sys.version_info >= (3, 14):
     from compression import zstd

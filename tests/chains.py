@@ -21,7 +21,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 import feedparser
 
 from tests.feeds import FH_NS
-from wholefeed.core.terms import ATOM_NS
+from wholefeed.core.model import ATOM_NS
 
 _DECLARED: Final = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._\-]+)[\"']")
 _MARKS: Final = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}

@@ -19,7 +19,7 @@ from tests.origin import Origin
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, SqliteFaults
-from wholefeed.store.sqlite import connection
+from wholefeed.store import sqlite_file
 
 TESTS = Path(__file__).parent
 
@@ -60,7 +60,7 @@ def fresh_logging() -> Iterator[None]:
 def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
     """The connections to a database that is opened after this."""
     made = Connections()
-    monkeypatch.setattr(connection, "connect", made.connect)
+    monkeypatch.setattr(sqlite_file, "connect", made.connect)
     return made
 
 
@@ -68,7 +68,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> Connections:
 def faults(monkeypatch: pytest.MonkeyPatch) -> SqliteFaults:
     """What lets the statements of a database fail that is opened after this."""
     made = SqliteFaults()
-    monkeypatch.setattr(connection, "connect", made.connect)
+    monkeypatch.setattr(sqlite_file, "connect", made.connect)
     return made
 
 

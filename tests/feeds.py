@@ -16,7 +16,7 @@ from typing import Any
 import feedparser
 
 from tests.origin import Origin
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, DC_NS, DCTERMS_NS, RDF_NS, RSS_10_NS
+from wholefeed.core.model import ATOM_03_NS, ATOM_NS, DC_NS, DCTERMS_NS, RDF_NS, RSS_10_NS
 
 FH_NS = "http://purl.org/syndication/history/1.0"
 BASE_AT = 1_700_000_000

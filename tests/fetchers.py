@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from wholefeed.config.tables import FetchConfig, LimitsConfig
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.hosts.gate import HostGate
+from wholefeed.fetch.politeness import HostGate
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
 from wholefeed.core.text.urls import host_of, resolve
-from wholefeed.web.request_target import feed_url
+from wholefeed.web.request import feed_url
 
 
 class _WatchedSocket(socket.socket):

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wholefeed.core.model import Entry, EntryId, FeedDocument, Head, HistoryElement, Link, Scope, entry_id
+from wholefeed.core.model import (
+    Entry,
+    EntryId,
+    Family,
+    FeedDocument,
+    Head,
+    HistoryElement,
+    Link,
+    Scope,
+    entry_id,
+)
 from wholefeed.core.notes import Note
-from wholefeed.core.terms import Family
 from wholefeed.core.text.urls import resolve
 from wholefeed.core.walk.chain import Arrival
 

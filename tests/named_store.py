@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Self, Unpack
 
-from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.compose.segmenting import Placed
-from wholefeed.core.model import EntryId, Tombstone
-from wholefeed.core.refresh.stored import Attempt
-from wholefeed.core.schedule.polling import Times
-from wholefeed.core.terms import Family, Kind
-from wholefeed.store.database import Database
+from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.compose.segments import Placed
+from wholefeed.core.model import EntryId, Family, Kind, Tombstone
+from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.schedule import Times
+from wholefeed.store.base import Database
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -30,8 +29,8 @@ from wholefeed.store.rows import (
     Publication,
 )
 from wholefeed.store.store import Store
-from wholefeed.store.tables import arrangement, bodies, documents, failures, feeds, segments, tombstones
-from wholefeed.store.tables.outlook import Outlook, outlook
+from wholefeed.store.tables import documents, failures, feeds, live, segments
+from wholefeed.store.tables.feeds import Outlook, outlook
 
 
 class NamedStore:
@@ -115,7 +114,7 @@ class NamedStore:
         return await self.read(lambda db: documents.list_all(db, feed_id))
 
     async def body(self, document_id: int) -> bytes:
-        return await self.read(lambda db: bodies.read(db, document_id))
+        return await self.read(lambda db: documents.read_body(db, document_id))
 
     async def live_ordinals(self, document_ids: Iterable[int]) -> dict[int, tuple[int, ...]]:
         return await self.read(lambda db: documents.live_ordinals(db, document_ids))
@@ -132,7 +131,7 @@ class NamedStore:
         return await self.read(lambda db: documents.known(db, feed_id, identities, but))
 
     async def tombstones(self, feed_id: int) -> list[Tombstone]:
-        return await self.read(lambda db: tombstones.counting(db, feed_id))
+        return await self.read(lambda db: live.counting(db, feed_id))
 
     async def put_documents(
         self,
@@ -145,7 +144,8 @@ class NamedStore:
         **changes: Unpack[FeedChanges],
     ) -> list[int]:
         return await self.write(
-            lambda db: arrangement.put(db, feed_id, new, ranks or {}, detached, changes, now), feed=feed_id
+            lambda db: documents.put_arranged(db, feed_id, new, ranks or {}, detached, changes, now),
+            feed=feed_id,
         )
 
     async def touch_document(self, document_id: int, **changes: Unpack[DocumentChanges]) -> None:
@@ -154,7 +154,7 @@ class NamedStore:
     async def arrange(
         self, feed_id: int, *, ranks: Mapping[int, int], detached: Collection[int] = (), now: float
     ) -> None:
-        await self.write(lambda db: arrangement.arrange(db, feed_id, ranks, detached, now), feed=feed_id)
+        await self.write(lambda db: documents.arrange(db, feed_id, ranks, detached, now), feed=feed_id)
 
     async def attach(self, feed_id: int, document_id: int, rank: int, *, now: float) -> None:
         await self.arrange(feed_id, ranks={document_id: rank}, now=now)

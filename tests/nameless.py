@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import feedparser
 
 from tests.feeds import FH_NS, stamp
-from wholefeed.core.terms import ATOM_NS, RDF_NS, RSS_10_NS
+from wholefeed.core.model import ATOM_NS, RDF_NS, RSS_10_NS
 
 SHOW = "http://site.test/"
 """The channel's own link."""

@@ -113,7 +113,7 @@ class Cluster:
     @contextmanager
     def template(self) -> Iterator[str]:
         """Make a database with wholefeed's tables, for others to be made as; give its name."""
-        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415 - an extra
+        from wholefeed.store.postgres_migrate import migrate_database  # noqa: PLC0415 - an extra
 
         with self.database() as url:
             asyncio.run(migrate_database(url))

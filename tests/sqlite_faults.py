@@ -22,14 +22,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from wholefeed.store.sqlite import connection
+from wholefeed.store import sqlite_file
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-_connect = connection.connect
+_connect = sqlite_file.connect
 
 MESSAGES = {
     "SQLITE_FULL": "database or disk is full",
@@ -63,16 +63,16 @@ class Connections:
     """Knows the connections made through `connect`."""
 
     def __init__(self) -> None:
-        self._made: list[connection.Connection] = []
+        self._made: list[sqlite_file.Connection] = []
 
-    async def connect(self, database: str, **options: Any) -> connection.Connection:
+    async def connect(self, database: str, **options: Any) -> sqlite_file.Connection:
         """Stand in for `connection.connect`."""
         made = await _connect(database, **options)
         self._made.append(made)
         return made
 
     @property
-    def writer(self) -> connection.Connection:
+    def writer(self) -> sqlite_file.Connection:
         """The first that was made, which is the one that a store writes with."""
         return self._made[0]
 
@@ -97,7 +97,7 @@ class SqliteFaults(Connections):
         self._only = ""
         self._held: Hold | None = None
 
-    async def connect(self, database: str, **options: Any) -> connection.Connection:
+    async def connect(self, database: str, **options: Any) -> sqlite_file.Connection:
         """Stand in for `connection.connect`."""
         return await super().connect(database, factory=self._factory, **options)
 
@@ -186,7 +186,7 @@ class Hold:
             assert self._may_go.wait(30), "it was never let go"
 
 
-def _is_in_transaction(db: connection.Connection) -> bool:
+def _is_in_transaction(db: sqlite_file.Connection) -> bool:
     try:
         return db.in_transaction
     except ValueError:  # closed

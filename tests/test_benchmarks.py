@@ -21,7 +21,7 @@ from benchmarks.support.tree import HERE, tree_at
 from benchmarks.support.usage import cpu_seconds
 from benchmarks.table import keep
 from tests.postgres import what_lacks
-from wholefeed.core.links.classify import classify
+from wholefeed.core.links import classify
 from wholefeed.core.parse.documents import parse
 
 ROOT = Path(__file__).parent.parent

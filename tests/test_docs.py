@@ -32,9 +32,8 @@ from tests.repository import (
 )
 from wholefeed import __version__
 from wholefeed.cli.main import COMMANDS, make_parser
-from wholefeed.config.tables import KEYS
-from wholefeed.config.text import toml_value
-from wholefeed.core.terms import State
+from wholefeed.config.tables import KEYS, toml_value
+from wholefeed.core.model import State
 
 PROJECT = tomllib.loads(text(ROOT / "pyproject.toml"))
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")

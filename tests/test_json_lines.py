@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import LaidOut, json_line, json_line_of, members
-from wholefeed.logs import configure_logging
+from wholefeed.logs import LaidOut, configure_logging, json_line, json_line_of, members
 
 TEXTS = st.text(st.characters()).filter(lambda text: "@" not in text)
 NAMES = st.text("abcdefg_", min_size=1)

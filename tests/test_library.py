@@ -344,7 +344,7 @@ def loaded(script: str) -> set[str]:
 def test_importing_the_package_loads_nothing() -> None:
     """Whoever wants one part of it loads no other."""
     assert loaded("import wholefeed; wholefeed.__version__; dir(wholefeed)") == {"wholefeed"}
-    core = loaded("import wholefeed.core.merge.merge, wholefeed.core")
+    core = loaded("import wholefeed.core.merge, wholefeed.core")
     assert {name for name in core if not name.startswith("wholefeed.core")} == {"wholefeed"}
     assert "aiohttp" not in loaded("import wholefeed; wholefeed.WholefeedError")
     assert "aiohttp" in loaded("import wholefeed; wholefeed.reconstruct")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog
 
-from wholefeed.loggers import get_logger
+from wholefeed.logs import get_logger
 
 
 def test_loggers_are_silent_until_structlog_is_configured(capfd: pytest.CaptureFixture[str]) -> None:

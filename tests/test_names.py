@@ -44,44 +44,38 @@ from tests.running import Proxy, Reply, a_config, running
 from tests.subclasses import subclasses
 from tests.web.page.browsing import browse, submit
 from wholefeed.cli.backend import GoneError, StrangerError
-from wholefeed.cli.checks.findings import Verdict as Finding
-from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
+from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
+from wholefeed.cli.doctor_probes import Verdict as Finding
 from wholefeed.cli.main import main, make_parser
-from wholefeed.config.secret_files import SUFFIX
-from wholefeed.config.sources import DEFAULT_FILE, FILE_VARIABLE
+from wholefeed.config.sources import DEFAULT_FILE, FILE_VARIABLE, SUFFIX
 from wholefeed.config.tables import KEYS
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
-from wholefeed.core.adapters.wordpress_dates import BY_DATE
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
-from wholefeed.core.compose.entries import Entries
-from wholefeed.core.compose.fields import NAMELESS
-from wholefeed.core.compose.turns import Warned
-from wholefeed.core.links.dialects import DEAD, FH_INCREMENTAL, FH_PREV
-from wholefeed.core.notes import Note
+from wholefeed.core.adapters.wordpress_walk import BY_DATE
+from wholefeed.core.compose.entries import NAMELESS, Entries
+from wholefeed.core.compose.views import Warned
+from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
+from wholefeed.core.model import MEMORY_URL, WELL_KNOWN_PREFIXES, Family, Kind, Relation, Role, State
+from wholefeed.core.notes import SLUGS, End, Ending, Note
 from wholefeed.core.parse.discovery import Alternate
-from wholefeed.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
+from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
 from wholefeed.core.readers import READERS
-from wholefeed.core.slugs import SLUGS
-from wholefeed.core.terms import MEMORY_URL, WELL_KNOWN_PREFIXES, Family, Kind, Relation, Role, State
-from wholefeed.core.walk.endings import End, Ending
 from wholefeed.counts import TASKS
 from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
-from wholefeed.service.account import _GUESSED as GUESSED
-from wholefeed.service.account import Standing
-from wholefeed.service.documents.source import PageError
-from wholefeed.service.documents.subscription import SeveralFeedsError
-from wholefeed.service.sharing.outcomes import outcome_of
-from wholefeed.service.sharing.progress import Elsewhere
-from wholefeed.store.moving.target import _LOCK as MOVING_LOCK
-from wholefeed.store.postgres.migrate import _LOCK as MIGRATING_LOCK
-from wholefeed.store.postgres.notices import CHANNEL, Notices
+from wholefeed.service.people import _GUESSED as GUESSED
+from wholefeed.service.people import Standing
+from wholefeed.service.results import Elsewhere
+from wholefeed.service.sharing import outcome_of
+from wholefeed.service.sources import PageError, SeveralFeedsError
+from wholefeed.store.moving import _LOCK as MOVING_LOCK
+from wholefeed.store.postgres import CHANNEL, Notices
+from wholefeed.store.postgres_migrate import _LOCK as MIGRATING_LOCK
+from wholefeed.web.api import description
 from wholefeed.web.keys import COUNTS
-from wholefeed.web.moving import Left
-from wholefeed.web.openapi.document import description
-from wholefeed.web.request_target import OPTIONS, PAGE_OPTIONS
+from wholefeed.web.opml import Left
+from wholefeed.web.request import OPTIONS, PAGE_OPTIONS
 from wholefeed.web.routes import routes
 
 ROOT = Path(__file__).parent.parent

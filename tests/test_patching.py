@@ -28,5 +28,5 @@ def test_no_test_quotes_the_path_of_what_it_patches(tmp_path: Path) -> None:
     quoted = "the path of what it patches, expected set_constant"
     told(f"{where}: {quoted}" for path in SOURCES for where, _ in matches(QUOTING, path))
     bad = tmp_path / "bad.py"
-    bad.write_text('patch.setattr(\n    "wholefeed.core.slugs.SLUGS", {})\n')
+    bad.write_text('patch.setattr(\n    "wholefeed.core.notes.SLUGS", {})\n')
     assert [where for where, _ in matches(QUOTING, bad)] == ["bad.py:1"]

@@ -174,7 +174,7 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
             missing_tests,
             'tests/core/links/test_dialects.py has no case "no"',
         ),
-        ("`core/nothing.py`, `core/slugs.py`", missing_files, "there is no core/nothing.py"),
+        ("`core/nothing.py`, `core/notes.py`", missing_files, "there is no core/nothing.py"),
     ):
         bad = tmp_path / f"{len([*tmp_path.iterdir()])}.md"
         bad.write_text(f"\n{written}\n", "utf-8")

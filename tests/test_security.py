@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.repository import DOCS, NAMED_TEST, Line, differing, lines, matches, text, told
-from wholefeed.fetch.guard.networks import GLOBAL_IPV6, REFUSED_NETWORKS
+from wholefeed.fetch.guard import GLOBAL_IPV6, REFUSED_NETWORKS
 
 PAGE = DOCS / "security.md"
 HEAD = "| threat | control | test |"

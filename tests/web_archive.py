@@ -25,7 +25,7 @@ from tests.origin import ATOM, Origin
 from tests.running import Clock, Proxy, Reply, a_config, running
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Turns
-from wholefeed.store.tables import searches
+from wholefeed.store.tables import failures
 from wholefeed.web.keys import STORE
 
 INDEX = "/cdx/search/cdx"
@@ -143,7 +143,7 @@ async def searching(
 async def open_searches(proxy: Proxy) -> int:
     """How many documents the archive is still to be asked for, those not counted that were put off."""
     now = proxy.clock() + 1  # one that goes on at once may have been noted just now
-    look = partial(searches.list_open, now=now, horizon=now + 10**9)
+    look = partial(failures.list_open_searches, now=now, horizon=now + 10**9)
     return len(await proxy.app[STORE].read(look))
 
 

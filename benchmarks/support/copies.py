@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from wholefeed.core.compose.deflate import inflate, seal
-from wholefeed.store.tables import bodies
+from wholefeed.core.compose.segments import inflate, seal
+from wholefeed.store.tables import documents as documents_table
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -87,7 +87,7 @@ def _copied(template: Template, old: str, new: str, number: int, fresh_seconds: 
     documents = {row["id"]: row for row in made["document"]}
     for row in made["body"]:
         body = zstd.decompress(row["coded"]).replace(old.encode(), new.encode())
-        row["coded"] = bodies.encode(body)
+        row["coded"] = documents_table.encode_body(body)
         etag = f'"{zlib.crc32(body):08x}"'  # as the publisher makes it
         documents[row["document"]].update(digest=hashlib.sha256(body).digest(), etag=etag)
     segments = {row["id"]: row for row in made["segment"]}

@@ -9,13 +9,11 @@ from typing import Final
 
 from benchmarks.support.feeds import Chain
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.core.jobs.rendering import Style
+from wholefeed.core.jobs import Style
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.fetched import Fetched, Validators
+from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.transfer import USUAL, Manner
-from wholefeed.service.documents.source import Obtained, Source
-from wholefeed.service.documents.work import Work
+from wholefeed.service.sources import Obtained, Source, Work
 from wholefeed.workers.pool import Workers
 
 BASE: Final = "http://generated.test"

@@ -3,10 +3,10 @@ from os import PathLike
 
 from wholefeed.config.tables import Config as Config
 from wholefeed.core.compose.entries import Entry as Entry
-from wholefeed.core.compose.feed import Feed as Feed
-from wholefeed.core.compose.feed import Link as Link
-from wholefeed.core.compose.feed import Missing as Missing
-from wholefeed.core.terms import State as State
+from wholefeed.core.compose.entries import Feed as Feed
+from wholefeed.core.compose.entries import Link as Link
+from wholefeed.core.compose.entries import Missing as Missing
+from wholefeed.core.model import State as State
 from wholefeed.errors import WholefeedError as WholefeedError
 
 __all__ = [

@@ -17,26 +17,29 @@ from aiohttp import web
 from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
+from wholefeed.fetch.base import site_of
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive, Turns
-from wholefeed.fetch.sites import site_of
 from wholefeed.futures import unless
-from wholefeed.loggers import get_logger
-from wholefeed.server.buckets import Buckets
-from wholefeed.server.clients import Networks, TrustedProxies
-from wholefeed.server.connections import MAX_CONNECTIONS, Connections, allow_open_files, reaping
-from wholefeed.server.listeners import Listeners
-from wholefeed.server.notify import NOBODY, Supervisor
-from wholefeed.server.unix_socket import bound
-from wholefeed.service.documents.source import Source
-from wholefeed.service.documents.work import Work
-from wholefeed.service.refresh.context import RefreshContext
+from wholefeed.logs import get_logger
+from wholefeed.server.clients import Buckets, Networks, TrustedProxies
+from wholefeed.server.listening import (
+    MAX_CONNECTIONS,
+    NOBODY,
+    Connections,
+    Listeners,
+    Supervisor,
+    allow_open_files,
+    bound,
+    reaping,
+)
+from wholefeed.service.refresh import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
-from wholefeed.service.sharing.opening import open_sharing
-from wholefeed.service.sharing.shared import Shared
-from wholefeed.service.walk.turns import WalkTurns
+from wholefeed.service.sharing import Shared, open_sharing
+from wholefeed.service.sources import Source, Work
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
+from wholefeed.web.answer import Wants
 from wholefeed.web.keys import (
     BUCKETS,
     CONFIG,
@@ -52,14 +55,13 @@ from wholefeed.web.keys import (
     WANTS,
 )
 from wholefeed.web.middlewares import attending, hide_version, protect
-from wholefeed.web.prefix import Prefix
+from wholefeed.web.request import Prefix
 from wholefeed.web.routes import routes
-from wholefeed.web.wants import Wants
-from wholefeed.workers.cores import worker_count
-from wholefeed.workers.pool import Workers
+from wholefeed.workers.pool import Workers, worker_count
 
 if TYPE_CHECKING:
-    from wholefeed.service.sharing.politeness import Politeness  # needs an extra
+    from wholefeed.service.sharing_hosts import Politeness
+
 
 log = get_logger()
 
@@ -215,7 +217,7 @@ def _open_politeness(
     config: Config, sharing: Shared, counts: Counts
 ) -> AbstractAsyncContextManager[Politeness]:
     """Share with other replicas how publishers' hosts are asked."""
-    from wholefeed.service.sharing.politeness import open_politeness  # noqa: PLC0415 - needs an extra
+    from wholefeed.service.sharing_hosts import open_politeness  # noqa: PLC0415 - needs an extra
 
     return open_politeness(config, name=lambda: sharing.member.name, counts=counts)
 

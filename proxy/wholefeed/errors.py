@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from wholefeed.core.slugs import SLUGS
+from wholefeed.core.notes import SLUGS
 
 NOTHING_YET_SECONDS: Final = 5.0
 """After that, who did not wait long enough may ask again."""

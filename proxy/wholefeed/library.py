@@ -24,26 +24,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wholefeed.app import open_service
-from wholefeed.config.loading import config_of
-from wholefeed.config.tables import Config
-from wholefeed.core.compose.entries import Entries, Held, held, instant
-from wholefeed.core.compose.feed import Feed, Link, Missing
-from wholefeed.core.model import EntryId
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.core.terms import Family, Role
+from wholefeed.config.tables import Config, config_of
+from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, held, instant
+from wholefeed.core.model import EntryId, Family, Role
+from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.text.urls import resolve
 from wholefeed.errors import InvalidUrlError, RunningLoopError
-from wholefeed.service.documents.shapes import document_from
+from wholefeed.service.documents import document_from
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
-from wholefeed.store.database import Database
+from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import bodies, identities
+from wholefeed.store.tables import documents as documents_table
+from wholefeed.store.tables import identities
 from wholefeed.store.tables.documents import list_all, live_ordinals
-from wholefeed.web.answer.answer import Representation, prepare, slices
-from wholefeed.web.request_target import feed_url
+from wholefeed.web.answer import Representation, prepare, slices
+from wholefeed.web.request import feed_url
 
 
 def reconstruct(
@@ -162,7 +159,7 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     title, links = "", tuple[Link, ...]()
     documents: list[Held] = []
     for row in attached.documents:
-        body = await store.read(partial(bodies.read, document=row.id))
+        body = await store.read(partial(documents_table.read_body, document=row.id))
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)

@@ -62,25 +62,47 @@ Events
     library.logged      logger, message: what a library says through the standard library's logging
     worker.unstarted    reason: large documents are worked on in the server's own process
     log.lost            lines: how many could not be written before this one
+
+The loggers of the package: silent until whoever runs it has configured structlog.
+
+log = get_logger()
+log.info("feed.published", feed=1)      # wholefeed.logs lists the events
+
+The command line configures structlog (`wholefeed.logs`). A program that imports the library may, and then the
+events go where its own do. As structlog comes, it prints to standard output, which is the caller's.
+
+Events as lines of JSON: when, how grave, what, then the facts, so that a line reads from its left.
+
+json_line("info", "feed.stale", {"feed": 1, "slug": "timeout"})
+json_line_of("info", "feed.stale", '"feed": 1, "slug": "timeout"')
+
+What no text may bring into a line of the log: credentials, controls (docs/faults.md rows 17, 79).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TextIO
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import lru_cache
+from json import JSONEncoder
+from json.encoder import encode_basestring_ascii as quoted
+from math import isfinite
+from typing import Any, Final, NoReturn, TextIO
 
 import structlog
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web import RequestPayloadError
+from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from wholefeed.config.tables import LogConfig
-from wholefeed.json_lines import json_line, json_line_of
-from wholefeed.log_texts import escape_controls, hide_credentials
 
 
 def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
@@ -264,3 +286,168 @@ def _relay_standard_logging(level: int) -> None:
     root.setLevel(max(level, logging.INFO))
     logging.captureWarnings(True)
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
+
+
+REQUEST_ID: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
+"""Of the request that something is done for: a field of its lines, as if it were bound by structlog's
+`bind_contextvars`, which takes ten times as long."""
+
+
+def get_logger() -> Any:
+    """Return a logger that looks, each time that it is used, whether structlog has been configured."""
+    return _PackageLogger()
+
+
+class _PackageLogger:
+    """Hands what is asked of it to a logger of structlog's, which is made anew when the configuration is.
+
+    structlog's own proxy makes one for each line, which costs more than half of what the line does.
+    """
+
+    def __init__(self) -> None:
+        self._made_for: dict[str, Any] = {}
+        self._made: Any = _SILENT
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._current(), name)
+
+    def laid_out(self, event: str, facts: str) -> None:
+        """Log an event of level info whose facts are the members of a JSON object, laid out by the caller.
+
+        A logger whose lines are JSON has a `log_json` that takes them as they are, and says whether it did.
+        For any other they are read again.
+        """
+        logger = self._current()
+        log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
+        if log_json is None or not log_json(logger, event, facts):
+            logger.info(event, **json.loads(f"{{{facts}}}"))
+
+    def _current(self) -> Any:
+        if not structlog.is_configured():
+            return _SILENT
+        configured = structlog.get_config()
+        if configured != self._made_for:
+            self._made = structlog.get_logger().bind()
+            self._made_for = configured
+        return self._made
+
+
+def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:
+    raise structlog.DropEvent
+
+
+_SILENT: Final = structlog.BoundLogger(None, [_drop], {})
+
+
+_ENCODER: Final = JSONEncoder(default=repr)
+"""Made once: `json.dumps` makes one for each line that has a `default`."""
+
+
+def json_line(level: str, event: str, facts: EventDict) -> str:
+    """Return the line of an event that happens now."""
+    return json_line_of(level, event, members(facts))
+
+
+def json_line_of(level: str, event: str, text: str) -> str:
+    """Return the line of an event whose facts are laid out already, as `members` does it.
+
+    Whatever password stands in a URL is taken out of it.
+    """
+    if "@" in text:
+        text = without_userinfo(text)
+    seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    instant = f"{_second(seconds)}.{microseconds:06}Z"
+    comma = ", " if text else ""
+    return f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}{comma}{text}}}'
+
+
+class LaidOut(dict[str, object]):
+    """Facts of many lines, laid out once. Nobody changes them."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        super().__init__(facts)
+        self.text: Final = members(facts)
+
+
+def members(facts: Mapping[str, Any]) -> str:
+    """Return what the encoder would between its braces, which takes half as long again.
+
+    A name of a fact needs no escapes.
+    """
+    if type(facts) is LaidOut:
+        return facts.text
+    members = []
+    for name, value in facts.items():
+        kind = type(value)
+        if kind is str:
+            members.append(f'"{name}": {quoted(value)}')
+        elif kind is int:
+            members.append(f'"{name}": {value}')
+        elif kind is float and isfinite(value):
+            members.append(f'"{name}": {value!r}')
+        elif value is None:
+            members.append(f'"{name}": null')
+        else:
+            members.append(f'"{name}": {_ENCODER.encode(value)}')
+    return ", ".join(members)
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    """Return a second of the epoch as RFC 3339 writes it, without its fraction: the same for many lines."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+_LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
+
+
+def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take `user:password@` out of every URL in the event, however deep it stands."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            if "@" in value:  # most have none, and a search costs three times as much
+                event[key] = without_userinfo(value)
+        elif isinstance(value, list | tuple | dict):
+            event[key] = _each_text(value, without_userinfo)
+    return event
+
+
+def without_userinfo(text: str) -> str:
+    """Take it out of every URL in a text: of a value, or of the JSON of many."""
+    return _USERINFO.sub("", text)
+
+
+def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
+    return {
+        key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
+        for key, value in event.items()
+    }
+
+
+def _escape(text: str) -> str:
+    return _LINE_BREAKING.sub(_escaped, text)
+
+
+def _escape_but_newline(text: str) -> str:
+    return _LINE_BREAKING_BUT_NEWLINE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [_each_text(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _each_text(item, change) for key, item in value.items()}
+    return value

@@ -11,7 +11,7 @@ from tests.browser.visiting import Visit, visiting
 from tests.feeds import Item, an_item, atom, publish_chain, rss
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.web.page import feed_page
+from wholefeed.web import pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 """The event loop that the browser is driven in."""
@@ -90,7 +90,7 @@ async def test_what_has_not_come_yet_comes_by_itself(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page that waits for a publisher gives way to that of the feed, with script and without."""
-    monkeypatch.setattr(feed_page, "AGAIN_SECONDS", 1)
+    monkeypatch.setattr(pages, "AGAIN_SECONDS", 1)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     for has_script in (True, False):

@@ -19,7 +19,7 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import Served, serving
 from wholefeed.cli.main import main
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 
 FEEDS = 12
 

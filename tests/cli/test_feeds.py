@@ -14,9 +14,9 @@ from tests.answers import Document, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.cli.explaining import explained
+from wholefeed.cli.feeds import explained
 from wholefeed.cli.main import main
-from wholefeed.core.terms import State
+from wholefeed.core.model import State
 from wholefeed.core.words import STATES
 
 Run = Callable[..., Awaitable[tuple[int, str, str]]]

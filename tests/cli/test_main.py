@@ -6,7 +6,6 @@ import asyncio
 import errno
 import gc
 import http.server
-import importlib
 import io
 import os
 import select
@@ -31,13 +30,14 @@ from tests.origin import Origin
 from tests.running import a_config
 from wholefeed import __version__
 from wholefeed.app import serve as real_serve
+from wholefeed.cli import backend
+from wholefeed.cli.backend import Output, Progress, Termination, opened_output
+from wholefeed.cli.base import give_up
 from wholefeed.cli.main import COMMANDS, main
-from wholefeed.cli.output import give_up
-from wholefeed.cli.sink import Output, Progress, Termination, opened_output
 from wholefeed.config.tables import Config
-from wholefeed.core.terms import State
+from wholefeed.core.model import State
 from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
-from wholefeed.server.notify import NOBODY, Supervisor
+from wholefeed.server.listening import NOBODY, Supervisor
 
 ROOT = Path(__file__).parents[2]
 FEED = "http://a.example/feed"
@@ -99,9 +99,8 @@ class FakeApp:
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     """The application that `serve` and `fetch` find."""
     fake = FakeApp()
-    importlib.import_module("wholefeed.cli.backend")  # with what it imports, before that is replaced
     monkeypatch.setitem(sys.modules, "wholefeed.app", SimpleNamespace(serve=fake.serve))
-    monkeypatch.setitem(sys.modules, "wholefeed.cli.once", SimpleNamespace(fetch_once=fake.fetch_once))
+    monkeypatch.setattr(backend, "fetch_once", fake.fetch_once)
     return fake
 
 

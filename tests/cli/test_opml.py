@@ -19,8 +19,8 @@ from tests.origin import Origin
 from tests.running import a_config, running
 from wholefeed.cli.access_token import ensure_token
 from wholefeed.cli.main import main
-from wholefeed.config.loading import load_config
-from wholefeed.core.opml.document import read_opml
+from wholefeed.config.tables import load_config
+from wholefeed.core.opml import read_opml
 
 SAMPLE = Path(__file__).parents[1] / "data" / "opml" / "freshrss.opml"
 BASE = "http://127.0.0.1:8080"

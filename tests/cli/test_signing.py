@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from wholefeed.cli.main import main
-from wholefeed.server.signing import Verdict, verify
+from wholefeed.server.clients import Verdict, verify
 
 FEED = "http://example.org/feed?a=1&b=2"
 KEYS = ("the-key-that-signs", "the-key-before-it")

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.config.loading import config_of, load_config
-from wholefeed.config.tables import KEYS, Config, FetchConfig, ServerConfig, StoreConfig
-from wholefeed.config.text import example, masked
+from wholefeed.config.tables import (
+    KEYS,
+    Config,
+    FetchConfig,
+    ServerConfig,
+    StoreConfig,
+    config_of,
+    example,
+    load_config,
+    masked,
+)
 from wholefeed.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.config.loading import load_config
+from wholefeed.config.tables import load_config
 from wholefeed.errors import ConfigError
 
 TOKEN = "a-token-of-good-length"

@@ -1,4 +1,4 @@
-"""wholefeed.core.chart: what is drawn and said of how far a history reaches."""
+"""wholefeed.core.words: what is drawn and said of how far a history reaches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.chart import (
+from wholefeed.core.words import (
     HEIGHT,
     MOST_BARS,
     MOST_GAPS,
@@ -18,7 +18,7 @@ from wholefeed.core.chart import (
     chart_of,
     gaps_of,
     holes_of,
-    in_words,
+    month_in_words,
     month_number,
 )
 
@@ -27,7 +27,7 @@ MARCH = month_number(2012, 3)
 
 def test_a_month_has_a_name() -> None:
     """A number of a month is told as people write it, whatever the year."""
-    assert [in_words(month_number(*each)) for each in ((1, 1), (2012, 12), (9999, 7))] == [
+    assert [month_in_words(month_number(*each)) for each in ((1, 1), (2012, 12), (9999, 7))] == [
         "January 1", "December 2012", "July 9999",
     ]  # fmt: skip
 

@@ -18,19 +18,15 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import slices
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, newest_first
-from wholefeed.core.jobs.rendering import compose_parsed
-from wholefeed.core.links.classify import classify
-from wholefeed.core.merge.merge import Copy, choose
-from wholefeed.core.model import EntryId, FeedDocument
+from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.links import classify
+from wholefeed.core.merge import Copy, choose
+from wholefeed.core.model import ATOM_NS, DCTERMS_NS, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import DocumentUnavailable
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import ATOM_NS, DCTERMS_NS, Family, Role
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.verbatim.fragments import Fragments
-from wholefeed.core.verbatim.well_known import prefixes_in
-from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.limits import WalkLimits
-from wholefeed.core.walk.trails import Trail
+from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
+from wholefeed.core.walk.chain import Arrival, Trail, WalkLimits
 from wholefeed.core.walk.walk import Walk
 
 SITE: Final = "http://site.test"

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from wholefeed.core.readers import READERS, Reader, reader_named
-from wholefeed.web.request_target import VIEW_OPTIONS, read_query, read_view
+from wholefeed.web.request import VIEW_OPTIONS, read_query, read_view
 
 NOW = 1_700_000_000.0
 

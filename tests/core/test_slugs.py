@@ -1,8 +1,8 @@
-"""wholefeed.core.slugs: the words of the reasons (tests/test_slugs.py: the slugs themselves)."""
+"""wholefeed.core.notes: the words of the reasons (tests/test_slugs.py: the slugs themselves)."""
 
 from __future__ import annotations
 
-from wholefeed.core.slugs import SLUGS, in_words
+from wholefeed.core.notes import SLUGS, slug_in_words
 
 OF_NO_DOCUMENT = {
     "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",
@@ -16,7 +16,7 @@ STANDS_FOR_ANOTHER = {"unavailable"}
 
 def test_whatever_a_document_can_be_missing_for_has_words() -> None:
     """R16: a person reads them, in the feed; never a slug."""
-    wordless = {slug for slug in SLUGS if " " not in in_words(slug)}
+    wordless = {slug for slug in SLUGS if " " not in slug_in_words(slug)}
     assert wordless == OF_NO_DOCUMENT | STANDS_FOR_ANOTHER
 
 
@@ -27,4 +27,4 @@ def test_words_bear_nothing_that_changes() -> None:
 
 def test_a_reason_without_words_is_told_as_it_is() -> None:
     """A database may hold slugs of another version."""
-    assert in_words("something-new") == "something-new"
+    assert slug_in_words("something-new") == "something-new"

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from wholefeed.core.adapters.table import ADAPTERS
-from wholefeed.core.slugs import SLUGS
-from wholefeed.core.terms import State
-from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.model import State
+from wholefeed.core.notes import SLUGS, End, Ending
 from wholefeed.core.words import (
     PUBLISHERS,
     STALE,
@@ -21,7 +20,7 @@ from wholefeed.core.words import (
     time_left,
     words_of,
 )
-from wholefeed.service.account import Standing
+from wholefeed.service.people import Standing
 
 NOW = 1_700_000_000.0
 """2023-11-14T22:13:20Z."""

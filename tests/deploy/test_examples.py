@@ -12,7 +12,7 @@ import pytest
 
 from tests.deploy.plain_yaml import load
 from tests.processes import ROOT
-from wholefeed.config.loading import load_config
+from wholefeed.config.tables import load_config
 
 COMPOSE: dict[str, Any] = load((ROOT / "deploy/compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]

@@ -25,7 +25,7 @@ from tests.origin import Origin
 from tests.postgres import Cluster, a_cluster, as_user, programs, server_user, what_lacks
 from tests.processes import ROOT, Served, serving
 from tests.running import Reply
-from wholefeed.config.loading import load_config
+from wholefeed.config.tables import load_config
 
 FOLDER = ROOT / "deploy/replicas"
 COMPOSE: dict[str, Any] = load((FOLDER / "compose.yaml").read_text("utf-8"))

@@ -17,7 +17,7 @@ import pytest
 from tests.feeds import an_item, atom, atom_03, ids, json_feed, publish_chain, rdf, rss, stamp, texts
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS
+from wholefeed.core.model import ATOM_03_NS, ATOM_NS, FH_NS, RDF_NS, RSS_10_NS, TOMBSTONE_NS
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 GZIP = {"Accept-Encoding": "gzip"}

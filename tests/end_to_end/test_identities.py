@@ -16,7 +16,7 @@ from tests.nameless import AFTERWARDS, MAKES, SHOW, STAGES, Make, Nameless, atom
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import rows
-from wholefeed.core.terms import DC_NS
+from wholefeed.core.model import DC_NS
 
 STORED = Path(__file__).parents[1] / "data" / "stored" / "schema-5.db.gz"
 """What the last version with the earlier rule stored of the story's stages, for each format."""

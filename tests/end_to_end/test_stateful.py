@@ -35,7 +35,7 @@ from tests.answers import Answer, CloseWithoutAnswer, Document, Redirect, Reset,
 from tests.feeds import Item, atom, stamp
 from tests.origin import Origin
 from tests.running import Clock, Proxy, Reply, a_config, running
-from wholefeed.core.terms import TOMBSTONE_NS
+from wholefeed.core.model import TOMBSTONE_NS
 
 EXAMPLES: Final = int(os.environ.get("WHOLEFEED_STATEFUL", "0"))
 DEEP: Final = EXAMPLES > 0

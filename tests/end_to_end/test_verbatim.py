@@ -20,7 +20,7 @@ from tests.chains import differences, seen
 from tests.feeds import FH_NS
 from tests.origin import Origin
 from tests.running import Proxy, Reply
-from wholefeed.core.terms import ATOM_NS
+from wholefeed.core.model import ATOM_NS
 
 XHTML: Final = "http://www.w3.org/1999/xhtml"
 DATES: Final = "<updated>2024-02-03T04:05:06Z</updated>"

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.decode: what a body decodes to, and what is refused."""
+"""wholefeed.fetch.exchange: what a body decodes to, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.decode import MAX_MEMBERS, DecodeError, Decoder, coding_of
+from wholefeed.fetch.exchange import MAX_MEMBERS, DecodeError, Decoder, coding_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -39,8 +39,8 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from wholefeed.errors import DocumentError, PublisherStatusError, PublisherTimeoutError
 from wholefeed.fetch import exchange
-from wholefeed.fetch.failures import failure_of
-from wholefeed.fetch.fetched import Validators
+from wholefeed.fetch.base import Validators
+from wholefeed.fetch.exchange import failure_of
 from wholefeed.fetch.fetcher import Fetcher
 
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"

@@ -20,8 +20,8 @@ from tests.origin import Origin
 from tests.repository import PACKAGE, matches, python_files, told
 from wholefeed import __version__
 from wholefeed.errors import DocumentError, PublisherError, PublisherStatusError
-from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
-from wholefeed.fetch.fetched import Validators
+from wholefeed.fetch.base import Validators
+from wholefeed.fetch.exchange import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.fetcher import Fetcher
 
 FEED = b"<feed xmlns='http://www.w3.org/2005/Atom'><title>one</title></feed>"

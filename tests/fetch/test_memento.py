@@ -14,7 +14,7 @@ from tests.feeds import an_item, atom
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
 from tests.web_archive import INDEX, WebArchive
-from wholefeed.core.memento.captures import Capture, instant_of
+from wholefeed.core.memento import Capture, instant_of
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, UnreadableError
 from wholefeed.fetch.memento import NEWEST, PAGE_ROWS, REQUESTS_PER_MINUTE, Archive, Turns
 

@@ -13,7 +13,7 @@ from tests.fetchers import Names, SilentNames, SocketSpy, a_fetcher
 from tests.origin import Origin
 from wholefeed.errors import DocumentError, ForbiddenTargetError, LoopDetectedError, PublisherTimeoutError
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.guard.addresses import GuardedResolver
+from wholefeed.fetch.guard import GuardedResolver
 
 NAMES = {
     "inside.example": ("10.0.0.1", "fd00::1"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.fetch.sites import site_of
+from wholefeed.fetch.base import site_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.targets: URLs as they are sent, and where redirects lead."""
+"""wholefeed.fetch.base: URLs as they are sent, and where redirects lead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from wholefeed.core.text.urls import UrlError
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.targets import parse_target, redirect_target
+from wholefeed.fetch.base import parse_target, redirect_target
 
 BASE = parse_target("https://example.org/a/feed")
 

@@ -25,7 +25,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.publishers.blog import Blog, Post
 from tests.publishers.front import Front
-from wholefeed.core.adapters.github import GitHub as GitHubAdapter
+from wholefeed.core.adapters.others import GitHub as GitHubAdapter
 from wholefeed.core.adapters.table import ADAPTERS
 
 PAGE: Final = 10

@@ -12,7 +12,7 @@ from tests.origin import Origin
 from tests.readers.conftest import READERS, installed
 from tests.readers.harness import Reader, Server
 from tests.readers.programs import Gpodder, Rss2email
-from wholefeed.core.terms import ATOM_NS
+from wholefeed.core.model import ATOM_NS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 """The event loop that the proxy's process is read in."""

@@ -13,7 +13,7 @@ from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
 from tests.readers.programs import Gpodder, Newsboat
-from wholefeed.core.compose.warning import HEALED
+from wholefeed.core.compose.views import HEALED
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 """The event loop that the proxy's process is read in."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.server.buckets import Buckets
+from wholefeed.server.clients import Buckets
 
 
 def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:

@@ -11,7 +11,7 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import serving
 from tests.running import Proxy, a_config, running
-from wholefeed.server.connections import MAX_CONNECTIONS, Connections, reaping
+from wholefeed.server.listening import MAX_CONNECTIONS, Connections, reaping
 from wholefeed.web.keys import CONNECTIONS
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from wholefeed.server.listeners import Listeners
+from wholefeed.server.listening import Listeners
 
 
 def test_the_addresses_it_listens_on_are_its_own() -> None:

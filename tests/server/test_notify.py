@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.processes import serving
-from wholefeed.server.notify import Supervisor
+from wholefeed.server.listening import Supervisor
 
 
 @pytest.fixture

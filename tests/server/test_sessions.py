@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.server.sessions import form_proof, is_form_proof, is_good, issue
+from wholefeed.server.clients import form_proof, is_form_proof, is_good, issue
 
 TOKEN = "a token for readers"
 NOW = 1_700_000_000

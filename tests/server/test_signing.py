@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.server.signing import Verdict, sign, verify
+from wholefeed.server.clients import Verdict, sign, verify
 
 URL = "http://example.org/feed?a=1"
 KEYS = ("the newest of the keys", "the one before it")

@@ -14,7 +14,7 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import serving
-from wholefeed.server.unix_socket import bound
+from wholefeed.server.listening import bound
 
 
 def a_socket(path: Path) -> socket.socket:

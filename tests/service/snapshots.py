@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from wholefeed.core.terms import Family, Kind, State
-from wholefeed.service.published import Held, Published
+from wholefeed.core.model import Family, Kind, State
+from wholefeed.service.memory import Held, Published
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.answering: an answer is of one publication, whatever becomes of the feed meanwhile."""
+"""wholefeed.service.service: an answer is of one publication, whatever becomes of the feed meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.asked_times: an answer does not wait for what is noted beside it."""
+"""wholefeed.service.background: an answer does not wait for what is noted beside it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from wholefeed.core.compose.turns import Warned
-from wholefeed.service.asked_times import AskedTimes
+from wholefeed.core.compose.views import Warned
+from wholefeed.service.background import AskedTimes
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 
 
 async def test_a_store_that_is_slow_does_not_keep_an_answer_waiting(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wholefeed.service.awaited import Awaited
+from wholefeed.service.memory import Awaited
 
 
 def test_a_feed_is_awaited_as_long_as_any_answer_waits() -> None:

@@ -1,4 +1,4 @@
-"""wholefeed.service.refresh.beginnings: what is held for the next refresh counts for as much as it takes."""
+"""wholefeed.service.memory: what is held for the next refresh counts for as much as it takes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.service.snapshots import a_snapshot, hold
-from wholefeed.core.refresh.stored import Attempt
-from wholefeed.service.published import Published
-from wholefeed.service.refresh.beginnings import Beginning, Beginnings
+from wholefeed.core.refresh.port import Attempt
+from wholefeed.service.memory import Beginning, Beginnings, Published
 from wholefeed.store.rows import DocumentRow, Failures
 
 LONG = "https://o.test/" + "x" * 2000

@@ -18,7 +18,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, check_database
 from wholefeed.errors import WholefeedError
-from wholefeed.web.answer.answer import Representation, prepare, slices
+from wholefeed.web.answer import Representation, prepare, slices
 
 CANCELLATIONS, ALL_CANCELLATIONS = 150, 1000
 LONGEST_SECONDS = 0.03

@@ -14,16 +14,16 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.intents import NoteFailure, Touch
+from wholefeed.core.refresh.port import NoteFailure, Touch
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError, WholefeedError, WorkError
-from wholefeed.service.documents.work import Work
-from wholefeed.service.refresh import gathering
-from wholefeed.service.refresh.rendering import Rendering
-from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.service import storing
+from wholefeed.service.publishing import Rendering
+from wholefeed.service.sources import Work
+from wholefeed.service.storing import FeedStorage
+from wholefeed.store import sqlite_file
 from wholefeed.store.rows import FeedRow, Publication
-from wholefeed.store.sqlite import connection
-from wholefeed.store.tables import arrangement, segments
+from wholefeed.store.tables import documents, segments
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -49,7 +49,7 @@ async def test_a_refresh_that_ends_by_an_error_fetches_nothing_any_more(
             await asyncio.gather(seven.reached(), six.reached())
             monkeypatch.setattr(FeedStorage, "publish", publish)
             await has_failed.wait()
-            monkeypatch.setattr(arrangement, "put", put_documents)
+            monkeypatch.setattr(documents, "put_arranged", put_documents)
             seven.release()
             await proxy.settled()
         async with asyncio.timeout(2):  # less than any time-out of theirs
@@ -100,7 +100,7 @@ async def test_what_is_held_is_answered_with_although_nothing_can_be_read_or_wri
 ) -> None:
     """Not even that its publisher failed can be noted: the feed is what it was, and need not be read."""
     faults = SqliteFaults()
-    monkeypatch.setattr(connection, "connect", faults.connect)
+    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)))
     async with running(a_config(tmp_path)) as proxy:
@@ -216,10 +216,10 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
     """What waited for more and was to be stored for it waits on: no feed is complete without it."""
-    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(storing, "LONGEST_SECONDS", 60.0)
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
-    real = arrangement.put
+    real = documents.put_arranged
     has_failed = asyncio.Event()
 
     def put(*arguments: Any) -> list[int]:
@@ -232,7 +232,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     with origin.held("/archive/3") as gate, capture_logs() as lines:
         await proxy.begun(url)
         await gate.reached()
-        monkeypatch.setattr(arrangement, "put", put)
+        monkeypatch.setattr(documents, "put_arranged", put)
         async with asyncio.timeout(20):
             await has_failed.wait()
             while not [line for line in lines if line["event"] == "feed.unpublished"]:

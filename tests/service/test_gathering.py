@@ -1,4 +1,4 @@
-"""wholefeed.service.refresh.gathering: documents that come one soon after the other are stored together."""
+"""wholefeed.service.storing: documents that come one soon after the other are stored together."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.answers import Status
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.service.refresh import gathering
-from wholefeed.store.database import Database
+from wholefeed.service import storing
+from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import arrangement
+from wholefeed.store.tables import documents
 
 
 async def stored(proxy: Proxy, url: str, *, documents: int) -> None:
@@ -34,7 +34,7 @@ async def test_what_comes_together_is_stored_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to sixteen documents of a walk are one change of the feed, and all of them are served."""
-    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(storing, "LONGEST_SECONDS", 60.0)
     names = publish_chain(origin, archives=34)
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, ids(reply.body)) == ("complete", names)
@@ -58,7 +58,7 @@ async def test_what_has_come_is_stored_when_the_program_is_stopped(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A walk that is broken off keeps what waited for more: nobody is asked for it again."""
-    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(storing, "LONGEST_SECONDS", 60.0)
     url = origin.url("/feed")
     publish_chain(origin, archives=5)
     with origin.held("/archive/3") as gate:
@@ -89,8 +89,8 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
     origin.publish("/archive/2", archive(an_item("e4", 4), updated=8, prev_archive="/between"))
     origin.publish("/between", archive(an_item("between", 3), updated=4, prev_archive="/gone"))
     origin.answer("/gone", Status(404))
-    monkeypatch.setattr(gathering, "LONGEST_SECONDS", 60.0)
-    real, loop = arrangement.put, asyncio.get_running_loop()
+    monkeypatch.setattr(storing, "LONGEST_SECONDS", 60.0)
+    real, loop = documents.put_arranged, asyncio.get_running_loop()
     is_putting, may_put = asyncio.Event(), threading.Event()
 
     def put(db: Database, feed: int, coming: Sequence[NewDocument], *arguments: Any) -> list[int]:
@@ -99,7 +99,7 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
             may_put.wait(10)
         return real(db, feed, coming, *arguments)
 
-    monkeypatch.setattr(arrangement, "put", put)
+    monkeypatch.setattr(documents, "put_arranged", put)
     proxy.clock.advance(100_000)
     with origin.held("/gone") as gate:
         await proxy.get(url, wait="0.1")

@@ -14,7 +14,7 @@ from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
-from wholefeed.store.upkeep import Upkeep
+from wholefeed.store.store import Upkeep
 
 MAX_BYTES = 1 << 20
 HOUR = 3600.0

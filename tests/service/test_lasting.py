@@ -10,9 +10,9 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.store import deferred
-from wholefeed.store.sqlite.writer import Writer
-from wholefeed.store.statements import fetch_value
+from wholefeed.store import store
+from wholefeed.store.base import fetch_value
+from wholefeed.store.sqlite import Writer
 from wholefeed.web.keys import STORE
 
 
@@ -20,7 +20,7 @@ async def test_nobody_is_answered_with_what_a_power_cut_undoes(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written before a publication waits for the disk with it, and who asked for it with that."""
-    monkeypatch.setattr(deferred, "WRITE_SECONDS", 0.01)
+    monkeypatch.setattr(store, "WRITE_SECONDS", 0.01)
     lasting: list[bool] = []
     run = Writer.run
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.checking, by itself: for what answer it waits, and how much it asks at once."""
+"""wholefeed.service.memory, by itself: for what answer it waits, and how much it asks at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.service.checking import PATIENCE_SECONDS, Checks
-from wholefeed.service.published import Published
+from wholefeed.service.memory import PATIENCE_SECONDS, Checks, Published
 from wholefeed.store.store import Store
-from wholefeed.store.tables.versions import Version, version_of
+from wholefeed.store.tables.feeds import Version, version_of
 
 DOUBTED = 2500
 

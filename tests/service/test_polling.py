@@ -18,11 +18,10 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StorageFullError, StoreError
-from wholefeed.service import polling as module
-from wholefeed.service.polling import MAX_POLLS
-from wholefeed.service.refresh.running import Running
-from wholefeed.service.walk.turns import WalkTurns
-from wholefeed.store.tables import arrangement, failures
+from wholefeed.service import background as module
+from wholefeed.service.background import MAX_POLLS
+from wholefeed.service.refresh import Running, WalkTurns
+from wholefeed.store.tables import documents, failures
 
 STALE_SECONDS = 1000.0
 """More than the default freshness, and more than the interval of these tests."""
@@ -358,7 +357,7 @@ async def test_a_store_that_keeps_nothing_is_tried_again_after_a_rest(
 
         set_constant(monkeypatch, "REST_SECONDS", 1.0)
         with capture_logs() as lines, monkeypatch.context() as broken:
-            broken.setattr(arrangement, "put", full)
+            broken.setattr(documents, "put_arranged", full)
             proxy.clock.advance(STALE_SECONDS)
             await until(lambda: any(line["event"] == "feed.polled" for line in lines))
         assert [line["slug"] for line in lines if line["event"] == "feed.polled"] == ["storage-full"]

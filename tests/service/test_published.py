@@ -1,4 +1,4 @@
-"""wholefeed.service.published: what is held in memory, within its bound, and never older than the store."""
+"""wholefeed.service.memory: what is held in memory, within its bound, and never older than the store."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
-from wholefeed.service.published import LARGEST_BLOCK_BYTES, Published
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Published
 from wholefeed.store.rows import Snapshot
-from wholefeed.store.tables.versions import Version, version_of
+from wholefeed.store.tables.feeds import Version, version_of
 
 MIB = 1 << 20
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.core.chart import month_number
-from wholefeed.service.account import ChainDocument, Standing
-from wholefeed.service.timeline import Timeline, timeline_of
-from wholefeed.store.tables.months import months
+from wholefeed.core.words import month_number
+from wholefeed.service.people import ChainDocument, Standing, Timeline, timeline_of
+from wholefeed.store.tables.segments import months
 
 MONTH = 24 * 30
 FIRST = month_number(2023, 11)

@@ -10,13 +10,11 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.intents import NoteReply
-from wholefeed.service.documents.work import Work
-from wholefeed.service.published import Published
-from wholefeed.service.refresh.beginnings import Beginning, Beginnings
-from wholefeed.service.refresh.storing import FeedStorage
-from wholefeed.store import deferred
-from wholefeed.store.sqlite import connection
+from wholefeed.core.refresh.port import NoteReply
+from wholefeed.service.memory import Beginning, Beginnings, Published
+from wholefeed.service.sources import Work
+from wholefeed.service.storing import FeedStorage
+from wholefeed.store import sqlite_file, store
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -28,9 +26,9 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
 
     That holds for one refresh after the other, and again when a restart has been got over.
     """
-    monkeypatch.setattr(deferred, "WRITE_SECONDS", 3600)
+    monkeypatch.setattr(store, "WRITE_SECONDS", 3600)
     faults = SqliteFaults()
-    monkeypatch.setattr(connection, "connect", faults.connect)
+    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
     config = a_config(tmp_path)
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')

@@ -13,9 +13,9 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
-from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.errors import StorageFullError
-from wholefeed.service.refresh.storing import FeedStorage
+from wholefeed.service.storing import FeedStorage
 from wholefeed.web.keys import STORE
 
 

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.named_store import NamedStore
-from wholefeed.core.compose.deflate import Sealed, seal
-from wholefeed.core.compose.segmenting import Build, Keep, plan
-from wholefeed.core.model import entry_id
-from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.compose.segments import Build, Keep, Sealed, plan, seal
+from wholefeed.core.model import Family, Kind, Role, State, entry_id
 from wholefeed.store.rows import FeedRow, NewDocument, NewEntry, NewSegment, Publication
 
 NOW = 1_700_000_000.0

@@ -1,4 +1,4 @@
-"""wholefeed.store.changing: a copy of a row, made in less time."""
+"""wholefeed.store.base: a copy of a row, made in less time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.store.changing import changed
+from wholefeed.store.base import changed
 from wholefeed.store.rows import DocumentRow, FeedRow
 
 

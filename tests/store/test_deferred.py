@@ -1,4 +1,4 @@
-"""wholefeed.store.deferred: what is written a moment later is there for whoever asks."""
+"""wholefeed.store.store: what is written a moment later is there for whoever asks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from tests.named_store import NamedStore
 from tests.sqlite_faults import SqliteFaults, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
-from wholefeed.store import deferred
+from wholefeed.store import sqlite_file
+from wholefeed.store import store as store_module
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.sqlite import connection
 
 FRESH_UNTIL = "SELECT checked_at, fresh_until FROM feed"
 
@@ -32,7 +32,7 @@ async def test_it_is_read_at_once_and_written_a_moment_later(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R13: whoever asks the store has it; the file has it without anybody asking."""
-    monkeypatch.setattr(deferred, "WRITE_SECONDS", 0.05)
+    monkeypatch.setattr(store_module, "WRITE_SECONDS", 0.05)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         told: list[FeedRow] = []
@@ -76,7 +76,7 @@ async def test_who_reads_does_not_wait_behind_a_long_transaction(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other feeds are read meanwhile as ever; who held this one as it was lets go of it afterwards."""
-    monkeypatch.setattr(deferred, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(store_module, "READ_SECONDS", 0.05)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         told: list[int] = []
@@ -99,7 +99,7 @@ async def test_who_reads_does_not_wait_behind_a_long_transaction(
 
 async def test_answers_do_not_wait_for_it(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have it, as has whoever asks by a URL; one of another feed leaves at once, too."""
-    monkeypatch.setattr(deferred, "READ_SECONDS", 30)
+    monkeypatch.setattr(store_module, "READ_SECONDS", 30)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         other = await a_feed(store, URL + "/2")
@@ -125,7 +125,7 @@ async def test_what_cannot_be_written_is_told_to_have_changed(
 ) -> None:
     """Rows 68, 70: whoever holds the feed lets go of it; the next one is written at once, and fails."""
     faults = SqliteFaults()
-    monkeypatch.setattr(connection, "connect", faults.connect)
+    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         told: list[int] = []

@@ -10,8 +10,8 @@ import pytest
 
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store.base import fetch_value
 from wholefeed.store.opening import migrate_store, open_store
-from wholefeed.store.statements import fetch_value
 
 VERSION = "SELECT sqlite_version()"
 SERVER_VERSION = "SHOW server_version_num"

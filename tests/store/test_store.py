@@ -13,8 +13,8 @@ from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from tests.store.places import Place
 from wholefeed.errors import StorageFullError, StoreUnusableError
 from wholefeed.futures import to_the_end
-from wholefeed.store.sqlite import connection, migrate
-from wholefeed.store.statements import fetch_value
+from wholefeed.store import sqlite_file
+from wholefeed.store.base import fetch_value
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]
@@ -144,8 +144,8 @@ async def test_a_read_only_volume_serves_what_is_stored(
         feed = (await a_feed(store)).id
         await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
         before = await publish(store, feed)
-    monkeypatch.setattr(migrate, "is_writable", lambda _: False)
-    monkeypatch.setattr(connection, "is_writable", lambda _: False)
+    monkeypatch.setattr(sqlite_file, "is_writable", lambda _: False)
+    monkeypatch.setattr(sqlite_file, "is_writable", lambda _: False)
     names = files(database)
 
     async with NamedStore.open(database) as store:

@@ -12,11 +12,11 @@ from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from tests.store.places import Place
 from wholefeed.errors import OverloadedError
-from wholefeed.store import upkeep
+from wholefeed.store import store
 from wholefeed.store.engine import Engine
 from wholefeed.store.opening import open_shared
-from wholefeed.store.tables.pins import Pins
-from wholefeed.store.upkeep import Summary, Upkeep
+from wholefeed.store.store import Summary, Upkeep
+from wholefeed.store.tables.segments import Pins
 
 
 class Measuring:
@@ -88,7 +88,7 @@ async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place)
 
 async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 107: the other figures come in time, and it ends though whoever wanted it has left."""
-    monkeypatch.setattr(upkeep, "SUM_UP_SECONDS", 0.02)
+    monkeypatch.setattr(store, "SUM_UP_SECONDS", 0.02)
     engine = Measuring()
     measured = Upkeep(cast(Engine, engine), Pins())
     for _ in range(2):
@@ -102,7 +102,7 @@ async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.Monke
 
 async def test_a_store_that_does_not_answer_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 107: its summary, which may be an old one, says nothing of that."""
-    monkeypatch.setattr(upkeep, "ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(store, "ANSWER_SECONDS", 0.02)
     silent = Upkeep(cast(Engine, Measuring()), Pins())
     with pytest.raises(OverloadedError):
         async with asyncio.timeout(5):

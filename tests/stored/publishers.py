@@ -18,7 +18,7 @@ from tests.feeds import FH_NS, an_item, atom, atom_03, json_feed, rdf, rss, stam
 from tests.nameless import MAKES, STAGES, stage
 from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
-from wholefeed.core.terms import ATOM_NS
+from wholefeed.core.model import ATOM_NS
 
 ARCHIVED_HOST: Final = "lossy.example"
 """Whose URLs a web archive may learn of: it has what is missing there."""

@@ -1,4 +1,4 @@
-"""wholefeed.web.answered: what is told of a request once it has been answered."""
+"""wholefeed.web.middlewares: what is told of a request once it has been answered."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, text
 from wholefeed.core.text.urls import resolve
-from wholefeed.server.signing import sign
+from wholefeed.server.clients import sign
 
 VARY = "Accept-Encoding, Accept, Sec-Fetch-Dest"
 READERS = [

@@ -16,9 +16,9 @@ from aiohttp import ClientResponse
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
-from wholefeed.server.signing import sign
-from wholefeed.service import watching
-from wholefeed.web import events
+from wholefeed.server.clients import sign
+from wholefeed.service import people
+from wholefeed.web import api
 
 KEY = "a key for signing feeds"
 
@@ -156,7 +156,7 @@ async def test_many_who_follow_a_feed_cost_what_one_costs(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database is asked once for all of them, and not at each look at what is in memory."""
-    monkeypatch.setattr(watching, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(people, "TICK_SECONDS", 0.01)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     async with running(a_config(tmp_path)) as proxy:
@@ -188,7 +188,7 @@ async def test_who_has_left_is_forgotten(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that closes its connection ends what is done for it."""
-    monkeypatch.setattr(events, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
         await proxy.begun(origin.url("/feed"))
@@ -205,15 +205,15 @@ async def test_who_has_left_is_forgotten(
 def watchers() -> list[str]:
     """What looks at feeds for those who follow them."""
     names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-    return [name for name in names if name.startswith(watching.Watching.__name__)]
+    return [name for name in names if name.startswith(people.Watching.__name__)]
 
 
 async def test_silence_is_broken_from_time_to_time(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A comment is sent where nothing changes: what stands between closes idle connections."""
-    monkeypatch.setattr(events, "_LOOK_SECONDS", 0.02)
-    monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(api, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(api, "KEEP_ALIVE_SECONDS", 0.05)
     publish_chain(origin, archives=1)
     with origin.held("/archive/1") as gate:
         await proxy.begun(origin.url("/feed"))
@@ -229,7 +229,7 @@ async def test_silence_is_broken_from_time_to_time(
 @pytest.mark.fault("65a")
 async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds a connection: beyond a limit it is 503, and the others go on."""
-    monkeypatch.setattr(watching, "MAX_FOLLOWERS", 1)
+    monkeypatch.setattr(people, "MAX_FOLLOWERS", 1)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with origin.held("/archive/1"):

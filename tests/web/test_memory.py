@@ -25,10 +25,9 @@ from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import StorageFullError
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.tables import feeds
-from wholefeed.web.answer.answer import Representation, prepare, slices
-from wholefeed.web.answer.prepared import Prepared, prepared
+from wholefeed.web.answer import Prepared, Representation, prepare, prepared, slices
 from wholefeed.web.keys import STORE
-from wholefeed.web.request_target import own_url
+from wholefeed.web.request import own_url
 
 HOUR = 3600.0
 CODINGS = ("gzip", "identity")

@@ -22,12 +22,12 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed.config.tables import LogConfig
-from wholefeed.core.slugs import SLUGS
-from wholefeed.core.terms import State
+from wholefeed.core.model import State
+from wholefeed.core.notes import SLUGS
 from wholefeed.counts import NONE, TASKS, Counts, Durations
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.logs import configure_logging
-from wholefeed.store.upkeep import Summary
+from wholefeed.store.store import Summary
 from wholefeed.web.keys import COUNTS, STORE
 from wholefeed.web.metrics import wants_openmetrics
 from wholefeed.web.routes import routes

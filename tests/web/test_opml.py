@@ -17,7 +17,7 @@ from tests.feeds import atom, ids, publish_chain, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
-from wholefeed.core.opml.document import MAX_BYTES, read_opml
+from wholefeed.core.opml import MAX_BYTES, read_opml
 from wholefeed.web.opml import COUNTS_FIELD
 
 TOKEN = "a-token-that-is-long"

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import a_config, running
-from wholefeed.web.prefix import Prefix, forwarded_prefix
+from wholefeed.web.request import Prefix, forwarded_prefix
 
 OWN = frozenset({"/", "/feed", "/feed/", "/feeds", "/status", "/static/{name}", "/{url}"})
 IDENTITY = {"Accept-Encoding": "identity"}

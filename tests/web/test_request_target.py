@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from wholefeed.errors import InvalidUrlError, RequestError
-from wholefeed.web.request_target import (
+from wholefeed.web.request import (
     Query,
     feed_url,
     instead_url,

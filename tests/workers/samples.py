@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.feeds import an_item, atom, atom_03, json_feed, rdf, rss
-from wholefeed.core.jobs.reading import Sender
+from wholefeed.core.jobs import Sender
 
 TOMBSTONE = (
     '<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" ref="urn:z" '

@@ -16,13 +16,13 @@ from zipfile import ZipFile
 import pytest
 
 from tests.workers.test_pool import cpu_ticks, is_running, opened, read, until
-from wholefeed.core.jobs.table import JOBS
+from wholefeed.core.jobs import JOBS
 
 PROXY = Path(__file__).parent.parent.parent / "proxy"
 
 PROGRAM = """
 import asyncio, sys
-from wholefeed.core.jobs.reading import Sender, read_document
+from wholefeed.core.jobs import Sender, read_document
 from wholefeed.workers.pool import Workers
 
 async def main():

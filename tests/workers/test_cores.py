@@ -1,4 +1,4 @@
-"""wholefeed.workers.cores: what a container may use."""
+"""wholefeed.workers.pool: what a container may use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.workers.cores import usable_cores, worker_count
+from wholefeed.workers.pool import usable_cores, worker_count
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""wholefeed.workers.frames: what goes through the pipes."""
+"""wholefeed.workers.child: what goes through the pipes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.samples import a_sender
-from wholefeed.core.terms import Family
-from wholefeed.workers.frames import BLOB_BYTES, read_frame, write_frame
+from wholefeed.core.model import Family
+from wholefeed.workers.child import BLOB_BYTES, read_frame, write_frame
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),

@@ -14,13 +14,20 @@ from typing import IO, Any
 import pytest
 
 from tests.workers.samples import BODIES, a_sender, long_work
-from wholefeed.core.jobs.packed import EntryFacts
-from wholefeed.core.jobs.reading import ReadDocument, read_again, read_document
-from wholefeed.core.jobs.remembering import remember_copies
-from wholefeed.core.jobs.rendering import Part, Stored, compose, render
-from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.jobs import (
+    EntryFacts,
+    Part,
+    ReadDocument,
+    Stored,
+    compose,
+    read_again,
+    read_document,
+    remember_copies,
+    render,
+)
+from wholefeed.core.parse.limits import ParseError
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
-from wholefeed.workers import frames, pool, worker
+from wholefeed.workers import child, pool
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
 SMALL, NEARBY, MIDDLE, LARGE = INLINE_BYTES, THREAD_BYTES - 1, THREAD_BYTES, START_BYTES
@@ -290,7 +297,7 @@ async def test_a_worker_that_dies_costs_its_own_document_alone() -> None:
 
 async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no memory for it, say: what is left in the pipe is not read as the reply to another job."""
-    real = frames.read_frame
+    real = child.read_frame
     left = 1
 
     def read_frame(stream: IO[bytes]) -> Any:
@@ -302,7 +309,7 @@ async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest
 
     async with opened() as workers:
         await read(workers)
-        monkeypatch.setattr(worker, "read_frame", read_frame)
+        monkeypatch.setattr(pool, "read_frame", read_frame)
         left = 2  # the first frame says that the job has begun
         with pytest.raises(WorkError, match="MemoryError"):
             await read(workers, BODIES["rss"])
@@ -420,7 +427,7 @@ async def test_where_no_worker_can_be_started_threads_do_the_work(
 ) -> None:
     """A broken installation or a limit on processes makes documents slower, not unreadable; it is told."""
     told: list[str] = []
-    monkeypatch.setattr(worker, "BOOT", code)
+    monkeypatch.setattr(pool, "BOOT", code)
     async with opened(1, on_trouble=told.append) as workers:
         for _ in range(3):
             assert (await read(workers)).facts.entries

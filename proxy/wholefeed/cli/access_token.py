@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wholefeed.config.rules import SHORTEST_TOKEN
+from wholefeed.config.sources import SHORTEST_TOKEN
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
-from wholefeed.store.sqlite.files import unusable
+from wholefeed.store.sqlite_file import unusable
 
 _TOKEN_BYTES: Final = 24
 _MODE: Final = 0o600

@@ -1,18 +1,116 @@
-"""Where readers reach the proxy, for the commands that print its URLs, and who is let in there."""
+"""What the commands share: how one is described, its configuration, its event loop, its arguments.
+
+Where readers reach the proxy, for the commands that print its URLs, and who is let in there.
+
+What to type next, for errors whose own words do not say it: they are those of the HTTP interface, too.
+
+What commands say: results on standard output, everything else on standard error.
+
+Either may be full, closed or gone. A result that cannot be written is an error; a message that cannot is not.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
-from wholefeed.cli.command import server_address
 from wholefeed.core.readers import READERS, Reader, reader_named
-from wholefeed.errors import ConfigError
+from wholefeed.errors import ConfigError, WholefeedError
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config, ServerConfig
+
+
+EXIT_DONE: Final = 0
+EXIT_ERROR: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_UNFINISHED: Final = 3
+EXIT_INTERRUPTED: Final = 130
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command of the command line."""
+
+    name: str
+    summary: str
+    examples: str
+    run: Callable[[argparse.Namespace], int]
+    """Returns the exit code."""
+    add_arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+
+
+def load(options: argparse.Namespace, **flags: object) -> Config:
+    """The configuration; a flag that was not given is None and sets nothing."""
+    from wholefeed.config.tables import load_config
+
+    overrides = {name.replace("_", ".", 1): value for name, value in flags.items() if value is not None}
+    return load_config(options.config, os.environ, overrides)
+
+
+def load_for_result(options: argparse.Namespace) -> Config:
+    """The configuration of a command that prints a result: its log goes to standard error, warnings only."""
+    from dataclasses import replace
+
+    from wholefeed.logs import configure_logging
+
+    config = load(options)
+    level = "warning" if config.log.level == "info" else config.log.level
+    configure_logging(replace(config.log, level=level), sys.stderr)
+    return config
+
+
+def run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run to the end on uvloop where it is installed, else on asyncio's own loop."""
+    import asyncio
+
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with suppress(ImportError):
+        from uvloop import new_event_loop as loop_factory
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(work)
+
+
+def server_address(config: Config) -> tuple[str, int]:
+    """Where a proxy of this configuration is reached from the same machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
+    return host, config.server.port
+
+
+def some(what: str) -> Callable[[str], str]:
+    """Return a reader of an argument that must not be empty."""
+
+    def read(text: str) -> str:
+        if not text:
+            raise argparse.ArgumentTypeError(f"expected {what}, got nothing")
+        return text
+
+    return read
+
+
+def add_url(parser: argparse.ArgumentParser) -> None:
+    """Take the URL of a feed."""
+    parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
+
+
+def seconds(text: str) -> float:
+    """Read a duration in seconds.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no number, or below zero.
+    """
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!r}")
+
 
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
@@ -43,7 +141,7 @@ def _reader(text: str) -> Reader:
 
 
 def _base(text: str) -> str:
-    from wholefeed.config.rules import web_url
+    from wholefeed.config.sources import web_url
 
     with suppress(ValueError):
         if base := str(web_url("").check(text)):
@@ -103,3 +201,63 @@ def server_with_token(config: Config) -> ServerConfig:
             f" {config.store.path}: run `wholefeed serve` once, which makes one, or set server.access_token"
         )
     return replace(config.server, access_token=token)
+
+
+_HINTS: Final = {
+    "unknown-feed": "`wholefeed list` shows the feeds that are known",
+    "not-a-feed": "name the feed itself, or a page that announces it in a link",
+    "dns-error": "is it spelt right, and is there a network?",
+    "unauthorized": "is this command's configuration the proxy's (server.access_token, store.path)?",
+}
+"""By slug."""
+
+
+def with_hint(error: WholefeedError) -> str:
+    """Return the message of an error, and what can be done about it where that is known; one line."""
+    hint = _HINTS.get(error.slug)
+    return f"{error}; {hint}" if hint else str(error)
+
+
+def show(text: str) -> None:
+    """Print the result of a command.
+
+    Raises:
+        WholefeedError: Standard output cannot be written.
+        BrokenPipeError: Whoever was reading it has gone.
+    """
+    if sys.stdout is None:
+        raise WholefeedError("cannot write standard output: it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        give_up(sys.stdout)
+        raise WholefeedError(f"cannot write standard output: {exc.strerror}") from exc
+
+
+def tell(message: str) -> None:
+    """Say something on standard error; where that cannot be written there is nobody to tell."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(f"wholefeed: {message}\n")
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        give_up(sys.stderr)
+
+
+def fail(message: str, code: int) -> int:
+    """Say what went wrong, and return the exit code."""
+    tell(message)
+    return code
+
+
+def give_up(stream: TextIO) -> None:
+    """Let what is left in a stream's buffer vanish: the interpreter writes it at exit, and would complain."""
+    with suppress(OSError, ValueError):
+        sink = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(sink, stream.fileno())
+        finally:
+            os.close(sink)

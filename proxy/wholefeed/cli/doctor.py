@@ -9,8 +9,7 @@ import argparse
 import json
 from typing import Final
 
-from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run
-from wholefeed.cli.output import show
+from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, Command, load, run, show
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +22,11 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 
 def _doctor(options: argparse.Namespace) -> int:
     config = load(options)
-    from wholefeed.cli.checks.findings import Verdict, as_object, as_text, worst
-    from wholefeed.cli.checks.installation import this_machine
-    from wholefeed.cli.checks.run import examined
+    from wholefeed.cli.doctor_probes import Verdict, as_object, as_text, examined, this_machine, worst
 
     url = ""
     if options.url:
-        from wholefeed.web.request_target import feed_url
+        from wholefeed.web.request import feed_url
 
         url = feed_url(options.url)
     found = run(examined(config, url, this_machine(), is_offline=options.offline))

@@ -6,6 +6,8 @@ that `--help` and `--version` answer at once. The only module that configures lo
 Exit codes: 0 done; 1 an error, told in one line on standard error; 2 the command line or the configuration is
 wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by
 Ctrl-C and by SIGTERM.
+
+`wholefeed --print-completion SHELL`: what a shell needs to complete commands, flags and file names.
 """
 
 from __future__ import annotations
@@ -14,23 +16,15 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from wholefeed import __version__
-from wholefeed.cli.backup import BACKUP
-from wholefeed.cli.command import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE
-from wholefeed.cli.completion import add_completion
+from wholefeed.cli.base import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, fail, give_up, show, with_hint
 from wholefeed.cli.doctor import DOCTOR
-from wholefeed.cli.explaining import EXPLAIN
-from wholefeed.cli.feeds import FORGET, LIST, REFRESH
-from wholefeed.cli.fetching import FETCH
-from wholefeed.cli.hints import with_hint
-from wholefeed.cli.migrating import MIGRATE
-from wholefeed.cli.opml import OPML
-from wholefeed.cli.output import fail, give_up
+from wholefeed.cli.feeds import EXPLAIN, FETCH, FORGET, LIST, REFRESH
 from wholefeed.cli.serving import CONFIG, HEALTHCHECK, SERVE
-from wholefeed.cli.signing import SIGN
-from wholefeed.cli.url import URL
+from wholefeed.cli.storage import BACKUP, MIGRATE
+from wholefeed.cli.urls import OPML, SIGN, URL
 from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
 COMMANDS: Final = (
@@ -111,3 +105,41 @@ def make_parser() -> argparse.ArgumentParser:
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
     return parser
+
+
+_SHELLS: Final = ("bash", "zsh", "tcsh")
+_FILE: Final = "FILE"
+"""What arguments are called whose values are names of files."""
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Take `--print-completion`; everything is made from the parser itself, when it is asked for."""
+    shown_help = "print the completion of a shell, to be sourced: bash, zsh or tcsh"
+    parser.add_argument(
+        "--print-completion", choices=_SHELLS, metavar="SHELL", action=_Print, help=shown_help
+    )
+
+
+class _Print(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        _namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        _option_string: str | None = None,
+    ) -> None:
+        import shtab
+
+        _complete_files(parser, shtab.FILE)
+        show(shtab.complete(parser, str(values)))
+        parser.exit()
+
+
+def _complete_files(parser: argparse.ArgumentParser, how: object) -> None:
+    """Mark the arguments that are files, of this parser and of its commands."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to go through them
+        if action.metavar == _FILE:
+            action.complete = how  # type: ignore[attr-defined]
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for command in action.choices.values():
+                _complete_files(command, how)

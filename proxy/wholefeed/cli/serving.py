@@ -10,13 +10,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from wholefeed.cli.base import http_url
-from wholefeed.cli.command import EXIT_DONE, EXIT_ERROR, Command, load, run, server_address
-from wholefeed.cli.output import fail, show, tell
+from wholefeed.cli.base import (
+    EXIT_DONE,
+    EXIT_ERROR,
+    Command,
+    fail,
+    http_url,
+    load,
+    run,
+    server_address,
+    show,
+    tell,
+)
 from wholefeed.server.allocator import give_large_blocks_back
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
+
 
 _HEALTHCHECK_SECONDS: Final = 4
 _OK: Final = 200
@@ -37,7 +47,7 @@ def _serve(options: argparse.Namespace) -> int:
         from wholefeed.app import serve
         from wholefeed.cli.access_token import ensure_token, forget_unseen, notice
         from wholefeed.logs import configure_logging
-        from wholefeed.server.notify import Supervisor
+        from wholefeed.server.listening import Supervisor
 
     configure_logging(config.log)
     log = structlog.get_logger()
@@ -132,7 +142,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _config(options: argparse.Namespace) -> int:
-    from wholefeed.config.text import example, masked
+    from wholefeed.config.tables import example, masked
 
     show(example() if options.example else masked(load(options)))
     return EXIT_DONE

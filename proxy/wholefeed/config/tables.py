@@ -1,25 +1,43 @@
 """The configuration: every key with its default, what it may be, and a line of why.
 
-The tables below are the only list of keys: the loader (`wholefeed.config.loading`), `wholefeed config`,
+The tables below are the only list of keys: the loader (`wholefeed.config.tables`), `wholefeed config`,
 `config.example.toml` and the README's tables follow from them or are held against them by tests. Units stand
 in the names.
+
+The configuration as file, environment and flags say it, or a mapping.
+
+config = load_config(None, os.environ, {"server.port": 9000})
+config.fetch.concurrency
+
+The configuration as TOML text: the effective one with its secrets masked, and the commented example.
+
+For `wholefeed config` and `config.example.toml`; both can be read back by
+`wholefeed.config.tables.load_config`, but for a masked access token:
+that is refused, or a copied configuration would have a token that everybody knows.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from wholefeed import __version__
-from wholefeed.config.places import bind_host, database_url, file_path, socket_path
-from wholefeed.config.rules import (
+from wholefeed.config.sources import (
     SHORTEST_TOKEN,
     UNIX_PEERS,
+    Key,
     Rule,
     access_word,
     automatic,
+    bind_host,
     choice,
+    database_url,
+    file_path,
     flag,
     host_item,
     host_pattern_item,
@@ -27,14 +45,18 @@ from wholefeed.config.rules import (
     network_item,
     peer_item,
     port_item,
+    read_tables,
+    read_values,
     seconds,
     secret_item,
+    socket_path,
     visible,
     web_url,
     whole,
+    without_password,
 )
-from wholefeed.config.sources import Key
 from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.errors import ConfigError
 
 _T = TypeVar("_T")
 
@@ -293,3 +315,96 @@ KEYS: Final[tuple[Key, ...]] = tuple(
     for one in fields(table)
 )
 """Every key, in the order of the tables."""
+
+
+def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
+    """Read the configuration: the file, then the environment, then the flags; later wins.
+
+    Args:
+        path: The TOML file that was asked for; None: `$WHOLEFEED_CONFIG`, else `./config.toml` if there.
+        environ: The environment: `WHOLEFEED_<SECTION>_<KEY>`, lists with commas or as a TOML array.
+        overrides: What flags set, by dotted key, e.g. `{"server.port": 9000}`.
+
+    Raises:
+        ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
+            allowed; the message names the key, the value, where it stands and what is allowed.
+    """
+    return _made(read_values(KEYS, path, environ, overrides))
+
+
+def config_of(tables: Mapping[str, object]) -> Config:
+    """Return the configuration that a mapping says, with the sections and keys of the TOML file.
+
+    Neither file nor environment counts. Errors as in `load_config`.
+    """
+    return _made(read_tables(KEYS, tables))
+
+
+def _made(values: Mapping[str, Mapping[str, Any]]) -> Config:
+    config = Config(**{name: table(**values[name]) for name, table in SECTIONS.items()})
+    _check_order(config.freshness)
+    return config
+
+
+def _check_order(freshness: FreshnessConfig) -> None:
+    names = ("minimum_seconds", "default_seconds", "maximum_seconds")
+    for lower, upper in pairwise(names):
+        low, high = getattr(freshness, lower), getattr(freshness, upper)
+        if low > high:
+            raise ConfigError(
+                f"freshness.{lower} = {low:g} is above freshness.{upper} = {high:g}: "
+                "expected minimum_seconds <= default_seconds <= maximum_seconds"
+            )
+
+
+_MASK: Final = "***"
+_USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
+
+_EXAMPLE_HEAD: Final = """\
+# wholefeed: every key with its default. Each may be left out.
+#
+# The file is the one of --config, else of $WHOLEFEED_CONFIG, else ./config.toml. The environment
+# goes over it (WHOLEFEED_<SECTION>_<KEY>, lists with commas), and flags go over both. For a secret
+# WHOLEFEED_<SECTION>_<KEY>_FILE may name a file that holds it.
+"""
+
+
+def masked(config: Config) -> str:
+    """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`."""
+    parts = []
+    for section, keys in groupby(KEYS, key=lambda key: key.section):
+        table = getattr(config, section)
+        lines = [f"{key.key} = {toml_value(_masked_value(key, getattr(table, key.key)))}" for key in keys]
+        parts.append("\n".join([f"[{section}]", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def example() -> str:
+    """Every key with its default and a line of why: the text of `config.example.toml`."""
+    parts = [_EXAMPLE_HEAD.rstrip()]
+    for section, keys in groupby(KEYS, key=lambda key: key.section):
+        lines = [f"# {key.why}\n{key.key} = {toml_value(key.default)}" for key in keys]
+        parts.append("\n".join([f"[{section}]", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def toml_value(value: object) -> str:
+    """A text, number, truth value or list of them in TOML."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return f"[{', '.join(toml_value(item) for item in value)}]"
+    assert isinstance(value, int | float)
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _masked_value(key: Key, value: object) -> object:
+    if not key.secret or not value:
+        return value
+    if key.name == "fetch.proxy":
+        return _USERINFO.sub(f"{_MASK}@", str(value))
+    if key.name == "store.url":
+        return without_password(str(value))
+    return (_MASK,) * len(value) if isinstance(value, tuple) else _MASK

@@ -3,12 +3,30 @@
 A note travels with the reconstruction and is logged, counted and shown. The class name is its public
 code, so renaming one is a breaking change; `slug` is the reason as `/status` and rule texts write it.
 Each class is raised by at least one test (`tests/end_to_end/test_notes.py`).
+
+Remarks on how a document reads: they stay true as long as it is kept, and are kept with it.
+
+What is remarked on a feed that a web archive's copies are part of.
+
+Every public reason: the slug, what it answers with, its words, whether it passes by itself.
+
+A slug is the end of a problem document's type, the `reason` of what `/status` lists as missing, and stands in
+the log. It never changes its meaning. `wholefeed.errors` and `wholefeed.core.notes` give them out.
+
+    SLUGS["timeout"].status         # 504
+    in_words("timeout")             # "the publisher did not answer in time"
+
+Why a walk ended: what stands behind the last document, in words that whoever asks can read.
+
+Ending(End.OLDEST).as_dict()  # {"code": "oldest", "text": "the oldest document links to no older one"}
+Ending(None, (LimitReached(…),))  # something may be missing, and the note says what
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import StrEnum
+from typing import ClassVar, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,3 +303,279 @@ class JumpedHole(Note):
     def as_dict(self) -> dict[str, str]:
         """Return it with where the walk goes on, so that the account of the chain can tell (R16)."""
         return {"code": self.code, "url": self.url, "text": str(self), "goes_on_at": self.goes_on_at}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingNote(Note):
+    """Base class: something about the text of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLink(ReadingNote):
+    """A link of the head cannot be followed: empty, unresolvable or not http(s) (rules R11, R12)."""
+
+    reference: ClassVar[str] = "RFC 3986, section 4.1; rules R11, R12"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "bad-link"
+
+    relation: str
+    href: str
+
+    def __str__(self) -> str:
+        return f"expected an http(s) URL as {self.relation} link, got {self.href!r}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraLink(ReadingNote):
+    """More than one link of one relation; the first usable one counts (rule R12)."""
+
+    reference: ClassVar[str] = "rule R12"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "extra-link"
+
+    relation: str
+    href: str
+
+    def __str__(self) -> str:
+        return f"one {self.relation} link too many, not followed: {self.href!r} in {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingRetried(ReadingNote):
+    """The declared encoding did not fit the bytes; another one did (docs/faults.md row 46)."""
+
+    reference: ClassVar[str] = "RFC 7303, section 3"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "encoding-retried"
+
+    declared: str
+    used: str
+
+    def __str__(self) -> str:
+        return f"declared {self.declared}, read as {self.used}: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRepaired(ReadingNote):
+    """The document was not well-formed and was made so before it was read (docs/faults.md row 45)."""
+
+    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "repaired"
+
+    repairs: tuple[str, ...]
+    """What was done, in the words of docs/repair.md."""
+
+    def __str__(self) -> str:
+        return f"not well-formed, repaired ({', '.join(self.repairs)}): {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTruncated(ReadingNote):
+    """It breaks off, or has entries behind its end: its whole entries count (docs/faults.md row 49)."""
+
+    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "truncated"
+
+    breaks_off: bool = True
+    """Whether its end is missing, rather than that entries stand behind it."""
+
+    def __str__(self) -> str:
+        found = "breaks off before its end" if self.breaks_off else "goes on behind its end"
+        return f"{found}, so only its whole entries count: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityRepeated(ReadingNote):
+    """Entries of one document that say different things share an identity: only one counts (rule R9)."""
+
+    reference: ClassVar[str] = "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "identity-repeated"
+
+    entries: int
+    """How many share the identity of an earlier one."""
+
+    def __str__(self) -> str:
+        return f"{self.entries} entries share the identity of another one and say something else: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class MementoServed(Note):
+    """A web archive's copy serves, because the publisher does not give the document (rule R33)."""
+
+    reference: ClassVar[str] = "RFC 7089; rule R33"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "memento"
+
+    copy_url: str
+    captured: str
+    """When the copy was made, or the first and the last of several."""
+    copies: int = 1
+
+    def __str__(self) -> str:
+        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
+        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slug:
+    """What is fixed about one reason."""
+
+    answers: tuple[int, ...] = ()
+    """HTTP statuses of the answers that say it, the usual one first; none: start-up, or missing documents."""
+    words: str = ""
+    """Why a document is missing, for the people who read the feed (R16; PaceFeedState). What stands in a feed
+    must not churn, so they hold no status and no count. Several slugs may mean the same to a reader."""
+    lasts: bool = False
+    """Whether it does not pass by itself within minutes, unlike a network that fails."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the answer, where the reason alone decides it."""
+        return self.answers[0] if self.answers else 500
+
+
+_FAILED: Final = "the publisher answered with an error instead of the document"
+_SILENT: Final = "the publisher did not answer in time"
+_OUT_OF_REACH: Final = "the publisher could not be reached"
+_DAMAGED: Final = "the publisher's answer broke off or was damaged"
+_AROUND: Final = "the publisher sends readers from one address to the next without end"
+_UNREADABLE: Final = "what stands there cannot be read"
+_REFUSED: Final = "this proxy does not go to that address"
+_NO_ADDRESS: Final = "the link to it is no web address"
+
+SLUGS: Final = {
+    "ambiguous-host": Slug(answers=(400,), words=_NO_ADDRESS),
+    "bad-link": Slug(answers=(502,), words=_NO_ADDRESS, lasts=True),
+    "bad-redirect": Slug(answers=(502,), words=_AROUND, lasts=True),
+    "bad-request": Slug(answers=(400,)),
+    "bad-signature": Slug(answers=(403,)),
+    "config": Slug(),
+    "connection-failed": Slug(answers=(502,), words=_OUT_OF_REACH),
+    "content-coding": Slug(answers=(502,), words=_DAMAGED, lasts=True),
+    "cross-origin": Slug(answers=(403,)),
+    "cross-origin-unconfirmed": Slug(
+        words="it stands at another site and does not say that it belongs to this feed", lasts=True
+    ),
+    "current-unavailable": Slug(words="it is an old document, and its newest entries could not be had"),
+    "destination-forbidden": Slug(answers=(403,), words=_REFUSED, lasts=True),
+    "dns-error": Slug(answers=(502,), words=_OUT_OF_REACH),
+    "dns-timeout": Slug(answers=(504,), words=_SILENT),
+    "downgrade": Slug(answers=(502,), words=_REFUSED, lasts=True),
+    "dtd-forbidden": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "empty": Slug(answers=(502,), words=_DAMAGED, lasts=True),
+    "expired-signature": Slug(answers=(403,)),
+    "format": Slug(words="what stands there is in another format than the feed", lasts=True),
+    "header-limit": Slug(answers=(502,), words=_DAMAGED),
+    "history-unfinished": Slug(words="the publisher did not let its older pages be read to their end"),
+    "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
+    "incomplete": Slug(answers=(502,), words=_DAMAGED),
+    "internal": Slug(answers=(500,)),
+    "invalid-url": Slug(answers=(400,), words=_NO_ADDRESS),
+    "limit": Slug(words="this feed is larger than this proxy takes"),
+    "loop": Slug(words="the links between the documents lead in a circle"),
+    "loop-detected": Slug(answers=(508,), words=_REFUSED, lasts=True),
+    "malformed-json": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "malformed-xml": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "memento": Slug(words="only copies in a web archive are there of it", lasts=True),
+    "method-not-allowed": Slug(answers=(405,)),
+    "misdirected": Slug(answers=(421,)),
+    "no-progress": Slug(words="the documents go on without anything new in them"),
+    "no-subscription-document": Slug(
+        words="it is an old document, and does not say where the newest entries are"
+    ),
+    "not-a-feed": Slug(answers=(422,), words="what stands there is no feed", lasts=True),
+    "not-found": Slug(answers=(404,)),
+    "not-opml": Slug(answers=(422,)),
+    "origin-forbidden": Slug(answers=(502,), words=_FAILED, lasts=True),
+    "overloaded": Slug(answers=(503,), words="this proxy had too much to do"),
+    "protocol-error": Slug(answers=(502,), words=_DAMAGED),
+    "publisher-failed": Slug(answers=(502,), words=_FAILED),
+    "publisher-status": Slug(answers=(502, 404, 410), words=_FAILED, lasts=True),
+    "redirect-loop": Slug(answers=(502,), words=_AROUND, lasts=True),
+    "shutting-down": Slug(answers=(503,)),
+    "signature-required": Slug(answers=(403,)),
+    "storage-full": Slug(answers=(503,)),
+    "store": Slug(answers=(500,)),
+    "store-damaged": Slug(answers=(503,)),
+    "store-unusable": Slug(),
+    "timeout": Slug(answers=(504,), words=_SILENT),
+    "tls-certificate": Slug(answers=(502,), words=_OUT_OF_REACH, lasts=True),
+    "token-required": Slug(answers=(403,)),
+    "too-costly": Slug(
+        answers=(422,), words="the document takes more work than this proxy does for one", lasts=True
+    ),
+    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
+    "too-many-requests": Slug(answers=(429,)),
+    "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
+    "unauthorized": Slug(answers=(401,)),
+    "unavailable": Slug(),
+    "unexpected-status": Slug(answers=(502,), words=_FAILED, lasts=True),
+    "unknown-feed": Slug(answers=(404,)),
+    "unsupported-encoding": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "unsupported-format": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+    "userinfo-not-allowed": Slug(answers=(400,), words=_NO_ADDRESS),
+    "work-failed": Slug(answers=(500,), words="this proxy failed while it read the document"),
+    "xml-limit": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
+}
+
+
+def slug_in_words(slug: str) -> str:
+    """Return the reason in words; the slug itself where there are none."""
+    found = SLUGS.get(slug)
+    return found.words if found is not None and found.words else slug
+
+
+def lasts(slug: str) -> bool:
+    """Return whether a reason does not pass by itself within minutes."""
+    return slug in SLUGS and SLUGS[slug].lasts
+
+
+class End(StrEnum):
+    """Nothing is missing behind the last document, and why."""
+
+    OLDEST = "oldest"
+    ITSELF = "itself"
+    CIRCLE = "circle"
+    COLLECTED = "collected"
+    READ = "read"
+    WHOLE = "whole"
+    NOT_OFFERED = "not-offered"
+    NOT_FOLLOWED = "not-followed"
+
+
+_TEXTS: Final = {
+    End.OLDEST: "the oldest document links to no older one",
+    End.ITSELF: "the oldest document links to itself",
+    End.CIRCLE: "the last page links back to one that was collected",
+    End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
+    End.READ: "every page that the publisher answers was read",
+    End.WHOLE: "the publisher says that this document is the whole feed",
+    End.NOT_OFFERED: "the publisher links to no other documents of this feed",
+    End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a walk ended."""
+
+    end: End | None
+    """None: the notes say why the walk could not go on, or that what it met counts as the end."""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_true_end(self) -> bool:
+        """Whether the oldest document of the chain is on the path; then nothing is missing."""
+        return not any(note.partial for note in self.notes)
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the reason as whoever asks gets to see it."""
+        if self.end is None:
+            return {"code": self.notes[0].slug, "text": str(self.notes[0])}
+        return {"code": self.end.value, "text": _TEXTS[self.end]}
+
+
+OLDEST: Final = Ending(End.OLDEST)

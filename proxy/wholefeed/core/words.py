@@ -5,7 +5,21 @@
     said.state.advice, said.remarks
 
 The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons stand
-in `wholefeed.core.slugs`, those of a walk's true ends in `wholefeed.core.walk.endings`. Pure.
+in `wholefeed.core.notes`, those of a walk's true ends in `wholefeed.core.notes`. Pure.
+
+Numbers with their nouns and spans of time, in words.
+
+counted(12_000, "entry", "entries")     # "12,000 entries"
+duration(90)                            # "1 minute"
+ago(then, now), ahead(then, now)        # "2 hours ago", "in 1 minute"
+
+How far a feed's history reaches: entries per month, where there are none, and where documents are missing.
+
+    chart = chart_of({month_number(2004, 3): 12, month_number(2004, 5): 7})
+    chart.bars[1].label, chart.bars[1].entries     # ("April 2004", 0)
+    chart.gaps[0].words                            # "April 2004"
+
+A month is a number, twelve times its year and one for each month of it before. Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +27,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.slugs import in_words, lasts
-from wholefeed.core.terms import State
-from wholefeed.core.text.spans import counted, duration
+from wholefeed.core.model import State
+from wholefeed.core.notes import lasts, slug_in_words
+from wholefeed.core.text.dates import DAY_SECONDS
 
 
 class Words(NamedTuple):
@@ -96,7 +111,7 @@ STANDINGS: Final = {
     "missing": "could not be had",
     "detached": "stored, but no longer part of the feed",
 }
-"""How a document of a feed stands (`wholefeed.service.account.Standing`)."""
+"""How a document of a feed stands (`wholefeed.service.people.Standing`)."""
 
 PUBLISHERS: Final = {
     "wordpress": "WordPress",
@@ -171,7 +186,7 @@ def _remembered(status: Mapping[str, Any]) -> Words:
         return found
     meaning = (
         f"The site looks like one of {_publisher(known)}, which has older entries,"
-        f" but {in_words(known['reason'])}: here is what this proxy has seen since it first asked."
+        f" but {slug_in_words(known['reason'])}: here is what this proxy has seen since it first asked."
     )
     advice = "Stay subscribed and the history grows from now on; whether the site gives more is tried again."
     return found._replace(meaning=meaning, advice=advice)
@@ -189,7 +204,7 @@ def _advice(reasons: Sequence[str], otherwise: str) -> str:
 def ending_in_words(ending: Mapping[str, str]) -> str:
     """Return why a walk ended; what it says of itself where there are no other words for its code."""
     code = ending["code"]
-    found = _AT_END.get(code) or in_words(code)
+    found = _AT_END.get(code) or slug_in_words(code)
     return ending["text"] if found == code else found
 
 
@@ -202,7 +217,9 @@ def failure_in_words(failure: Mapping[str, Any], now: float) -> str:
     """
     slug = failure["reason"]
     status = f", status {failure['status']}" if failure["status"] else ""
-    return f"{in_words(slug)} ({slug}{status}); tried {times(failure['attempts'])}, {again(failure, now)}"
+    return (
+        f"{slug_in_words(slug)} ({slug}{status}); tried {times(failure['attempts'])}, {again(failure, now)}"
+    )
 
 
 def again(failure: Mapping[str, Any], now: float) -> str:
@@ -266,7 +283,8 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
     publisher = _publisher(known)
     if known["walked"] is None and known["reason"]:
         again_on = f"; tried again on {day_of(known['next_attempt'])}" if known["next_attempt"] else ""
-        yield f"Older pages were asked for as those of {publisher}: {in_words(known['reason'])}{again_on}."
+        why = slug_in_words(known["reason"])
+        yield f"Older pages were asked for as those of {publisher}: {why}{again_on}."
         return
     if known["walked"] is None:
         yield f"Older pages are asked for as those of {publisher}, and not all have been read yet."
@@ -279,3 +297,252 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
         f" {counted(known['collected'], 'entry', 'entries')}{claim} on {pages},"
         f" read to the end on {day_of(known['walked'])}."
     )
+
+
+_SPAN_UNITS: Final = (
+    ("year", "years", 365 * DAY_SECONDS),
+    ("day", "days", DAY_SECONDS),
+    ("hour", "hours", 3600),
+    ("minute", "minutes", 60),
+    ("second", "seconds", 1),
+)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with its noun, its thousands apart: `1 entry`, `12,000 entries`."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its largest unit, rounded down; one below zero as none."""
+    left = max(int(seconds), 0)
+    found = next((each for each in _SPAN_UNITS if left >= each[2]), _SPAN_UNITS[-1])
+    return counted(left // found[2], found[0], found[1])
+
+
+def ago(then: float, now: float) -> str:
+    """Return how long ago an instant was."""
+    return f"{duration(now - then)} ago" if now - then >= 1 else "just now"
+
+
+def ahead(then: float, now: float) -> str:
+    """Return how soon an instant is."""
+    return f"in {duration(then - now)}" if then - now >= 1 else "when a reader asks"
+
+
+MOST_BARS: Final = 60
+"""More months are told by year, more years by decade, more decades by century."""
+MOST_GAPS: Final = 8
+"""Gaps that are named, the longest."""
+WIDTH: Final = 1000.0
+HEIGHT: Final = 200.0
+_YEAR: Final = 12
+_CHART_UNITS: Final = (("month", 1), ("year", _YEAR), ("decade", 10 * _YEAR), ("century", 100 * _YEAR))
+_FILLED: Final = 0.82
+"""How much of its place a bar takes."""
+_LEAST_HEIGHT: Final = 3.0
+"""Of a bar: a single entry among thousands is to be seen."""
+_LEAST_WIDTH: Final = 14.0
+"""Of a mark."""
+_STEPS: Final = (1, 2, 3, 5)
+_NAMES: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+class Span(NamedTuple):
+    """Months in a row."""
+
+    first: int
+    last: int
+
+    @property
+    def months(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        if self.first == self.last:
+            return month_in_words(self.first)
+        return f"{month_in_words(self.first)} to {month_in_words(self.last)} ({self.months} months)"
+
+
+class Bar(NamedTuple):
+    """One month, or as many as the chart has to a bar; `x` to `height` are those of its rectangle."""
+
+    label: str
+    entries: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Mark(NamedTuple):
+    """A strip along the axis: what is missing is somewhere there."""
+
+    x: float
+    width: float
+    words: str
+
+
+class Place(NamedTuple):
+    """A document in the order of the feed, newest first, as far as the chart needs it."""
+
+    url: str
+    is_missing: bool
+    span: Span | None
+    """The months of its entries; None where it has none that are dated, or is missing."""
+
+
+class Hole(NamedTuple):
+    """A document that is missing, and between which months its entries may be."""
+
+    url: str
+    after: int | None
+    """The newest month of what is known behind it; None where nothing is."""
+    before: int | None
+    """The oldest month of what is known in front of it."""
+
+    @property
+    def words(self) -> str:
+        """When its entries may be of."""
+        if self.before is None:
+            return "a time that nobody knows"
+        if self.after is None:
+            return f"before {month_in_words(self.before)}"
+        if self.after >= self.before:
+            return f"about {month_in_words(self.before)}"
+        return f"between {month_in_words(self.after)} and {month_in_words(self.before)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What is drawn and what is said beside it."""
+
+    unit: str
+    """What a bar stands for: month, year, decade or century."""
+    bars: tuple[Bar, ...]
+    top: int
+    """Entries at the top of the axis; even, so that its middle is a number, too."""
+    span: Span
+    gaps: tuple[Span, ...]
+    """Months without entries, the longest, in time's order."""
+    more_gaps: int
+    """How many shorter ones there are."""
+    gap_marks: tuple[Mark, ...]
+    hole_marks: tuple[Mark, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Below the axis: at its beginning, its middle and its end."""
+        count = len(self.bars)
+        places = (0,) if count == 1 else (0, count - 1) if count == 2 else (0, count // 2, count - 1)  # noqa: PLR2004
+        return tuple(self.bars[place].label for place in places)
+
+
+def month_number(year: int, month: int) -> int:
+    """Return the number of a month, January being 1."""
+    return year * _YEAR + month - 1
+
+
+def month_in_words(month: int) -> str:
+    """Return a month as people write it: `March 2012`."""
+    return f"{_NAMES[month % _YEAR]} {month // _YEAR}"
+
+
+def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | None:
+    """Return the chart of a feed's entries; None where none is dated.
+
+    Args:
+        months: How many entries are of each month that has any.
+        holes: The documents that are missing; those that nothing is known of the time of are not marked.
+    """
+    if not months:
+        return None
+    span = Span(min(months), max(months))
+    unit, size = next((each for each in _CHART_UNITS if _count(span, each[1]) <= MOST_BARS), _CHART_UNITS[-1])
+    gaps = gaps_of(months)
+    longest = sorted(sorted(gaps, key=lambda gap: -gap.months)[:MOST_GAPS])
+    frame = Span(span.first // size * size, span.last // size * size + size - 1)
+    counts = [0] * _count(span, size)
+    for month, entries in months.items():
+        counts[(month - frame.first) // size] += entries
+    top = axis_top(max(counts))
+    return Chart(
+        unit=unit,
+        bars=tuple(_bars(counts, frame, size, top)),
+        top=top,
+        span=span,
+        gaps=tuple(longest),
+        more_gaps=len(gaps) - len(longest),
+        gap_marks=tuple(_mark(frame, gap, gap.words) for gap in longest),
+        hole_marks=tuple(_hole_mark(frame, hole) for hole in holes if hole.before is not None),
+    )
+
+
+def gaps_of(months: Iterable[int]) -> tuple[Span, ...]:
+    """Return the months between the first and the last that are not among these, as spans."""
+    pairs = pairwise(sorted(months))
+    return tuple(Span(earlier + 1, later - 1) for earlier, later in pairs if later - earlier > 1)
+
+
+def axis_top(most: int) -> int:
+    """Return the number at the top of an axis for counts up to `most`: round, even, not below it."""
+    scale = 1
+    while True:
+        for step in _STEPS:
+            if (top := 2 * step * scale) >= most:
+                return top
+        scale *= 10
+
+
+def holes_of(places: Sequence[Place]) -> tuple[Hole, ...]:
+    """Return where in time the missing documents of a feed are, by those around them."""
+    found = []
+    for at, place in enumerate(places):
+        if not place.is_missing:
+            continue
+        before = next((each.span.first for each in reversed(places[:at]) if each.span is not None), None)
+        after = next((each.span.last for each in places[at + 1 :] if each.span is not None), None)
+        found.append(Hole(place.url, after, before))
+    return tuple(found)
+
+
+def _count(span: Span, size: int) -> int:
+    return span.last // size - span.first // size + 1
+
+
+def _bars(counts: Sequence[int], frame: Span, size: int, top: int) -> Iterable[Bar]:
+    place = WIDTH / len(counts)
+    for at, entries in enumerate(counts):
+        height = max(_LEAST_HEIGHT, HEIGHT * entries / top) if entries else 0.0
+        x, width = place * (at + (1 - _FILLED) / 2), place * _FILLED
+        label = _label(frame.first + at * size, size)
+        yield Bar(label, entries, round(x, 2), round(HEIGHT - height, 2), round(width, 2), round(height, 2))
+
+
+def _label(first: int, size: int) -> str:
+    if size == 1:
+        return month_in_words(first)
+    year = first // _YEAR
+    return str(year) if size == _YEAR else f"{year} to {year + size // _YEAR - 1}"
+
+
+def _mark(frame: Span, span: Span, words: str) -> Mark:
+    """Return a strip over the months, wide enough to be seen and within the chart."""
+    left = (max(span.first, frame.first) - frame.first) * WIDTH / frame.months
+    right = (min(span.last, frame.last) + 1 - frame.first) * WIDTH / frame.months
+    width = max(_LEAST_WIDTH, right - left)
+    return Mark(round(max(0.0, min(left, WIDTH - width)), 2), round(width, 2), words)
+
+
+def _hole_mark(frame: Span, hole: Hole) -> Mark:
+    """Behind everything that is known it is a strip at the place where that ends."""
+    assert hole.before is not None, "something is known of its time"
+    first = hole.before if hole.after is None else min(hole.after, hole.before)
+    last = first - 1 if hole.after is None else hole.before
+    return _mark(frame, Span(first, last), hole.words)

@@ -2,38 +2,86 @@
 
 An answer's body is only ever read in chunks, each counted on the wire and again decoded: never the whole of
 what a publisher chooses to send (docs/design.md#fetching).
+
+The body of an answer as it arrives: what aiohttp does not tell of how one ends (docs/faults.md row 32).
+
+with WholeBody(response):
+    while chunk := await response.content.readany():
+        ...
+
+Content codings, decoded in slices under limits (RFC 9110, section 8.4; docs/faults.md rows 36 and 37).
+
+aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
+what a body decodes to (docs/design.md#fetching). Nothing here waits or does I/O.
+
+    decoder = Decoder(coding_of(response_headers), limit_bytes=32 << 20)
+    for chunk in wire:
+        for piece in decoder.feed(chunk):   # never much more than SLICE_BYTES at once
+            body += piece
+    decoder.finish()                        # the stream had an end, and nothing came behind it
+
+What an answer may bring beside its body: heads without end, chunks with next to nothing in them.
+
+aiohttp limits each header field and their number. It skips interim answers (`103 Early Hints`) and what
+stands beside the size of a chunk without counting them, so that an answer can go on for as long as it has
+time, and nobody who reads its body gets to know (docs/faults.md row 88).
+
+What went wrong on the way, as the errors of `wholefeed.errors` (docs/faults.md part C).
+
+Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
+text gets into a message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import io
+import re
 import socket
 import ssl
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, Protocol
 
 import aiohttp
+import brotli  # type: ignore[import-untyped]
 from aiohttp.abc import AbstractResolver
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.resolver import DefaultResolver
+from aiohttp.streams import EMPTY_PAYLOAD
+from backports import zstd
 from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
-from wholefeed.fetch.body import WholeBody
+from wholefeed.core.notes import SLUGS
+from wholefeed.errors import (
+    DocumentError,
+    ForbiddenTargetError,
+    LoopDetectedError,
+    PublisherError,
+    PublisherStatusError,
+    PublisherTimeoutError,
+)
+from wholefeed.fetch.base import KEPT_HEADERS, Target, Traffic
 from wholefeed.fetch.budget import LARGE_BYTES
-from wholefeed.fetch.decode import ACCEPT_ENCODING, DecodeError, Decoder, coding_of
-from wholefeed.fetch.failures import TRANSPORT_ERRORS, failure_of
-from wholefeed.fetch.fetched import KEPT_HEADERS
-from wholefeed.fetch.guard.addresses import AddressPolicy, GuardedResolver, guarded_socket_factory
-from wholefeed.fetch.overhead import CountingConnector
-from wholefeed.fetch.targets import Target
-from wholefeed.fetch.transfer import Traffic
+from wholefeed.fetch.guard import (
+    AddressPolicy,
+    GuardedResolver,
+    NameTimeoutError,
+    OwnAddressError,
+    TargetRefusedError,
+    guarded_socket_factory,
+)
+from wholefeed.futures import retrieve_failure
 
 MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (docs/design.md#limits)."""
@@ -298,3 +346,494 @@ def _too_large() -> DecodeError:
 
 def _as_text(value: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class WholeBody:
+    """The time in which a body is read up to its true end, before decoding; leave it when enough has come.
+
+    Raises:
+        aiohttp.ClientError: It broke off. What reads it raises so, too, and HttpProcessingError where it is
+            not framed as HTTP has it.
+    """
+
+    __slots__ = ("_closed", "_content", "_protocol")
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        connection = response.connection
+        self._content = response.content
+        self._protocol = connection.protocol if connection is not None else None
+        self._closed = self._protocol.closed if self._protocol is not None else None
+
+    def __enter__(self) -> None:
+        if self._closed is None:  # the connection is gone already, or has been given back
+            self._end(None)
+            return
+        # A future whose exception nobody asks for is logged; it is the connection's, not this answer's.
+        self._closed.remove_done_callback(retrieve_failure)
+        self._closed.add_done_callback(retrieve_failure)
+        self._closed.add_done_callback(self._end)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._end)
+        failure = self._protocol.exception() if kind is None and self._protocol is not None else None
+        if isinstance(failure, aiohttp.ClientOSError):
+            # aiohttp takes a reset for the end where no length was given.
+            raise aiohttp.ClientPayloadError("reset")
+
+    def _end(self, _: object) -> None:
+        """Have the body end with its connection: behind a broken chunk aiohttp leaves its reader waiting."""
+        if not self._content.is_eof() and self._content.exception() is None:
+            self._content.set_exception(aiohttp.ClientPayloadError("closed"))
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
+"""What requests ask for: every coding that `Decoder` knows."""
+
+SLICE_BYTES: Final = 65536
+"""What one step of decoding may give; brotli may exceed it by half."""
+
+MAX_RATIO: Final = 200
+"""Decoded bytes for one byte on the wire; real feeds reach 16."""
+RATIO_FREE_BYTES: Final = 1 << 20
+"""Decoded bytes from which on the ratio counts."""
+MAX_MEMBERS: Final = 64
+"""gzip members or zstd frames in one body."""
+
+_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659, section 3: at most 8 MiB as a content coding
+_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
+
+
+class DecodeError(ValueError):
+    """The body is not what its coding says, or is too large. `slug`: content-coding or too-large."""
+
+    def __init__(self, message: str, *, slug: str = "content-coding") -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+def coding_of(fields: Iterable[str]) -> str:
+    """Return the one content coding that Content-Encoding fields name, "identity" for none.
+
+    Raises:
+        DecodeError: More than one coding, or one that was not asked for (RFC 9110, section 8.4.1).
+    """
+    tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
+    codings = [_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
+    if not codings:
+        return "identity"
+    if len(codings) > 1:
+        raise DecodeError(f"expected one content coding, got {len(codings)}")
+    if codings[0] not in _STREAMS:
+        raise DecodeError(f"expected one of {ACCEPT_ENCODING}, got content coding {codings[0][:40]!r}")
+    return codings[0]
+
+
+class _Stream(Protocol):
+    """One member of a coded body."""
+
+    def step(self, data: bytes) -> bytes:
+        """Take data, perhaps none, and return at most a slice of what it decodes to."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another step would give output without further input."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the end of the stream came and its check sums were right."""
+
+    @property
+    def rest(self) -> bytes:
+        """What came behind the end."""
+
+
+class _Inflate:
+    """gzip, zlib or raw deflate. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
+
+    def __init__(self, window_bits: int) -> None:
+        self._inflater = zlib.decompressobj(window_bits)
+        self.has_more = False
+
+    def step(self, data: bytes) -> bytes:
+        out = self._inflater.decompress(self._inflater.unconsumed_tail + data, SLICE_BYTES)
+        self.has_more = not self._inflater.eof and (
+            len(out) == SLICE_BYTES or bool(self._inflater.unconsumed_tail)
+        )
+        return out
+
+    @property
+    def is_finished(self) -> bool:
+        return self._inflater.eof
+
+    @property
+    def rest(self) -> bytes:
+        return self._inflater.unused_data
+
+
+class _Gzip(_Inflate):
+    def __init__(self) -> None:
+        super().__init__(31)
+
+
+class _Deflate:
+    """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._inflate: _Inflate | None = None
+
+    def step(self, data: bytes) -> bytes:
+        if self._inflate is None:
+            self._head += data
+            if len(self._head) < 2:  # noqa: PLR2004 - RFC 1950, 2.2: CMF and FLG
+                return b""
+            is_zlib = self._head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(self._head[:2]) % 31 == 0
+            self._inflate = _Inflate(15 if is_zlib else -15)
+            data, self._head = self._head, b""
+        return self._inflate.step(data)
+
+    @property
+    def has_more(self) -> bool:
+        return self._inflate is not None and self._inflate.has_more
+
+    @property
+    def is_finished(self) -> bool:
+        return self._inflate is not None and self._inflate.is_finished
+
+    @property
+    def rest(self) -> bytes:
+        return b"" if self._inflate is None else self._inflate.rest
+
+
+class _Brotli:
+    """RFC 7932. The library itself refuses what follows the end in the same chunk.
+
+    It can have taken all input and still hold output back, so it is asked until it gives none.
+    """
+
+    rest = b""
+
+    def __init__(self) -> None:
+        self._decompressor = brotli.Decompressor()
+        self._gave_output = False
+
+    def step(self, data: bytes) -> bytes:
+        out: bytes = self._decompressor.process(data, output_buffer_limit=SLICE_BYTES)
+        self._gave_output = bool(out)
+        return out
+
+    @property
+    def has_more(self) -> bool:
+        return not self.is_finished and (self._gave_output or not self._decompressor.can_accept_more_data())
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self._decompressor.is_finished())
+
+
+class _Zstd:
+    """RFC 8878, with the window that RFC 9659 allows a content coding."""
+
+    def __init__(self) -> None:
+        limit: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        self._decompressor = zstd.ZstdDecompressor(options=limit)
+
+    def step(self, data: bytes) -> bytes:
+        return self._decompressor.decompress(data, SLICE_BYTES)
+
+    @property
+    def has_more(self) -> bool:
+        return not self._decompressor.eof and not self._decompressor.needs_input
+
+    @property
+    def is_finished(self) -> bool:
+        return self._decompressor.eof
+
+    @property
+    def rest(self) -> bytes:
+        return self._decompressor.unused_data
+
+
+_STREAMS: Final[dict[str, type[_Stream]]] = {
+    "gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+_MULTI_MEMBER: Final = frozenset({"gzip", "zstd"})
+_BROKEN: Final = (zlib.error, brotli.error, zstd.ZstdError)
+
+
+class Decoder:
+    """Decodes one body.
+
+    Args:
+        coding: identity, gzip, deflate, br or zstd, as `coding_of` gives it.
+        limit_bytes: What the body may decode to.
+    """
+
+    def __init__(self, coding: str, *, limit_bytes: int) -> None:
+        self._coding = coding
+        self._limit_bytes = limit_bytes
+        self._stream: _Stream | None = None
+        self._members = 0
+        self.wire_bytes = 0
+        self.decoded_bytes = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
+
+        The iterator must be exhausted before the next call.
+
+        Raises:
+            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
+        """
+        self.wire_bytes += len(data)
+        if self._coding == "identity":
+            self._count(len(data))
+            yield data
+            return
+        try:
+            for start in range(0, len(data), SLICE_BYTES):
+                for piece in self._decoded(data[start : start + SLICE_BYTES]):
+                    self._count(len(piece))
+                    yield piece
+        except _BROKEN as exc:
+            raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
+
+    def finish(self) -> None:
+        """Say that the wire has ended.
+
+        Raises:
+            DecodeError: The stream had not come to its end.
+        """
+        if self._coding != "identity" and self.wire_bytes and not self._is_at_end:
+            raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self._stream is not None and self._stream.is_finished
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._stream is None or self._stream.is_finished:
+                self._begin_member()
+            assert self._stream is not None
+            yield from self._drained(self._stream, data)
+            data = self._stream.rest if self._stream.is_finished else b""
+
+    def _drained(self, stream: _Stream, data: bytes) -> Iterator[bytes]:
+        piece = stream.step(data)
+        while True:
+            if piece:
+                yield piece
+            if not stream.has_more:
+                return
+            piece = stream.step(b"")
+
+    def _begin_member(self) -> None:
+        if self._stream is not None and self._coding not in _MULTI_MEMBER:
+            raise DecodeError(f"expected nothing behind the {self._coding} stream")
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
+        self._stream = _STREAMS[self._coding]()
+
+    def _count(self, count: int) -> None:
+        self.decoded_bytes += count
+        if self.decoded_bytes > self._limit_bytes:
+            raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
+        if self.decoded_bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self.wire_bytes):
+            raise DecodeError(
+                f"expected at most {MAX_RATIO} bytes for one of {self._coding}, "
+                f"got {self.decoded_bytes} from {self.wire_bytes}",
+                slug="too-large",
+            )
+
+
+HEADER_BYTES: Final = 256 << 10
+"""All heads of an exchange, and what frames its body; for the latter as much besides as the body has.
+
+What frames a chunk takes five bytes at least: chunks may be of five bytes each, or few.
+"""
+
+_READ_BYTES: Final = 256 << 10
+"""What asyncio reads at once: it may wait in the parser while the body is not taken."""
+
+_SLICE_BYTES: Final = 16 << 10
+"""Of heads, what is parsed between two looks at the count."""
+
+
+class HeaderLimitError(aiohttp.ClientError):
+    """An answer has more beside its body than any needs."""
+
+
+class CountingHandler(ResponseHandler):
+    """The client's end of a connection, which ends when an answer brings too much that is no body."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._received_bytes = 0
+        self._former: aiohttp.StreamReader | None = None
+
+    def set_response_params(self, **parameters: Any) -> None:
+        """Count from nothing: a request is about to be sent."""
+        self._received_bytes = 0
+        self._former = self._payload
+        super().set_response_params(**parameters)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes, and end the connection at the limit."""
+        if len(data) <= _SLICE_BYTES:
+            self._take(data)
+            return
+        rest = data
+        while rest and self._body() is None:
+            part, rest = rest[:_SLICE_BYTES], rest[_SLICE_BYTES:]
+            self._take(part)
+            if self.exception() is not None:
+                return
+        if rest:
+            self._take(rest)
+
+    def _take(self, data: bytes) -> None:
+        """Take what comes at once; nothing: the parser is to go on with what it has."""
+        self._received_bytes += len(data)
+        super().data_received(data)
+        body = self._body()
+        most_bytes = HEADER_BYTES if body is None else HEADER_BYTES + _READ_BYTES + 2 * body.total_bytes
+        if self._received_bytes > most_bytes:
+            self._end(body)
+
+    def _body(self) -> aiohttp.StreamReader | None:
+        """Return the body that the request got, once it has begun."""
+        return None if self._payload in (self._former, EMPTY_PAYLOAD) else self._payload
+
+    def _end(self, body: aiohttp.StreamReader | None) -> None:
+        error = HeaderLimitError("header fields or chunks without end")
+        if self.transport is not None:
+            self.transport.abort()
+        self.set_exception(error)
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(error)
+
+
+class CountingConnector(aiohttp.TCPConnector):
+    """Makes connections whose answers are counted."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        make: Callable[..., ResponseHandler] = CountingHandler
+        self._factory = functools.partial(make, loop=self._loop)
+
+
+TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
+"""What `failure_of` knows; TimeoutError is an OSError."""
+
+_NOT_HTTP: Final = (aiohttp.ClientResponseError, HttpProcessingError)
+_IN_CHUNK: Final = re.compile(r"\bchunk\b", re.IGNORECASE)
+"""In the parser's own words, where a broken chunk came together with the head, so that neither is given."""
+_BUSY_STATUSES: Final = frozenset({502, 503, 504})
+_FORBIDDEN_STATUSES: Final = frozenset({401, 403})
+
+
+_Row = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
+_ANYWHERE: Final[tuple[_Row, ...]] = (
+    (HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
+    (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
+    (TimeoutError, "timeout", "the publisher fell silent"),
+    (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),
+    (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
+    (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
+)
+IN_BODY: Final[tuple[_Row, ...]] = (
+    *_ANYWHERE,
+    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the answer's end"),
+)
+BEFORE_BODY: Final[tuple[_Row, ...]] = (
+    (
+        aiohttp.ClientConnectorCertificateError,
+        "tls-certificate",
+        "the certificate is not valid for this host",
+    ),
+    (aiohttp.ClientConnectorSSLError, "connection-failed", "no TLS connection could be agreed on"),
+    (aiohttp.ClientConnectorDNSError, "dns-error", "the name of the host has no address"),
+    (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
+    *_ANYWHERE,
+    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),
+    (TRANSPORT_ERRORS, "connection-failed", "the connection failed"),
+)
+
+
+def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> DocumentError:
+    """Return the error that a failed request becomes.
+
+    Args:
+        exc: One of `TRANSPORT_ERRORS`.
+        url: What was asked for.
+        in_body: Whether the answer's head had arrived.
+    """
+    cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
+    if isinstance(cause, DecodeError):
+        return PublisherError(str(cause), url=url, slug=cause.slug)
+    if isinstance(cause, TargetRefusedError):
+        # The same whichever rule refused it: the answer must not map a network (docs/faults.md part A).
+        return ForbiddenTargetError(
+            "this proxy does not go to that address, unless fetch.allow_networks lists its network", url=url
+        )
+    if isinstance(cause, OwnAddressError):
+        return LoopDetectedError("the target is this proxy itself", url=url)
+    if isinstance(cause, NameTimeoutError):
+        return PublisherTimeoutError("the name server did not answer in time", url=url, slug="dns-timeout")
+    if isinstance(exc, _NOT_HTTP) and _IN_CHUNK.search(exc.message):
+        return PublisherError("a chunk of the answer is broken", url=url, slug="incomplete")
+    for kinds, slug, message in IN_BODY if in_body else BEFORE_BODY:
+        if isinstance(exc, kinds):
+            is_late = SLUGS[slug].status == PublisherTimeoutError.status
+            return (PublisherTimeoutError if is_late else PublisherError)(message, url=url, slug=slug)
+    raise AssertionError("every transport error is in the tables") from exc
+
+
+def is_transient(error: DocumentError) -> bool:
+    """Return whether the same request may well work a moment later.
+
+    A connection that broke is not among these: aiohttp has already tried a fresh one (docs/faults.md row 29).
+    """
+    if isinstance(error, PublisherStatusError):
+        return error.publisher_status in _BUSY_STATUSES and error.retry_after_seconds is None
+    cause = error.__cause__
+    if error.slug == "timeout":
+        return isinstance(cause, aiohttp.ConnectionTimeoutError)
+    return (
+        error.slug == "connection-failed"
+        and isinstance(cause, aiohttp.ClientConnectorError)
+        and not isinstance(cause, ssl.SSLError)
+    )
+
+
+def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
+    """Return the error for a status that brings no document (docs/faults.md rows 39, 54 to 56).
+
+    Args:
+        status: What the publisher sent.
+        url: What was asked for.
+        retry_after_seconds: What it asked for besides, clamped.
+    """
+    slug = ""
+    if status in _FORBIDDEN_STATUSES:
+        slug = "origin-forbidden"
+    elif status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.NOT_MODIFIED:
+        slug = "unexpected-status"
+    return PublisherStatusError(
+        f"the publisher answered {status}",
+        url=url,
+        slug=slug,
+        publisher_status=status,
+        retry_after_seconds=retry_after_seconds,
+    )

@@ -7,6 +7,8 @@ Redirects are followed by a loop of our own, so that each hop passes the same ch
         fetched = await fetcher.fetch("https://example.org/feed.atom")
         validators = Validators(etag=fetched.headers.get("etag"))
         assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
+
+What the last answer of a fetch comes to.
 """
 
 from __future__ import annotations
@@ -26,24 +28,35 @@ from typing import Final
 from aiohttp.abc import AbstractResolver
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
-from wholefeed.core.schedule.backoff import backoff_seconds
-from wholefeed.core.schedule.freshness import retry_after_seconds
-from wholefeed.core.text.redact import without_credentials
-from wholefeed.core.text.urls import UrlError
+from wholefeed.core.schedule import backoff_seconds, retry_after_seconds
+from wholefeed.core.text.urls import UrlError, without_credentials
 from wholefeed.counts import Counts
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
+from wholefeed.fetch.base import (
+    USUAL,
+    Fetched,
+    Manner,
+    Target,
+    Traffic,
+    Transfer,
+    Validators,
+    parse_target,
+    redirect_target,
+)
 from wholefeed.fetch.budget import MemoryBudget
-from wholefeed.fetch.conclusion import concluded, fetched_from
-from wholefeed.fetch.exchange import DOCUMENT_STATUSES, Exchange, Response, open_session
-from wholefeed.fetch.failures import failure_of, is_transient, status_failure
-from wholefeed.fetch.fetched import Fetched, Validators
-from wholefeed.fetch.guard.addresses import AddressPolicy, OwnAddresses
-from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.fetch.hosts.host import BACKOFF_STATUSES
-from wholefeed.fetch.hosts.slot import Slot
-from wholefeed.fetch.targets import Target, parse_target, redirect_target
-from wholefeed.fetch.transfer import USUAL, Manner, Traffic, Transfer
-from wholefeed.loggers import get_logger
+from wholefeed.fetch.exchange import (
+    DOCUMENT_STATUSES,
+    Exchange,
+    Response,
+    failure_of,
+    is_transient,
+    open_session,
+    status_failure,
+)
+from wholefeed.fetch.guard import AddressPolicy, OwnAddresses
+from wholefeed.fetch.hosts import BACKOFF_STATUSES
+from wholefeed.fetch.politeness import HostGate, Slot
+from wholefeed.logs import get_logger
 
 log = get_logger()
 
@@ -294,3 +307,40 @@ class Fetcher:
             message = f"expected at most {self._config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
+
+
+_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED
+
+
+def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
+    """Return what came.
+
+    Raises:
+        PublisherError: An answer 304 to a question without conditions, or no body where one was asked for.
+    """
+    not_modified, url = response.status == _NOT_MODIFIED, response.target.url
+    if not_modified and not is_conditional:
+        raise status_failure(response.status, url, None)
+    if not (not_modified or response.body or transfer.manner.is_head):
+        message = "expected a document, got an empty body"
+        raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
+    return fetched_from(transfer, response, not_modified=not_modified)
+
+
+def fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
+    """Describe the last answer, and the way to it."""
+    url, headers = response.target.url, response.kept_headers()
+    return Fetched(
+        url=transfer.url,
+        final_url=url,
+        hops=tuple(transfer.seen[1:-1]),
+        permanent_url=url if len(transfer.seen) > 1 and transfer.is_permanent else None,
+        not_modified=not_modified,
+        body=response.body,
+        media_type=headers.get("content-type", ""),
+        headers=headers,
+        links=response.fields("link"),
+        wire_bytes=transfer.traffic.wire_bytes,
+        fetched_at=time.time(),
+        status=response.status,
+    )

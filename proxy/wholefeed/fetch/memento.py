@@ -20,21 +20,21 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, Protocol
 
-from wholefeed.core.memento.captures import (
+from wholefeed.core.memento import (
     BadIndexError,
     Capture,
     IndexPage,
+    Layout,
+    is_same_resource,
     parse_index,
+    position_behind,
     timestamp_of,
 )
-from wholefeed.core.memento.choice import is_same_resource
-from wholefeed.core.memento.layout import Layout, position_behind
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import PublisherError, UnreadableError
-from wholefeed.fetch.fetched import Fetched
+from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.transfer import Manner
 
 REQUESTS_PER_MINUTE: Final = 5
 """A reader of feeds is nobody's crawler; the Wayback Machine itself bears about 24 searches a minute."""

@@ -9,15 +9,47 @@ may open the socket does not make it a reverse proxy that sets these fields itse
 
     trusted = TrustedProxies(config.server.trusted_proxies)
     trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])       # 203.0.113.9
+
+How much each client may ask: a token bucket a client, for as many clients as are worth remembering.
+
+buckets = Buckets(per_minute=60)
+wait_seconds = buckets.take("192.0.2.7", now)       # 0.0: let it in
+
+Signed feed URLs: a mark in a URL that lets its holder read one feed, and nothing else.
+
+A mark is the HMAC-SHA256 (RFC 2104) of what is granted, in base64url without padding (RFC 4648, section 5);
+one that expires has a dot and the instant behind it. What is granted is the canonical URL of the feed and the
+instant, on lines of their own behind a name and a version: neither holds a line break, so no two grants
+share a text. Options of the request (limit, since, wait) are not part of it.
+
+    mark = sign("http://example.org/feed", keys, expires_at=1_800_000_000)      # "q1f…Zs.1800000000"
+    verify("http://example.org/feed", mark, keys, now)                          # Verdict.VALID
+
+Sessions of people who have logged in: what a browser keeps instead of the access token.
+
+A session is an instant and the HMAC-SHA256 (RFC 2104) of a purpose and that instant, keyed with the access
+token: nobody can make one who does not know the token, nobody reads the token out of it, and all of them
+are worth nothing once the token is another one.
+
+    session = issue(token, expires_at=1_800_000_000)        # "1800000000.q1f…Zs"
+    is_good(session, token, now)                            # True
+    proof = form_proof(session, token)                      # for the forms of pages that it is shown
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import ipaddress
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from wholefeed.core.text.dates import DAY_SECONDS
 
 _WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
 _CLIENT_IPV6_BITS: Final = 64
@@ -132,3 +164,149 @@ def _name(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     return str(ipaddress.ip_network((address, _CLIENT_IPV6_BITS), strict=False))
+
+
+MAX_CLIENTS: Final = 10_000
+_MINUTE_SECONDS: Final = 60.0
+_ROUNDING_SECONDS: Final = 1e-6
+"""What sums of fractions may be off by."""
+
+
+class Buckets:
+    """A bucket holds what a client may ask in a minute, and fills evenly.
+
+    A client that has asked nothing for a minute has a full bucket, and so has one that is not remembered;
+    beyond `max_clients` those who asked longest ago are forgotten.
+
+    Args:
+        per_minute: Requests; at least 1.
+        max_clients: How many are remembered.
+    """
+
+    def __init__(self, per_minute: int, max_clients: int = MAX_CLIENTS) -> None:
+        self._per_minute = per_minute
+        self._max_clients = max_clients
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return how many clients are remembered."""
+        return len(self._full_at)
+
+    def take(self, client: str, now: float) -> float:
+        """Take one request out of a client's bucket; return 0, or the seconds until there is one.
+
+        A request that is refused takes nothing.
+
+        Args:
+            client: Whose.
+            now: Monotonic seconds.
+        """
+        step_seconds = _MINUTE_SECONDS / self._per_minute
+        full_at = max(self._full_at.get(client, now), now) + step_seconds
+        wait_seconds = full_at - _MINUTE_SECONDS - now
+        if wait_seconds > _ROUNDING_SECONDS:
+            return wait_seconds
+        self._full_at[client] = full_at
+        self._full_at.move_to_end(client)
+        if len(self._full_at) > self._max_clients:
+            self._full_at.popitem(last=False)
+        return 0.0
+
+
+_FEED_PURPOSE: Final = "wholefeed feed 1"
+_MARK: Final = re.compile(r"(?P<mac>[A-Za-z0-9_-]{43})(?:\.(?P<expires_at>[1-9][0-9]{0,11}))?", re.ASCII)
+
+
+class Verdict(Enum):
+    """What a mark is worth."""
+
+    VALID = "valid"
+    BAD = "bad"
+    EXPIRED = "expired"
+
+
+def sign(url: str, keys: Sequence[str], *, expires_at: int | None = None) -> str:
+    """Return the mark for a feed.
+
+    Args:
+        url: The canonical URL of the feed.
+        keys: At least one; the first one signs.
+        expires_at: The instant, in epoch seconds, from which on the mark is worth nothing; None: never.
+    """
+    mac = _feed_mac(url, keys[0], "" if expires_at is None else str(expires_at))
+    return mac if expires_at is None else f"{mac}.{expires_at}"
+
+
+def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
+    """Return what a mark is worth for a feed. How long it takes tells nothing of the right one.
+
+    Args:
+        url: The canonical URL of the feed.
+        mark: As it came with the request.
+        keys: Each of them counts, so that one can be replaced while its marks are still about.
+        now: Epoch seconds.
+    """
+    found = _MARK.fullmatch(mark)
+    if found is None:
+        return Verdict.BAD
+    expires_at = found["expires_at"] or ""
+    given = found["mac"].encode()
+    matches = [hmac.compare_digest(given, _feed_mac(url, key, expires_at).encode()) for key in keys]
+    if not any(matches):
+        return Verdict.BAD
+    return Verdict.EXPIRED if expires_at and now >= int(expires_at) else Verdict.VALID
+
+
+def _feed_mac(url: str, key: str, expires_at: str) -> str:
+    message = f"{_FEED_PURPOSE}\n{expires_at}\n{url}"
+    digest = hmac.digest(key.encode(), message.encode(), hashlib.sha256)
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+SESSION_SECONDS: Final = 30 * DAY_SECONDS
+"""How long a login lasts."""
+
+_SESSION_PURPOSE: Final = "wholefeed session 1"
+_FORM_PURPOSE: Final = "wholefeed form 1"
+_SESSION: Final = re.compile(r"(?P<expires_at>[1-9][0-9]{0,11})\.(?P<mac>[A-Za-z0-9_-]{43})", re.ASCII)
+
+
+def issue(token: str, *, expires_at: int) -> str:
+    """Return a session.
+
+    Args:
+        token: The access token.
+        expires_at: The instant, in epoch seconds, from which on it is worth nothing.
+    """
+    return f"{expires_at}.{_session_mac(token, _SESSION_PURPOSE, str(expires_at))}"
+
+
+def is_good(session: str, token: str, now: float) -> bool:
+    """Whether it was issued for this token and has not expired. How long it takes tells nothing of the token.
+
+    Args:
+        session: As it came with the request.
+        token: The access token; none is good for an empty one.
+        now: Epoch seconds.
+    """
+    found = _SESSION.fullmatch(session)
+    if found is None or not token:
+        return False
+    expected = _session_mac(token, _SESSION_PURPOSE, found["expires_at"])
+    return hmac.compare_digest(found["mac"], expected) and now < int(found["expires_at"])
+
+
+def form_proof(session: str, token: str) -> str:
+    """Return what a form sends along to show that it stands on a page of ours, made for this session."""
+    return _session_mac(token, _FORM_PURPOSE, session)
+
+
+def is_form_proof(given: str, session: str, token: str) -> bool:
+    """Whether a form was sent from a page that was made for this session."""
+    expected = form_proof(session, token)
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+def _session_mac(token: str, purpose: str, text: str) -> str:
+    digest = hmac.digest(token.encode(), f"{purpose}\n{text}".encode(), hashlib.sha256)
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")

@@ -7,34 +7,47 @@
 Nobody waits for the second: what is known is published as partial, and the archive is asked beside, one
 request after the other, at its own slow rate. Each copy that belongs is handed to a refresh of its feed,
 which keeps it and walks on. How far a search has come stands in the store: a restart asks nothing again.
+
+The copies of a document in a web archive that can be used (R33).
+
+    copies = ArchivedCopies(source, archive, now)
+    obtained = await copies.newest(url, like=row)       # None where none is of use
+
+A copy must be readable as a feed and say that it belongs to the one that it is for: an archive is another
+site, and the publisher's domain may have changed hands.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from wholefeed.core.memento.choice import UNHEARD_ATTEMPTS, is_gone, may_be_sent
-from wholefeed.core.refresh.given import RefreshRequest
-from wholefeed.core.refresh.stored import subscription_of
-from wholefeed.core.terms import Kind
+from wholefeed.core.memento import (
+    UNHEARD_ATTEMPTS,
+    Capture,
+    for_gone,
+    for_missing,
+    is_confirmed,
+    is_gone,
+    may_be_sent,
+)
+from wholefeed.core.model import Kind
+from wholefeed.core.notes import lasts
+from wholefeed.core.refresh.port import RefreshRequest, subscription_of
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
-from wholefeed.loggers import get_logger
-from wholefeed.service.archived import ArchivedCopies, ArchiveError
-from wholefeed.service.documents.facts import OfferedCopy
-from wholefeed.service.documents.subscription import Subscription
-from wholefeed.service.refresh.context import RefreshContext
-from wholefeed.service.refresh.running import REST_SECONDS, Running
+from wholefeed.fetch.memento import Archive
+from wholefeed.logs import get_logger
+from wholefeed.service.documents import OfferedCopy
+from wholefeed.service.refresh import REST_SECONDS, RefreshContext, Running
+from wholefeed.service.sources import Obtained, Source, Subscription
 from wholefeed.store.rows import DocumentRow
-from wholefeed.store.tables import documents, feeds, searches
-from wholefeed.store.tables.searches import Search
-
-log = get_logger()
+from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables.failures import Search
 
 SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
 """Until an archive that had nothing, or nothing more, is asked again."""
@@ -132,7 +145,9 @@ class Mementos:
     async def _search(self, copies: ArchivedCopies, feed: int | None) -> bool:
         now = self._context.now()
         horizon = now + SEARCH_AGAIN_SECONDS
-        found = await self._store.read(partial(searches.list_open, now=now, horizon=horizon, feed=feed))
+        found = await self._store.read(
+            partial(failures.list_open_searches, now=now, horizon=horizon, feed=feed)
+        )
         search = next(filter(self._is_sought, found), None)
         if search is None:
             return False
@@ -140,7 +155,7 @@ class Mementos:
             await self._go_on(copies, search)
         except ArchiveError:  # whatever it was about this one, others have their turn first
             next_at = now + _PAUSE_SECONDS
-            await self._store.write(partial(searches.postpone, search=search, next_at=next_at))
+            await self._store.write(partial(failures.postpone_search, search=search, next_at=next_at))
             raise
         return True
 
@@ -227,11 +242,11 @@ class Mementos:
     async def _note(self, search: Search, pause_seconds: float) -> None:
         """Keep how far a search has come, and for how long it rests."""
         next_at = self._context.now() + pause_seconds
-        await self._store.write(partial(searches.note, search=search, next_at=next_at))
+        await self._store.write(partial(failures.note_search, search=search, next_at=next_at))
 
     async def _idle_seconds(self) -> float:
         now = self._context.now()
-        at = await self._store.read(partial(searches.next_at, now=now))
+        at = await self._store.read(partial(failures.next_search_at, now=now))
         return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
     def _rest_seconds(self, error: ArchiveError) -> float:
@@ -241,3 +256,116 @@ class Mementos:
         seconds = max(own_seconds, error.rest_seconds)
         log.warning("archive.failed", slug=error.slug, seconds=seconds)
         return seconds
+
+
+log = get_logger()
+
+_STRAINED: Final = frozenset({408, 425, 429, *range(500, 600)})
+_BROKEN: Final = frozenset({"incomplete", "protocol-error", "header-limit"})
+"""The copy, as it was archived, more likely than the archive."""
+
+
+class ArchiveError(Exception):
+    """The archive itself fails: nothing else is asked of it for a while."""
+
+    def __init__(self, cause: DocumentError) -> None:
+        super().__init__(cause.slug)
+        self.slug = cause.slug
+        self.rest_seconds = cause.retry_after_seconds or 0.0
+
+
+class ArchivedCopies:
+    """All of it raises `ArchiveError`.
+
+    Args:
+        source: Reads them.
+        archive: Has them.
+        now: Epoch seconds.
+    """
+
+    def __init__(self, source: Source, archive: Archive, now: Callable[[], float]) -> None:
+        self._source = source
+        self._archive = archive
+        self._now = now
+
+    @property
+    def waiting(self) -> int:
+        """How many requests to the archive wait for their turn."""
+        return self._archive.waiting
+
+    async def newest(self, url: str, like: DocumentRow | None) -> Obtained | None:
+        """Return the newest copy that is of use; None where none is.
+
+        Args:
+            url: Of the document.
+            like: The subscription document of its feed; None: nothing is stored of it.
+        """
+        try:
+            page = await self._archive.newest(url)
+        except DocumentError as exc:
+            _raise_if_archive(exc)
+            return None
+        for capture in for_missing(page.captures, url, now=self._now()):
+            obtained = await self._obtained(capture, url, like)
+            if obtained is not None:
+                return obtained
+        return None
+
+    async def oldest(
+        self, url: str, position: str, *, behind: float | None, like: DocumentRow
+    ) -> tuple[AsyncIterator[tuple[float, Obtained | None]], str]:
+        """Return the copies that a page of the index lists, the oldest first, and where the next page begins.
+
+        They are asked for one by one as they are taken: when each was made, and None where it is of no use.
+
+        Args:
+            url: Of the subscription document.
+            position: Where the page begins; empty: the first one.
+            behind: Those made up to this instant were taken before.
+            like: The subscription document as it is stored.
+        """
+        try:
+            page, following = await self._archive.oldest(url, position)
+        except DocumentError as exc:
+            _raise_if_archive(exc)
+            return self._taken([], url, like), ""
+        captures = for_gone(page.captures, url, now=self._now())
+        wanted = [each for each in captures if behind is None or each.captured_at > behind]
+        return self._taken(wanted, url, like), following
+
+    async def _taken(
+        self, captures: list[Capture], url: str, like: DocumentRow
+    ) -> AsyncIterator[tuple[float, Obtained | None]]:
+        for capture in captures:
+            yield capture.captured_at, await self._obtained(capture, url, like)
+
+    async def _obtained(self, capture: Capture, url: str, like: DocumentRow | None) -> Obtained | None:
+        try:
+            obtained = await self._source.obtain_copy(self._archive, capture, url)
+        except DocumentError as exc:
+            _raise_if_archive(exc)
+            log.info("memento.unusable", slug=exc.slug)
+            return None
+        if like is not None and not _belongs(obtained, like):
+            log.info("memento.unusable", slug="cross-origin-unconfirmed")
+            return None
+        return obtained
+
+
+def _belongs(obtained: Obtained, like: DocumentRow) -> bool:
+    """R23, R24: whether a copy is of the feed of a subscription document."""
+    facts, links, names = obtained.read.facts, obtained.navigation.links, (like.url, like.final_url)
+    is_of_family = facts.family is like.family
+    return is_of_family and is_confirmed(facts.site_id, links, feed_site_id=like.site_id, feed_urls=names)
+
+
+def _raise_if_archive(error: DocumentError) -> None:
+    """Tell a copy that is not there, or is no feed, from an archive that fails.
+
+    Raises:
+        ArchiveError: It fails.
+    """
+    status = error.publisher_status
+    is_unheard = status is None and not lasts(error.slug) and error.slug not in _BROKEN
+    if is_unheard or status in _STRAINED:
+        raise ArchiveError(error) from error

@@ -1,30 +1,45 @@
 """How a URL becomes a feed: its subscription document is found, and its first refresh begins.
 
 feed, flight = await openings.join(url, may_walk=True)     # one opening a URL, however many ask
+
+A URL that a person has typed: opened, or the feeds to choose from where a page announces several.
+
+choosing = Choosing(openings, wait)
+feeds = await choosing.announced(url, wait_seconds=8.0)     # (): it is open now, and its walk has begun
+
+Wait for a feed that can be served, within the time that whoever asks has.
+
+    waiting = Waiting(context, running, openings, checks, stopping)
+    feed, is_late = await waiting.ready(url, deadline, is_head=False)
+
+Nothing is fetched here: one joins the flights of a feed and waits for them as long as one may. They go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.core.parse.discovery import Alternate
+from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
-from wholefeed.errors import DocumentError, OverloadedError
-from wholefeed.service.documents.subscription import (
-    SeveralFeedsError,
-    Subscription,
-    find_subscription,
+from wholefeed.errors import (
+    DocumentError,
+    NothingYetError,
+    OverloadedError,
+    PublisherTimeoutError,
+    UnknownFeedError,
 )
-from wholefeed.service.made import Made
+from wholefeed.futures import either_done
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.refresh.context import RefreshContext
-from wholefeed.service.refresh.flights import Flights
-from wholefeed.service.refresh.running import Running
-from wholefeed.service.unopened import Unopened
-from wholefeed.store.database import Database
+from wholefeed.service.memory import Checks
+from wholefeed.service.refresh import Flights, RefreshContext, Running
+from wholefeed.service.results import Made, Unopened
+from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
+from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -158,3 +173,159 @@ class Openings:
             return feed
         finally:
             self.made.note(url, key)
+
+
+Wait = Callable[[asyncio.Task[Opened], float], Awaitable[None]]
+"""Waits for a task until an instant of the monotonic clock, or until the program stops."""
+
+
+class Choosing:
+    """Belongs to one service.
+
+    Args:
+        openings: How a URL becomes a feed.
+        wait: Waits for an opening.
+    """
+
+    def __init__(self, openings: Openings, wait: Wait) -> None:
+        self._openings = openings
+        self._wait = wait
+
+    async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
+        """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
+
+        Args:
+            url: Canonical URL.
+            wait_seconds: How long to wait for the publisher.
+
+        Returns:
+            The feeds of the page, each once, as listed; none where the URL leads to a feed now.
+
+        Raises:
+            DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
+            OverloadedError: Too many walks are waiting.
+        """
+        opening = self._openings.join(url, may_walk=True, is_choosing=True)
+        await self._wait(opening, time.monotonic() + wait_seconds)
+        if not opening.done():
+            raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
+        try:
+            opening.result()
+        except SeveralFeedsError as exc:
+            return exc.feeds
+        return ()
+
+
+_USUAL: Final = RefreshRequest()
+
+
+class Waiting:
+    """Belongs to one service.
+
+    Args:
+        context: What the service works with.
+        running: The refreshes under way.
+        openings: How a URL becomes a feed.
+        checks: Whether what is held in memory is still so.
+        stopping: Done when the program is to stop: then nobody waits for anything any more.
+    """
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        running: Running,
+        openings: Openings,
+        checks: Checks,
+        stopping: asyncio.Future[None],
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._running = running
+        self._openings = openings
+        self._published = context.published
+        self._checks = checks
+        self._stopping = stopping
+
+    async def known(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to; None where nothing is stored for it."""
+        return await self._store.find(url, is_first=True)
+
+    async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
+        """Return a feed that can be served, and whether its publisher was not heard of in time.
+
+        Args:
+            url: Canonical URL.
+            deadline: Until when to wait for the publisher, by the monotonic clock.
+            is_head: As `FeedService.answer` has it.
+
+        Raises:
+            DocumentError: There is none, and the publisher did not give one (in time: 504).
+            OverloadedError: No walk can be begun now; the database does not answer.
+        """
+        held = self._published.find(url)
+        made = self._openings.made.count
+        feed = held.snapshot.feed if held is not None else await self.known(url)
+        while feed is None and self._openings.made.has_come(url, made):
+            made = self._openings.made.count
+            feed = await self.known(url)
+        if feed is None or not feed.digest:
+            self._context.counts.given("publisher")
+            return await self._first(url, deadline, not is_head, made if feed is None else -1), False
+        return feed, not is_head and await self._freshen(feed, deadline)
+
+    async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
+        """Have a feed that nothing can be served of yet."""
+        while not self._stopping.done():
+            try:
+                opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._opened(opening, deadline, may_walk)
+            except UnknownFeedError:  # forgotten just now: once more from the beginning
+                unknown_at = -1
+                if time.monotonic() >= deadline:
+                    raise
+                continue
+            if feed is not None and feed.digest:
+                return feed
+            break
+        if self._stopping.done():
+            raise OverloadedError("shutting down", slug="shutting-down")
+        await self._checks.require_answer()  # perhaps it is the database that has taken all of the time
+        raise NothingYetError("expected a feed in time, got nothing yet", url=url)
+
+    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
+        await self.wait(opening, deadline)
+        if not opening.done():
+            return None
+        opened, flight = opening.result()
+        if flight is None:
+            return opened
+        if may_walk and not flight.done():
+            _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
+        with self._published.awaited(opened.id):
+            await self.wait(flight, deadline)
+        held = self._published.of(opened.id)
+        feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
+        if feed is None or flight.cancelled():
+            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
+        if not feed.digest and flight.done():
+            flight.result()
+        return feed
+
+    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
+        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
+        is_due = self._running.is_due(feed)
+        if self._checks.are_blind:  # nothing could be kept of what a publisher says
+            return is_due
+        if not is_due and self._running.running(feed.id) is None:
+            self._context.counts.given("store")
+            return False
+        self._context.counts.given("publisher")
+        flight = self._running.join(feed, _USUAL)
+        with self._published.awaited(feed.id):
+            await self.wait(flight, deadline)
+        return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
+
+    async def wait(self, task: asyncio.Task[Any], deadline: float) -> None:
+        """Wait for a task until the deadline, or until the program stops; never cancel it."""
+        await either_done(task, self._stopping, deadline - time.monotonic())

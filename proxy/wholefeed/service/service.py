@@ -6,37 +6,44 @@
 
 A request never runs a refresh itself: it joins the flight of its feed and waits for it as long as it may
 (docs/faults.md rows 63, 64). What a flight learns is in the store; the answer is made from there.
+
+The time in which an answer is put together.
+
+    async with Answering(begin) as reconstruction:      # begin(answering) makes it
+        ...                                             # what `answering.hold` has entered stays so in here
+
+Most answers hold nothing, and a generator with its context manager and stack took as long as the look that
+finds out.
+
+What goes on in a service at this moment, for whoever watches it.
+
+The known feeds, some at a time: their heads together may be more than fits in memory.
+
+listing = await listed(store, words="example.org", by_url=False, number=1)      # what a page shows
+async for some in every_feed(store): ...                                        # all of them
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Sized
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
-from wholefeed.core.refresh.given import RefreshRequest
+from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.errors import UnknownFeedError
-from wholefeed.loggers import get_logger
-from wholefeed.service.account import ChainDocument
-from wholefeed.service.answering import Answering
-from wholefeed.service.asked_times import AskedTimes
-from wholefeed.service.checking import Checks
-from wholefeed.service.choosing import Choosing
-from wholefeed.service.housekeeping import Housekeeping
-from wholefeed.service.listing import Listing, every_feed, listed
-from wholefeed.service.load import Load
+from wholefeed.logs import get_logger
+from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.opening import Openings
-from wholefeed.service.polling import Polling
-from wholefeed.service.published import Held
-from wholefeed.service.refresh.context import RefreshContext
-from wholefeed.service.refresh.running import Running
+from wholefeed.service.memory import Checks, Held, Published, Usage
+from wholefeed.service.opening import Choosing, Openings, Waiting
+from wholefeed.service.people import ChainDocument, Watching
+from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Reconstruction, Status
-from wholefeed.service.waiting import Waiting
-from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, Snapshot
+from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
 log = get_logger()
@@ -244,7 +251,7 @@ class FeedService:
             return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
 
     async def every_feed(self) -> AsyncIterator[list[FeedRow]]:
-        """Give the known feeds as `wholefeed.service.listing.every_feed` does."""
+        """Give the known feeds as `wholefeed.service.service.every_feed` does."""
         parts = every_feed(self._store)
         while True:
             async with self.checks.answering():
@@ -254,7 +261,7 @@ class FeedService:
             yield part
 
     async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
-        """Return some of them as `wholefeed.service.listing.listed` does, whose arguments these are."""
+        """Return some of them as `wholefeed.service.service.listed` does, whose arguments these are."""
         async with self.checks.answering():
             return await listed(self._store, words=words, by_url=by_url, number=number)
 
@@ -269,3 +276,139 @@ class FeedService:
 
     def _is_refreshing(self, feed_id: int) -> bool:
         return self._running.running(feed_id) is not None
+
+
+_T = TypeVar("_T")
+
+
+class Answering(AbstractAsyncContextManager[Reconstruction]):
+    """Entered once.
+
+    Args:
+        begin: Makes what the block is given.
+    """
+
+    def __init__(self, begin: Callable[[Answering], Coroutine[Any, Any, Reconstruction]]) -> None:
+        self._begin = begin
+        self._stack: AsyncExitStack | None = None
+
+    async def hold(self, context: AbstractAsyncContextManager[_T]) -> _T:
+        """Enter something until the end of the block."""
+        if self._stack is None:
+            self._stack = AsyncExitStack()
+        return await self._stack.enter_async_context(context)
+
+    async def __aenter__(self) -> Reconstruction:
+        try:
+            return await self._begin(self)
+        except BaseException:
+            await self.__aexit__()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._stack is not None:
+            await self._stack.aclose()
+
+
+class Load:
+    """Belongs to one service; each attribute says how it is now."""
+
+    def __init__(
+        self, context: RefreshContext, running: Running, openings: Sized, published: Published
+    ) -> None:
+        self._context = context
+        self._running = running
+        self._openings = openings
+        self._published = published
+
+    @property
+    def memory(self) -> Usage:
+        """What is held in memory of published feeds, for answers and refreshes."""
+        usage = self._published.usage
+        return usage._replace(bytes=usage.bytes + self._context.beginnings.parsed.bytes)
+
+    @property
+    def refreshes(self) -> int:
+        """Feeds being refreshed."""
+        return len(self._running)
+
+    @property
+    def openings(self) -> int:
+        """URLs being opened that lead to no known feed."""
+        return len(self._openings)
+
+    @property
+    def walks(self) -> int:
+        """Walks that use the network."""
+        return self._running.walking
+
+    @property
+    def waiting_walks(self) -> int:
+        """Walks that wait for their turn, those of polls not counted."""
+        return self._running.waiting
+
+    @property
+    def requests(self) -> int:
+        """Requests to publishers under way."""
+        return self._context.source.queue[0]
+
+    @property
+    def waiting_requests(self) -> int:
+        """Requests to publishers that wait for a place."""
+        return self._context.source.queue[1]
+
+    @property
+    def workers(self) -> tuple[int, int]:
+        """Processes that work on documents: how many there are, and how many are busy."""
+        return self._context.source.work.processes
+
+
+FEEDS_PER_PART: Final = 100
+
+
+async def every_feed(store: Store) -> AsyncIterator[list[FeedRow]]:
+    """Give the known feeds by URL, those that are published.
+
+    One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
+    """
+    offset = 0
+    while rows := await store.read(lambda db: feeds.list_feeds(db, FEEDS_PER_PART, offset)):  # noqa: B023 - awaited
+        yield [row for row in rows if row.digest]
+        offset += len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One part of the known feeds."""
+
+    feeds: tuple[FeedRow, ...]
+    total: int
+    """How many feeds there are with those words."""
+    number: int
+    """Which part this is, from 1 on."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are; at least 1."""
+        return max(1, -(-self.total // FEEDS_PER_PART))
+
+
+async def listed(store: Store, *, words: str, by_url: bool, number: int) -> Listing:
+    """Return the feeds whose URL holds the words, in any case; the last part where that one is not there.
+
+    Args:
+        store: What is stored.
+        words: Empty: all feeds.
+        by_url: Sorted by URL; else those asked for last come first.
+        number: Which part, from 1 on.
+    """
+
+    async def part(wanted: int) -> Listing:
+        first = (wanted - 1) * FEEDS_PER_PART
+        found, total = await store.read(
+            lambda db: feeds.search(db, words, by_url=by_url, limit=FEEDS_PER_PART, offset=first)
+        )
+        return Listing(tuple(found), total, wanted)
+
+    asked = await part(number)
+    return asked if asked.number <= asked.parts else await part(asked.parts)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from wholefeed.store.condition import Condition
-from wholefeed.store.database import Database
-from wholefeed.store.tables.versions import Version
-from wholefeed.store.traffic import Traffic
+from wholefeed.store.base import Condition, Database, Traffic
+from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
-from wholefeed.store.sqlite import engine as sqlite
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store import sqlite
+from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
 
 
@@ -48,7 +48,7 @@ async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
             is not installed.
     """
     try:
-        from wholefeed.store.postgres import engine as postgres  # noqa: PLC0415 - needs an extra
+        from wholefeed.store import postgres  # noqa: PLC0415 - needs an extra
     except ImportError as exc:
         raise needs_psycopg() from exc
     async with postgres.open_engine(url, connections=connections) as engine, Store.on(engine) as store:
@@ -69,7 +69,7 @@ async def migrate_store(settings: StoreConfig) -> list[str]:
     if not settings.url:
         return await migrate_file(settings.path)
     try:
-        from wholefeed.store.postgres.migrate import migrate_database  # noqa: PLC0415 - needs an extra
+        from wholefeed.store.postgres_migrate import migrate_database  # noqa: PLC0415 - needs an extra
     except ImportError as exc:
         raise needs_psycopg() from exc
     return await migrate_database(settings.url)

@@ -13,31 +13,43 @@ to the connection's thread. Whoever leaves does not stop a transaction.
 
 All raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when the
 database stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
+
+What publishers say of feeds that have not changed, written for many at once a moment later.
+
+    deferred.add(Check(...))
+    await deferred.written()                    # before anything else is written
+    await deferred.written(within_seconds=1)    # before anything is read of these feeds
+
+A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing. A
+crash loses what was not written yet: those publishers are asked once more, and say it again.
+
+Who reads does not wait long for that: before it a transaction may run that takes seconds. What is read then
+is as it was before, which may be asked once more, too.
+
+What is done to the store as a whole: deleting what is old, and telling how large it is.
+
+What is freed is used again by what comes next; a database's files do not shrink.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
-from wholefeed.futures import to_the_end
-from wholefeed.store import deferred
-from wholefeed.store.database import Database
-from wholefeed.store.deferred import DeferredChecks
+from wholefeed.futures import retrieve_failure, to_the_end
+from wholefeed.store.base import Database, Traffic, fetch_all, fetch_value
 from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.statements import fetch_value
-from wholefeed.store.tables import feeds, probe, segments
-from wholefeed.store.tables.checks import Check
-from wholefeed.store.tables.pins import Pins
-from wholefeed.store.tables.versions import Version
-from wholefeed.store.traffic import Traffic
-from wholefeed.store.upkeep import Upkeep
+from wholefeed.store.tables import documents, feeds, segments
+from wholefeed.store.tables.feeds import Check, Version
+from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
 _RowOf = Callable[[_T], FeedRow | None] | None
@@ -126,10 +138,10 @@ class Store:
             StoreDamagedError: The file is damaged.
             StoreError: The database failed.
         """
-        await self.read(probe.read)
+        await self.read(feeds.read_probe)
         self._engine.condition.require_sound()
         if self._engine.condition.is_full:
-            await self.write(probe.write)
+            await self.write(feeds.write_probe)
 
     @property
     def is_writable(self) -> bool:
@@ -147,7 +159,7 @@ class Store:
             is_first: Whether whoever asks has only come, and may wait until others are further.
         """
         if feed is None or feed in self._deferred.feeds:
-            await self._is_written(within_seconds=deferred.READ_SECONDS)
+            await self._is_written(within_seconds=READ_SECONDS)
         return await self._engine.read(work, is_first=is_first)
 
     async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
@@ -297,3 +309,222 @@ class Store:
         feed, _, name = words.partition(" ")
         if name != self._name:  # its own change was told already
             self._engine.on_change(int(feed))
+
+
+WRITE_SECONDS: Final = 0.25
+"""For so long one waits for others at most."""
+READ_SECONDS: Final = 1.0
+"""For so long who reads waits for what is being written."""
+
+
+class DeferredChecks:
+    """Belongs to one store that nobody else writes to.
+
+    Args:
+        engine: Where they are written. Of those that cannot be, the feeds are told to have changed: whatever
+            holds them has it that their publishers were heard of. So are those that were late: whoever has
+            read them meanwhile has it that they were not.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: dict[int, Check] = {}
+        """By feed."""
+        self._writing: dict[int, Check] = {}
+        """The same, those of the task."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_late = False
+        """Whether somebody has read without waiting for the end of the task."""
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether anything is not written yet."""
+        return bool(self._waiting) or self._task is not None
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        """The feeds of which something is not written yet."""
+        return frozenset((*self._waiting, *self._writing))
+
+    def of(self, feed: int) -> Check | None:
+        """Return what is not written yet of a feed."""
+        return self._waiting.get(feed) or self._writing.get(feed)
+
+    def add(self, check: Check) -> None:
+        """Have a check written in time."""
+        self._waiting[check.feed] = check
+        self._begin_later()
+
+    async def written(self, *, within_seconds: float | None = None) -> None:
+        """Wait until all that was added before is written, or could not be.
+
+        Args:
+            within_seconds: For no longer than that; and not at all where somebody has waited for so long.
+        """
+        if self._task is not None and not await self._is_over(within_seconds):
+            return
+        if self._waiting or self._task is not None:  # those that came since that one began
+            await self._is_over(within_seconds)
+
+    async def _is_over(self, within_seconds: float | None) -> bool:
+        """Wait for the task under way, or else a new one; return whether it has ended in time."""
+        if within_seconds is not None and self._is_late:
+            return False
+        _, late = await asyncio.wait({self._task or self._begin()}, timeout=within_seconds)
+        self._is_late = self._is_late or bool(late)
+        return not late
+
+    def _begin_later(self) -> None:
+        if self._timer is None and self._task is None:
+            self._timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, self._begin)
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._task = asyncio.create_task(self._write(), name="store-checks")
+        return self._task
+
+    async def _write(self) -> None:
+        self._writing, self._waiting = self._waiting, {}
+        taken = list(self._writing.values())
+        is_told = False
+        try:
+            await self._engine.write(lambda db: feeds.note_check(db, taken), is_lasting=False)
+        except (StoreError, OverloadedError):
+            is_told = True
+        finally:
+            is_told = is_told or self._is_late  # it may be held as it was read meanwhile
+            self._task, self._is_late, self._writing = None, False, {}
+            if self._waiting:
+                self._begin_later()
+        for each in taken if is_told else ():
+            self._engine.on_change(each.feed)
+
+
+_ANY: Final = "SELECT count(*) FROM probe"
+_LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
+
+KEEP_SENT_SECONDS: Final = 600.0
+"""Often enough that one time may fail, and another, before an hour is over."""
+SUMMARY_SECONDS: Final = 5.0
+"""For so long a summary is good: it counts the feeds one by one."""
+ANSWER_SECONDS: Final = 2.0
+"""A store that has not answered by then cannot be read."""
+SUM_UP_SECONDS: Final = 3.0
+"""For so long one waits for a new one: who asks for it gives up after ten, and then knows nothing at all."""
+REST: Final = 20.0
+"""So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
+
+
+class Summary(NamedTuple):
+    """How large the store is."""
+
+    feeds: Mapping[str, tuple[int, int]]
+    """By visible state: how many there are, and how many of them are stale."""
+    used_bytes: int
+    file_bytes: int
+    free_bytes: int | None
+    """As `Sizes` has them."""
+
+
+class Upkeep:
+    """Belongs to one store."""
+
+    def __init__(self, engine: Engine, pins: Pins) -> None:
+        self._engine = engine
+        self.pins = pins
+        """Which segments answers are using."""
+        self._summing_up: asyncio.Task[Summary] | None = None
+        self._summary: Summary | None = None
+        """The last one."""
+        self._good_until = 0.0
+
+    async def purge(self, *, now: float) -> int:
+        """Delete documents detached for 90 days and retired segments. Returns how many documents."""
+        before = now - documents.KEEP_DETACHED_SECONDS
+        deleted = await self._engine.write(lambda db: documents.purge(db, before))
+        await self.sweep()
+        return deleted
+
+    async def sweep(self) -> None:
+        """Delete the segments that earlier transactions retired and no answer uses."""
+        await self._engine.write(lambda db: segments.sweep_retired(db, self.pins), is_alone=True)
+
+    async def keep_sent(self, now: Callable[[], float]) -> None:
+        """Let no other process delete the segments that answers are using, until cancelled."""
+        while self._engine.is_shared:
+            await asyncio.sleep(KEEP_SENT_SECONDS)
+            if self.pins.segments:
+                with suppress(StoreError, OverloadedError):
+                    await self.keep(now())
+
+    async def keep(self, now: float) -> None:
+        """Let the segments that answers are using stay for another hour, whoever sweeps."""
+        await self._engine.write(lambda db: segments.keep_retired(db, self.pins, now))
+
+    async def used_bytes(self) -> int:
+        """Return what all that is stored comes to, without segments that wait to be deleted."""
+        return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
+
+    async def feed_bytes(self, feed_id: int) -> int | None:
+        """Return how much less `used_bytes` is without a feed; None where that is to be asked again."""
+        measure = self._engine.measure_feed
+        return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
+
+    async def require_answer(self) -> None:
+        """Make sure that the store can be read.
+
+        Raises:
+            OverloadedError: It does not answer in time.
+            StoreError: It cannot be.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._engine.read(lambda db: fetch_value(db, _ANY))
+        except TimeoutError as exc:
+            raise OverloadedError("the database does not answer in time") from exc
+
+    async def summary(self) -> Summary | None:
+        """Return how large the store is, or was some time ago; it is summed up though nobody waits for that.
+
+        Returns:
+            None where it was not summed up in time, and never before.
+
+        Raises:
+            OverloadedError, StoreError: It could not be.
+        """
+        if self._summing_up is None and time.monotonic() > self._good_until:
+            self._summing_up = asyncio.create_task(self._sum_up(), name="store-summary")
+            self._summing_up.add_done_callback(retrieve_failure)
+        if (task := self._summing_up) is not None:
+            await asyncio.wait({task}, timeout=SUM_UP_SECONDS)
+            if task.done():
+                return task.result()
+        return self._summary
+
+    async def least_asked(self) -> list[tuple[int, float]]:
+        """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
+        rows = await self._engine.read(lambda db: fetch_all(db, _LEAST_ASKED))
+        return [(row["id"], row["asked_at"]) for row in rows]
+
+    def is_being_sent(self, feed_id: int) -> bool:
+        """Whether an answer with this feed is under way."""
+        return feed_id in self.pins.feeds or feed_id in self.pins.sent
+
+    async def _sum_up(self) -> Summary:
+        began_at = time.monotonic()
+        try:
+            summary = await self._engine.read(self._summed_up, is_long=True)
+        except BaseException:  # of a store that cannot say it nothing is told
+            self._summary, self._good_until = None, 2 * time.monotonic() - began_at
+            raise
+        finally:
+            self._summing_up = None
+        now = time.monotonic()
+        self._summary, self._good_until = summary, now + max(SUMMARY_SECONDS, REST * (now - began_at))
+        return summary
+
+    def _summed_up(self, db: Database) -> Summary:
+        return Summary(feeds.count_states(db), *self._engine.measure(db))

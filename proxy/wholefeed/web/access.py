@@ -32,13 +32,10 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.server.sessions import is_form_proof
-from wholefeed.server.signing import Verdict, verify
-from wholefeed.web.asked import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked
+from wholefeed.server.clients import Verdict, is_form_proof, verify
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
-from wholefeed.web.page.wanted import is_browser
-from wholefeed.web.request_target import Query, feed_url
-from wholefeed.web.session import session_of
+from wholefeed.web.pages_base import is_browser, session_of
+from wholefeed.web.request import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}

@@ -1,4 +1,11 @@
-"""GET, HEAD and DELETE of a feed, in both forms of its URL."""
+"""GET, HEAD and DELETE of a feed, in both forms of its URL.
+
+A feed's own URL opened in a browser leads to the feed for people (`/view`); readers never see that.
+
+A browser says `Sec-Fetch-Dest: document` of a page that somebody opens (W3C Fetch Metadata), and names HTML
+in Accept; readers do not send both. It does so by https and on the visitor's own machine alone: by plain http
+from elsewhere the feed is what it gets.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +14,37 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from aiohttp import hdrs, web
-from multidict import CIMultiDict
+from multidict import CIMultiDict, istr
 
 from wholefeed.config.tables import Config
-from wholefeed.core.compose.turns import Warned
-from wholefeed.core.terms import State
+from wholefeed.core.compose.views import Warned
+from wholefeed.core.model import State
 from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
-from wholefeed.loggers import get_logger
-from wholefeed.service.published import LARGEST_BLOCK_BYTES, Held
+from wholefeed.logs import get_logger
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
-from wholefeed.web.answer.answer import Representation, joined, slices, viewed
-from wholefeed.web.answer.blocks import SLICE_BYTES, HeldBlocks
-from wholefeed.web.answer.conditions import is_not_modified
-from wholefeed.web.answer.joining import sliced
-from wholefeed.web.answer.prepared import Prepared, facts_of, prepared, prepared_of
-from wholefeed.web.asked import Asked
-from wholefeed.web.browsers import is_opened, to_view
-from wholefeed.web.host_field import base_url
-from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS
-from wholefeed.web.named import named_url, with_instead
-from wholefeed.web.request_target import completed, feed_url
+from wholefeed.web.answer import (
+    SLICE_BYTES,
+    VARY,
+    HeldBlocks,
+    Prepared,
+    Representation,
+    facts_of,
+    is_not_modified,
+    joined,
+    prepared,
+    prepared_of,
+    sliced,
+    slices,
+    viewed,
+)
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
+from wholefeed.web.pages_base import begin_session, is_browser, root_of
+from wholefeed.web.request import VIEW_OPTIONS, Asked, base_url, completed, feed_url
 
 log = get_logger()
 
@@ -261,3 +276,37 @@ def _refuse_loop(vias: Iterable[str], url: str) -> None:
     """What came through this proxy already leads in a circle (docs/faults.md row 19; RFC 9110, 7.6.3)."""
     if any(_VIA.search(value) for value in vias):
         raise LoopDetectedError("the request came through wholefeed already", url=url)
+
+
+_CARRIED: Final = (*VIEW_OPTIONS, "signed")
+_DESTINATION: Final = istr("Sec-Fetch-Dest")
+_FOLDER: Final = "/feed/"
+
+
+def is_opened(request: web.Request) -> bool:
+    """Return whether somebody opens a URL in a browser: a page is what they can read."""
+    return request.headers.get(_DESTINATION) == "document" and is_browser(request)
+
+
+def to_view(request: web.Request, asked: Asked) -> web.Response:
+    """Lead to the feed for people, by a relative URL: it holds below any prefix of a reverse proxy.
+
+    A token that came in the URL stays behind, for URLs are shown and kept: a session stands for it. Only
+    whoever is let in by the token gets one: beside a signature a token is not looked at.
+    """
+    query = f"?url={quote(asked.query.url, safe='')}{carried(asked)}"
+    token = asked.query.options.get("token")
+    begins = token is not None and asked.knows_token and not asked.session
+    if begins and asked.route == _FOLDER:  # whose session would be good for that folder alone
+        query += f"&token={quote(token or '', safe='')}"
+    fields = {"Location": f"{root_of(request)}view{query}", "Vary": VARY, "Cache-Control": "no-store"}
+    response = web.Response(status=303, headers=fields)
+    if begins and asked.route != _FOLDER:
+        begin_session(request, response)
+    return response
+
+
+def carried(asked: Asked) -> str:
+    """Return what else of a request goes with every link to the same feed."""
+    options = asked.query.options
+    return "".join(f"&{name}={quote(options[name], safe='')}" for name in _CARRIED if name in options)

@@ -1,22 +1,24 @@
-"""By what keys handlers find the parts of the application and of a request. No handler is imported here."""
+"""By what keys handlers find the parts of the application and of a request. No handler is imported here.
+
+Which feed a request is about, where what is stored has a say in it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
-from wholefeed.server.buckets import Buckets
-from wholefeed.server.clients import Networks, TrustedProxies
-from wholefeed.server.connections import Connections
-from wholefeed.server.listeners import Listeners
+from wholefeed.errors import PublisherError
+from wholefeed.server.clients import Buckets, Networks, TrustedProxies
+from wholefeed.server.listening import Connections, Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
-from wholefeed.web.asked import Asked
-from wholefeed.web.prefix import Prefix
-from wholefeed.web.wants import Wants
+from wholefeed.web.answer import Wants
+from wholefeed.web.request import Asked, Prefix, feed_url, instead_url
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -34,3 +36,34 @@ LOGINS: Final = web.AppKey("logins", Buckets)
 """How often each client may try a token."""
 
 ASKED: Final = web.RequestKey("asked", Asked)
+
+
+async def named_url(request: web.Request) -> str:
+    """Return the canonical URL of the feed that a request names.
+
+    Without a scheme it is the one that was chosen before; a signature is good for https alone.
+
+    Raises:
+        RequestError: None is given.
+        InvalidUrlError: It is none that can be fetched.
+    """
+    asked, service = request[ASKED], request.app[SERVICE]
+    url = feed_url(asked.query.url)
+    instead = "" if asked.mark else instead_url(asked.query.url)
+    if instead and not await service.is_known(url) and await service.is_known(instead):
+        return instead
+    return url
+
+
+async def with_instead(
+    request: web.Request, answer: Callable[[str], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
+    asked, url = request[ASKED], await named_url(request)
+    try:
+        return await answer(url)
+    except PublisherError as exc:
+        instead = "" if asked.mark else instead_url(asked.query.url)
+        if exc.slug != "connection-failed" or instead in ("", url):
+            raise
+    return await answer(instead)

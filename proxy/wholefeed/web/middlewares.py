@@ -1,4 +1,7 @@
-"""What every request goes through: the checks before its handler, error answers, the log line."""
+"""What every request goes through: the checks before its handler, error answers, the log line.
+
+What is told of a request once it has been answered: its line of the log, and what is counted.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ import math
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from aiohttp import web, web_response
+from aiohttp import hdrs, web, web_response
 from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
+from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
     MisdirectedError,
@@ -22,17 +27,11 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.loggers import REQUEST_ID, get_logger
+from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
-from wholefeed.web.answered import count, tell
-from wholefeed.web.asked import HOME, OPEN_ROUTES, Asked
-from wholefeed.web.host_field import require_host
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
-from wholefeed.web.page.failure import error_page, wants_page
-from wholefeed.web.page.login import refused
-from wholefeed.web.prefix import UNMATCHED
-
-log = get_logger()
+from wholefeed.web.pages import error_page, refused, wants_page
+from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_host
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _SECURITY_FIELDS: Final = (
@@ -195,3 +194,41 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
         headers[_REQUEST_ID] = request[ASKED].request_id
     except KeyError:  # it did not come as far as the middleware
         pass
+
+
+log = get_logger()
+
+_LONGEST_AGENT: Final = 200
+
+
+def tell(request: web.Request, asked: Asked, status: int, duration_seconds: float) -> None:
+    """Write the line of a request; a status of 0 is none.
+
+    It is laid out by hand: of all that is logged only this is written thousands of times a second, and a dict
+    that is made and gone through takes three times as long. What is our own needs no escapes.
+    """
+    url = asked.shown_url
+    agent = request.headers.get(hdrs.USER_AGENT, "")[:_LONGEST_AGENT]
+    if not agent.isprintable():  # it nearly always is
+        agent = "".join(each if each.isprintable() else "?" for each in agent)
+    facts = f"{members(asked.facts)}, " if asked.facts else ""
+    log.laid_out(
+        "request.answered",
+        f'"method": {quoted(request.method)}, "path": "{asked.route}"'
+        f', "url": {"null" if url is None else quoted(url)}'
+        f', "client": "{asked.client}", "user_agent": {quoted(agent)}'
+        f', "status": {status or "null"}, "duration_s": {duration_seconds:.6f}'
+        f', {facts}"request_id": "{asked.request_id}"',
+    )
+
+
+def count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
+    """Count what the log line tells; of an answer that was cut off, no bytes."""
+    facts = asked.facts
+    is_aborted = "aborted" in facts
+    state = str(facts.get("state", NONE))
+    counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
+    if is_aborted:
+        counts.was_aborted()
+    if "slug" in facts:
+        counts.refused(str(facts["slug"]))

@@ -6,25 +6,20 @@ from typing import Final
 
 from aiohttp import web
 
-from wholefeed.web.asked import HOME, LOGIN, METRICS, STATIC, VIEW
-from wholefeed.web.events import get_events
+from wholefeed.web.api import get_events, get_feeds, get_healthz, get_openapi, get_readyz, get_status
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
-from wholefeed.web.health import get_healthz, get_readyz
 from wholefeed.web.metrics import get_metrics
-from wholefeed.web.openapi.document import get_openapi
 from wholefeed.web.opml import get_opml, post_opml
-from wholefeed.web.page.actions import post_forget, post_refresh
-from wholefeed.web.page.home import get_home
-from wholefeed.web.page.login import get_login, post_login, post_logout
-from wholefeed.web.page.static import get_static
-from wholefeed.web.page.view import get_view
-from wholefeed.web.status import get_feeds, get_status
+from wholefeed.web.pages import get_home, get_login, post_forget, post_login, post_logout, post_refresh
+from wholefeed.web.pages_base import get_static
+from wholefeed.web.request import HOME, LOGIN, METRICS, STATIC, VIEW
+from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
     r"(?:/|%20|%09|%0[AaDd])*+"
     r"(?:[Hh][Tt][Tt][Pp][Ss]?(?::|%3A)|[Ff][Ee][Ee][Dd](?::|%3A)|[^/][^/.]*+\.[^/]+?(?:/|%2F)).*"
 )
-"""What may be a URL behind the slash; `wholefeed.web.request_target` has the last word. It is held against
+"""What may be a URL behind the slash; `wholefeed.web.request` has the last word. It is held against
 every path that anybody asks for, so it must not look twice at any of it."""
 
 

@@ -1,4 +1,4 @@
-"""wholefeed.cli.checks.database and wholefeed.store.sqlite.examine: a database looked at from outside."""
+"""wholefeed.cli.doctor_probes and wholefeed.store.sqlite_upkeep: a database looked at from outside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.cli.checks.database import (
+from wholefeed.cli.doctor_probes import (
+    Finding,
     Place,
+    Verdict,
     check_database,
     judge_clock,
     judge_content,
@@ -24,11 +26,10 @@ from wholefeed.cli.checks.database import (
     judge_place,
     look_at,
 )
-from wholefeed.cli.checks.findings import Finding, Verdict
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.sqlite.examine import Examined, examine, lock_holder
-from wholefeed.store.sqlite.migrate import locked, migrate_file
+from wholefeed.store.sqlite_file import locked, migrate_file
+from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
 
 GIB = 1 << 30
 PLACE = Place(

@@ -1,10 +1,10 @@
-"""wholefeed.cli.checks.findings: what is printed of what was found."""
+"""wholefeed.cli.doctor_probes: what is printed of what was found."""
 
 from __future__ import annotations
 
 import pytest
 
-from wholefeed.cli.checks.findings import (
+from wholefeed.cli.doctor_probes import (
     Finding,
     Verdict,
     as_object,

@@ -1,4 +1,4 @@
-"""wholefeed.cli.checks.installation: Python, libraries, event loop, open files, memory."""
+"""wholefeed.cli.doctor_probes: Python, libraries, event loop, open files, memory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.cli.checks.findings import Verdict
-from wholefeed.cli.checks.installation import (
+from wholefeed.cli.doctor_probes import (
     Machine,
+    Verdict,
     check_versions,
     judge_machine,
     judge_versions,

@@ -1,4 +1,4 @@
-"""wholefeed.cli.checks.reach: whether it runs, and who reaches it."""
+"""wholefeed.cli.doctor_probes: whether it runs, and who reaches it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import pytest
 from tests.origin import Origin
 from tests.processes import serving
 from tests.running import Proxy, a_config
-from wholefeed.cli.checks.findings import Verdict
-from wholefeed.cli.checks.reach import Answer, Heard, Reached, check_server, judge_server
+from wholefeed.cli.doctor_probes import Answer, Heard, Reached, Verdict, check_server, judge_server
 from wholefeed.config.tables import Config
 
 OWN = Answer("http://127.0.0.1:8080", Heard.WHOLEFEED)

@@ -1,4 +1,4 @@
-"""wholefeed.cli.checks.secrets: files that secrets come from."""
+"""wholefeed.cli.doctor_probes: files that secrets come from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from wholefeed.cli.checks.findings import Verdict
-from wholefeed.cli.checks.secrets import check_secrets, secret_files
+from wholefeed.cli.doctor_probes import Verdict, check_secrets, secret_files
 from wholefeed.cli.main import main
 
 VARIABLE = "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"

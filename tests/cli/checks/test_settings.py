@@ -1,4 +1,4 @@
-"""wholefeed.cli.checks.settings: what does not fit together, each beside what does."""
+"""wholefeed.cli.doctor_probes: what does not fit together, each beside what does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.cli.checks.findings import Finding, Verdict
-from wholefeed.cli.checks.installation import Machine
-from wholefeed.cli.checks.settings import judge_settings
+from wholefeed.cli.doctor_probes import Finding, Machine, Verdict, judge_settings
 from wholefeed.config.tables import Config
 
 TOKEN = {"access_token": "t" * 16}

@@ -17,12 +17,11 @@ import pytest
 
 from demo.proxy_process import free_port
 from tests.postgres import Cluster
-from wholefeed.cli.checks.findings import Finding, Verdict, worst
-from wholefeed.cli.checks.shared import check_shared, judge_shared
+from wholefeed.cli.doctor_probes import Finding, Verdict, check_shared, judge_shared, worst
 from wholefeed.cli.main import main
 
 pytest.importorskip("psycopg", reason="needs PostgreSQL's driver: make setup")
-from wholefeed.store.postgres.examine import ExaminedDatabase, examine
+from wholefeed.store.postgres_upkeep import ExaminedDatabase, examine
 
 SOUND = ExaminedDatabase(
     place="the database feeds at db.test", server=15, encoding="UTF8", version=14, newest=14, is_moving=False,

@@ -15,13 +15,21 @@ from urllib.parse import urlsplit
 
 from tests.publishers.blog import NOW, Blog, Post
 from tests.publishers.wordpress_query import Query, parse_target
-from wholefeed.core.adapters.asking import Answer, Ask, Asking, Job, Outcome, Page, Refused, There
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.base import (
+    Answer,
+    Ask,
+    Asking,
+    Collection,
+    Job,
+    Marks,
+    Outcome,
+    Page,
+    Refused,
+    There,
+)
 from wholefeed.core.adapters.wordpress import WordPress
-from wholefeed.core.model import EntryId, entry_id
-from wholefeed.core.refresh.page_judging import is_downward
-from wholefeed.core.terms import Family
+from wholefeed.core.model import EntryId, Family, entry_id
+from wholefeed.core.refresh.collecting import is_downward
 
 ROOT = "https://blog.test"
 MOST_QUESTIONS = 2000

@@ -14,11 +14,19 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from wholefeed.core.adapters.asking import Answer, Ask, Asking, Job, Outcome, Page, Refused, Sight
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.model import EntryId, entry_id
-from wholefeed.core.terms import Family
+from wholefeed.core.adapters.base import (
+    Answer,
+    Ask,
+    Asking,
+    Collection,
+    Job,
+    Marks,
+    Outcome,
+    Page,
+    Refused,
+    Sight,
+)
+from wholefeed.core.model import EntryId, Family, entry_id
 from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_750_000_000.0

@@ -1,4 +1,4 @@
-"""`wholefeed.core.adapters.blogger` (rules R26 to R31)."""
+"""`wholefeed.core.adapters.others` (rules R26 to R31)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from tests.core.adapters.publisher import Entries, looked
-from wholefeed.core.adapters.asking import Outcome, Refused
-from wholefeed.core.adapters.blogger import Blogger
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.terms import Family
+from wholefeed.core.adapters.base import Collection, Marks, Outcome, Refused
+from wholefeed.core.adapters.others import Blogger
+from wholefeed.core.model import Family
 
 DAY = 86_400.0
 UNAVAILABLE = Refused("http-503", 503)

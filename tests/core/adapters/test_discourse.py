@@ -1,4 +1,4 @@
-"""`wholefeed.core.adapters.discourse` (R26 to R30); what keyset publishers share is in test_github.py."""
+"""`wholefeed.core.adapters.others` (R26 to R30); what keyset publishers share is in test_github.py."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.core.adapters.publisher import NOW, Entries
-from wholefeed.core.adapters.asking import Outcome, Refused
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.discourse import Discourse, number_of
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.terms import Family
+from wholefeed.core.adapters.base import Collection, Marks, Outcome, Refused
+from wholefeed.core.adapters.others import Discourse, number_of
+from wholefeed.core.model import Family
 
 
 class Posts(Entries):

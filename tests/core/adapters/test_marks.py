@@ -1,10 +1,10 @@
-"""wholefeed.core.adapters.marks: what a document says about its publisher."""
+"""wholefeed.core.adapters.base: what a document says about its publisher."""
 
 from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.adapters.marks import Marks, marks_of
+from wholefeed.core.adapters.base import Marks, marks_of
 from wholefeed.core.parse.documents import parse
 
 RSS = b'<rss version="2.0"><channel><title>t</title>%s%s</channel></rss>'

@@ -16,10 +16,9 @@ import pytest
 
 from tests.core.adapters.blog_answers import ROOT, Site
 from tests.publishers.blog import Blog
-from wholefeed.core.adapters.asking import Ask, Outcome
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.wordpress_dates import BY_DATE
+from wholefeed.core.adapters.base import Ask, Collection, Outcome
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
+from wholefeed.core.adapters.wordpress_walk import BY_DATE
 from wholefeed.core.text.dates import DAY_SECONDS
 
 SHIFTING = ("add", "delete", "delete three", "edit", "go live", "bulk edit")

@@ -18,14 +18,23 @@ from wholefeed.core.compose.compose import (
     compose_prologue,
     newest_first,
 )
-from wholefeed.core.compose.warning import HEALED, Missing, compose_warning, told_missing
-from wholefeed.core.formats import SEPARATOR, default_namespace, segment_end, segment_separator
-from wholefeed.core.jobs.rendering import compose_parsed
-from wholefeed.core.model import FeedDocument, Tombstone, entry_id
+from wholefeed.core.compose.views import HEALED, Missing, compose_warning, told_missing
+from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.model import (
+    RDF_NS,
+    RSS_10_NS,
+    SEPARATOR,
+    TOMBSTONE_NS,
+    Family,
+    FeedDocument,
+    Tombstone,
+    default_namespace,
+    entry_id,
+    segment_end,
+    segment_separator,
+)
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import RDF_NS, RSS_10_NS, TOMBSTONE_NS, Family
-from wholefeed.core.verbatim.fragments_of import fragments_of
-from wholefeed.core.verbatim.well_known import prefixes_in
+from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 
 ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
 

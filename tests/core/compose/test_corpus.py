@@ -12,10 +12,9 @@ import pytest
 
 from tests.chains import CORPUS, NotCuttableError, Part, corpus_feeds, cut, differences, seen
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.jobs.rendering import compose_parsed
+from wholefeed.core.jobs import compose_parsed
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments import Fragments
-from wholefeed.core.verbatim.well_known import prefixes_in
+from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
 
 XML: Final = "application/xml"
 PROXY_URL: Final = "http://proxy.test/feed"

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from isal import isal_zlib
 
-from wholefeed.core.compose import deflate
-from wholefeed.core.compose.crc import combine, crc_shift
-from wholefeed.core.compose.deflate import (
+from wholefeed.core.compose import segments
+from wholefeed.core.compose.segments import (
     FINAL_BLOCK,
     GZIP_HEADER,
     Deflaters,
     Sealed,
     TextDigest,
+    combine,
+    crc_shift,
     gzip_trailer,
     inflate,
     seal,
@@ -139,7 +140,7 @@ def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         return made[-1]
 
     new = isal_zlib.compressobj
-    monkeypatch.setattr(deflate, "_RENEWED_BYTES", 2500)
+    monkeypatch.setattr(segments, "_RENEWED_BYTES", 2500)
     monkeypatch.setattr(isal_zlib, "compressobj", counted)
     text = bytes(range(250)) * 4
     deflaters = Deflaters()

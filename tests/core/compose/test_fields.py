@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.compose.fields import NAMELESS, Fields, read_fields
-from wholefeed.core.compose.synthesize import synthesize
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.compose.entries import NAMELESS, Fields, read_fields
 from wholefeed.core.model import entry_id
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.verbatim.fragments import fragments_of
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
 WRITTEN = "2026-01-31T12:00:00Z"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.compose.heading import Heading, heading_of
-from wholefeed.core.jobs.rendering import compose_parsed
+from wholefeed.core.compose.compose import Heading, heading_of
+from wholefeed.core.jobs import compose_parsed
 from wholefeed.core.parse.documents import parse
 
 URL = "http://example.org/feeds/feed"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.feeds import BASE_AT, an_item, atom
-from wholefeed.core.compose.remember import SEALED_BYTES, SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
+from wholefeed.core.compose.compose import SEALED_BYTES, SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.compose.segmenting import Build, Keep, Placed, plan
+from wholefeed.core.compose.segments import Build, Keep, Placed, plan
 
 TARGET = 1000
 

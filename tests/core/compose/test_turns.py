@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.compose.turns import HEALED_SECONDS, Turn, Warned
+from wholefeed.core.compose.views import HEALED_SECONDS, Turn, Warned
 
 NONE = Turn(Warned.NONE, None)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.compose.outline import Slice
+from wholefeed.core.compose.segments import Slice
 from wholefeed.core.compose.views import Cut, Take, View, entries_of
-from wholefeed.core.terms import Family
+from wholefeed.core.model import Family
 
 ENTRY_BYTES = 10
 

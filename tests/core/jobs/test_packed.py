@@ -1,4 +1,4 @@
-"""wholefeed.core.jobs.packed."""
+"""wholefeed.core.jobs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.samples import BODIES
-from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import EntryFacts, PackedEntries
+from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.jobs import EntryFacts, PackedEntries
 from wholefeed.core.model import EntryId
 from wholefeed.core.parse.documents import parse
 

@@ -1,4 +1,4 @@
-"""wholefeed.core.jobs.reading: one reading says all that is to be known of a document."""
+"""wholefeed.core.jobs: one reading says all that is to be known of a document."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import hashlib
 import pytest
 
 from tests.workers.samples import BODIES, a_sender
-from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.reading import read_again, read_document
-from wholefeed.core.jobs.rendering import Part, Stored, compose, render
-from wholefeed.core.links.classify import classify
+from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.jobs import Part, Stored, compose, read_again, read_document, render
+from wholefeed.core.links import classify
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.walk.trails import Span
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.walk.chain import Span
 
 DEPTH = 256
 

@@ -1,15 +1,12 @@
-"""wholefeed.core.jobs.remembering: what leaves a document is written into memory documents."""
+"""wholefeed.core.jobs: what leaves a document is written into memory documents."""
 
 from __future__ import annotations
 
 import hashlib
 
 from tests.feeds import an_item, atom, json_feed
-from wholefeed.core.jobs.reading import read_again
-from wholefeed.core.jobs.remembering import StoredMemory, remember_copies
-from wholefeed.core.jobs.rendering import Stored
-from wholefeed.core.model import EntryId
-from wholefeed.core.terms import MEMORY_URL
+from wholefeed.core.jobs import Stored, StoredMemory, read_again, remember_copies
+from wholefeed.core.model import MEMORY_URL, EntryId
 
 OLD = Stored(atom(an_item("a", 1), an_item("b", 2), updated=5), "http://a.test/", "application/atom+xml")
 

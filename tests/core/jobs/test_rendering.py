@@ -1,12 +1,12 @@
-"""wholefeed.core.jobs.rendering: what is sent of documents."""
+"""wholefeed.core.jobs: what is sent of documents."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.feeds import an_item, atom
-from wholefeed.core.compose.deflate import inflate
-from wholefeed.core.jobs.rendering import JOINED_BYTES, Part, Rendered, Stored, compose, render
+from wholefeed.core.compose.segments import inflate
+from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Stored, compose, render
 
 
 def a_stored(body: bytes) -> Stored:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.makers import FEED, a_document, a_link
-from wholefeed.core.links.classify import (
+from wholefeed.core.links import (
     MAX_LINK_NOTES,
     Follow,
     Forward,
@@ -14,9 +14,8 @@ from wholefeed.core.links.classify import (
     older_target,
     subscription_hint,
 )
-from wholefeed.core.notes import DeadChainLink, DocumentUnavailable, Note
-from wholefeed.core.reading_notes import BadLink, ExtraLink
-from wholefeed.core.terms import Family, Kind
+from wholefeed.core.model import Family, Kind
+from wholefeed.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink, Note
 
 ARCHIVE = "http://o.test/2003/11"
 

@@ -5,12 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import FEED, a_document, a_link
-from wholefeed.core.links.classify import classify, dead_link, recall, says_incremental
-from wholefeed.core.links.dialects import Evidence, Finding, incremental_flag, recognise
-from wholefeed.core.model import HistoryElement
-from wholefeed.core.notes import DocumentUnavailable
-from wholefeed.core.reading_notes import BadLink
-from wholefeed.core.terms import Kind, Relation
+from wholefeed.core.links import (
+    Evidence,
+    Finding,
+    classify,
+    dead_link,
+    incremental_flag,
+    recall,
+    recognise,
+    says_incremental,
+)
+from wholefeed.core.model import HistoryElement, Kind, Relation
+from wholefeed.core.notes import BadLink, DocumentUnavailable
 
 NO_CHAIN = Finding(Kind.PLAIN)
 PAGED = Finding(Kind.PAGED)

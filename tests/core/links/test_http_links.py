@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.links.http_links import MAX_HEADER_LINKS, header_links, parse_link_field, relation_name
+from wholefeed.core.links import MAX_HEADER_LINKS, header_links, parse_link_field, relation_name
 
 DOCUMENT = "http://o.test/feed/index.atom"
 

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.memento.captures import (
-    MAX_INDEX_BYTES,
-    MAX_ROWS,
-    BadIndexError,
-    Capture,
-    instant_of,
-    parse_index,
-)
+from wholefeed.core.memento import MAX_INDEX_BYTES, MAX_ROWS, BadIndexError, Capture, instant_of, parse_index
 
 NAMES = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.memento.captures import Capture, instant_of
-from wholefeed.core.memento.choice import (
+from wholefeed.core.memento import (
     MAX_TRIES,
     UNHEARD_ATTEMPTS,
+    Capture,
     for_gone,
     for_missing,
+    instant_of,
     is_confirmed,
     is_gone,
     is_same_resource,

@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from wholefeed.core.memento.captures import Capture, IndexPage
-from wholefeed.core.memento.layout import Layout, position_behind
+from wholefeed.core.memento import Capture, IndexPage, Layout, position_behind
 
 WAYBACK = Layout("https://web.archive.org")
 PYWB = Layout("http://127.0.0.1:8080/feeds")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.merge.merge import Copy, choose
-from wholefeed.core.terms import Role
+from wholefeed.core.merge import Copy, choose
+from wholefeed.core.model import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_000_000.0

@@ -5,18 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.merge.merge import Copy, choose
-from wholefeed.core.merge.tombstones import (
+from wholefeed.core.merge import (
     FALLEN_OUT,
     MAX_PASSED_ON,
     Burial,
+    Copy,
     Place,
+    choose,
     is_buried,
     place_of,
     written,
 )
-from wholefeed.core.model import Tombstone, entry_id
-from wholefeed.core.terms import Role
+from wholefeed.core.model import Role, Tombstone, entry_id
 
 NOW = 1_000_000.0
 ROLES = st.sampled_from(list(Role))

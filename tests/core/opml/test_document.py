@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.opml.document import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, read_opml
-from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.opml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, read_opml
+from wholefeed.core.parse.limits import ParseError
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
 NEW = "http://p.test/feed?url=a&token='\"<>"

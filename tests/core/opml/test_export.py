@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from wholefeed.core.opml.document import read_opml
-from wholefeed.core.opml.export import Listed, compose_opml
+from wholefeed.core.opml import Listed, compose_opml, read_opml
 
 
 def test_titles_urls_and_sites_come_through() -> None:

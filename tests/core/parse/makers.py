@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from wholefeed.core.model import Entry, FeedDocument
+from wholefeed.core.model import ATOM_NS, FH_NS, Entry, FeedDocument
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import ATOM_NS, FH_NS
 
 URL = "http://example.org/blog/feed"
 

@@ -7,9 +7,9 @@ from time import process_time
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss
+from wholefeed.core.model import MEMORY_URL, RDF_NS, RSS_10_NS
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_LIKE_ENTRIES, UNLIMITED
-from wholefeed.core.terms import MEMORY_URL, RDF_NS, RSS_10_NS
 
 MANY = 249_000
 SLOW_MACHINE = 60.0

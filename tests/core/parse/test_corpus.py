@@ -10,12 +10,11 @@ import feedparser
 import pytest
 
 from tests.core.parse.makers import URL, named, slices
-from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.model import MEMORY_URL, Family, FeedDocument
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.terms import MEMORY_URL, Family
-from wholefeed.core.verbatim.fragments_of import fragments_of
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.verbatim.fragments import fragments_of
 
 CORPUS = Path(__file__).parents[3].parent / "shared" / "corpus"
 FOLDERS = [CORPUS / "rfc5005", CORPUS / "real", CORPUS / "conf"]

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss, slices
+from wholefeed.core.model import Family
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.terms import Family
+from wholefeed.core.parse.limits import ParseError
 
 SLUGS = {"malformed-xml", "malformed-json", "not-a-feed", "unsupported-encoding", "xml-limit"}
 

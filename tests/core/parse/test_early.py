@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.early import MAX_HEAD_BYTES, MAX_HEAD_TAGS, EarlyHead
+from wholefeed.core.parse.documents import MAX_HEAD_BYTES, MAX_HEAD_TAGS, EarlyHead
 
 LINK = "<link rel='prev-archive' href='/1'/>"
 PADDING = "<x>" + "y" * 1024 + "</x>"

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
 from tests.core.parse.makers import URL, atom
+from wholefeed.core.notes import EncodingRetried
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.encodings import MIXED_NAME, is_utf8, to_utf8
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.labels import codec_of, has_ascii, is_single_byte
-from wholefeed.core.reading_notes import EncodingRetried
+from wholefeed.core.parse.encodings import MIXED_NAME, codec_of, has_ascii, is_single_byte, is_utf8, to_utf8
+from wholefeed.core.parse.limits import ParseError
 
 TITLE = "Ünïcode — naïve café"
 

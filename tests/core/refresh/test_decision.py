@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
 from tests.makers import FEED
-from wholefeed.core.notes import DocumentUnavailable, JumpedHole, NewerNotOlder, PageGone
-from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import Failure
-from wholefeed.core.terms import Family, Role, State
-from wholefeed.core.walk.endings import End
+from wholefeed.core.model import Family, Role, State
+from wholefeed.core.notes import DocumentUnavailable, End, JumpedHole, NewerNotOlder, PageGone
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh import port
+from wholefeed.core.refresh.port import Failure
 
 HOUR, DAY = 3600.0, 86_400.0
 O = "http://o.test"  # noqa: E741
@@ -200,7 +199,7 @@ def test_a_subscription_document_that_fails_changes_nothing(publisher: Publisher
     for times in (1, 2):
         told = world.refresh(chance, is_forced=True)
         assert (told.asked, told.published, world.shape, world.missing) == ([FEED], [], shape, missing)
-        assert isinstance(told.named[-1], intents.GiveUp)
+        assert isinstance(told.named[-1], port.GiveUp)
         assert world.failure is not None
         assert world.failure.attempts == times
     world.publisher = publisher
@@ -297,7 +296,7 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
         pages[archive(number)] = Page(links={"prev-archive": archive(number - 1)}, entries=(f"new-{number}",))
     world.now += HOUR
     told = world.cut_off(random.Random(0), after=9)
-    assert any(isinstance(each, intents.Fetch) for each in told.named)
+    assert any(isinstance(each, port.Fetch) for each in told.named)
     world.feed = replace(world.feed, published_revision=world.feed.revision)  # nothing else is unfinished
     assert world.feed.visible_state is State.LOADING
 
@@ -320,8 +319,8 @@ def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there
 
     again = world.refresh(random.Random(0))
 
-    assert intents.ReadBodiesAgain() not in first.named
-    assert intents.ReadBodiesAgain() in again.named
+    assert port.ReadBodiesAgain() not in first.named
+    assert port.ReadBodiesAgain() in again.named
 
 
 def test_a_gap_is_left_alone_when_the_subscription_document_alone_has_changed() -> None:

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tests.core.refresh.test_decision import DAY, HOUR, SEEDS, a_chain, archive
 from tests.core.refresh.world import Outcome, Page, Publisher, World
 from tests.makers import FEED
-from wholefeed.core.notes import DocumentUnavailable, JumpedHole, LimitReached
-from wholefeed.core.refresh import intents
-from wholefeed.core.refresh.events import Failure
-from wholefeed.core.terms import Family, Role, State
-from wholefeed.core.walk.endings import End
-from wholefeed.core.walk.limits import WalkLimits
+from wholefeed.core.model import Family, Role, State
+from wholefeed.core.notes import DocumentUnavailable, End, JumpedHole, LimitReached
+from wholefeed.core.refresh import port
+from wholefeed.core.refresh.port import Failure
+from wholefeed.core.walk.chain import WalkLimits
 
 GONE = Failure(slug="publisher-status", publisher_status=404)
 CHANCE = random.Random(0)
@@ -232,7 +231,7 @@ def test_a_chain_with_a_hole_takes_nothing_away() -> None:
         world.now += HOUR
         told = world.refresh(CHANCE, **request)
         assert told.publication.state is State.PARTIAL
-        assert not any(isinstance(each, intents.Detach) for each in told.named)
+        assert not any(isinstance(each, port.Detach) for each in told.named)
         assert numbers(world) == [12, 11, *range(9, 0, -1)]
 
 

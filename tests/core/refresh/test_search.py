@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wholefeed.core.links.classify import Navigation
+from wholefeed.core.links import Navigation
+from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument
-from wholefeed.core.refresh.events import Failure
-from wholefeed.core.refresh.search import MAX_FORWARD_STEPS, Found, Seen, search
-from wholefeed.core.terms import Family, Kind
+from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.subscription import MAX_FORWARD_STEPS, Found, Seen, search
 
 O = "http://o.test"  # noqa: E741
 GONE = Failure(slug="publisher-status", publisher_status=404)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, attempted
+from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt, attempted
 
 NOW = 1_700_000_000.0
 URL = "http://o.test/1"

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard, assert_never
 
 from tests.makers import FEED, an_arrival
-from wholefeed.core.links.dialects import FH_INCREMENTAL, Evidence, recognise
-from wholefeed.core.merge.merge import Copy
-from wholefeed.core.model import EntryId, entry_id
-from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.core.refresh import intents
+from wholefeed.core.links import FH_INCREMENTAL, Evidence, recognise
+from wholefeed.core.merge import Copy
+from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh import port
 from wholefeed.core.refresh.decision import Decision
-from wholefeed.core.refresh.events import (
+from wholefeed.core.refresh.port import (
     Arrived,
+    Attempt,
     CarriedOut,
+    Clock,
     Confirmed,
     DocumentsRead,
     EntriesRead,
@@ -29,20 +31,22 @@ from wholefeed.core.refresh.events import (
     Failed,
     Failure,
     FreshDocument,
+    Given,
     KnownRead,
     ReadAgain,
+    RefreshRequest,
     Reply,
+    Settings,
     Stored,
+    StoredDocument,
+    StoredFeed,
     SubscriptionCame,
     SubscriptionFailed,
     SubscriptionUnchanged,
 )
-from wholefeed.core.refresh.given import Clock, Given, RefreshRequest, Settings
-from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
-from wholefeed.core.terms import Family, Kind, Role, State
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.limits import WalkLimits
-from wholefeed.fetch.sites import site_of
+from wholefeed.core.walk.chain import WalkLimits
+from wholefeed.fetch.base import site_of
 
 NOW = 1_700_000_000.0
 MEMORY = "memory:"
@@ -110,11 +114,11 @@ class Outcome:
     """What a refresh did."""
 
     asked: list[str] = field(default_factory=list)
-    published: list[intents.Publish] = field(default_factory=list)
-    named: list[intents.Intent] = field(default_factory=list)
+    published: list[port.Publish] = field(default_factory=list)
+    named: list[port.Intent] = field(default_factory=list)
 
     @property
-    def publication(self) -> intents.Publish:
+    def publication(self) -> port.Publish:
         return self.published[-1]
 
 
@@ -259,7 +263,7 @@ class _Driver:
         while len(self.told.named) < most:
             intent = self.decision.intent
             self.told.named.append(intent)
-            if isinstance(intent, intents.Done | intents.GiveUp):
+            if isinstance(intent, port.Done | port.GiveUp):
                 assert not self.pending, "fetches go on behind the end"
                 assert not self.held, "what came was neither put nor dropped"
                 return self.told
@@ -268,108 +272,97 @@ class _Driver:
             self.decision.advance(self.carry_out(intent), now=self.world.now)
         return self.told
 
-    def carry_out(self, intent: intents.Task) -> Event:
+    def carry_out(self, intent: port.Task) -> Event:
         match intent:
-            case intents.AskSubscription(url=url, stored=stored):
+            case port.AskSubscription(url=url, stored=stored):
                 return self.ask(url, stored)
-            case (
-                intents.StartTimer()
-                | intents.Fetch()
-                | intents.Wait()
-                | intents.Drop()
-                | intents.StopFetching()
-            ):
+            case port.StartTimer() | port.Fetch() | port.Wait() | port.Drop() | port.StopFetching():
                 return self.fetch(intent)
-            case (
-                intents.ReadBodiesAgain()
-                | intents.ReadDocuments()
-                | intents.ReadKnown()
-                | intents.ReadEntries()
-            ):
+            case port.ReadBodiesAgain() | port.ReadDocuments() | port.ReadKnown() | port.ReadEntries():
                 return self.look(intent)
-            case intents.NoteReply() | intents.NoteFailure() | intents.Touch() | intents.NoteCollection():
+            case port.NoteReply() | port.NoteFailure() | port.Touch() | port.NoteCollection():
                 self.remark(intent)
-            case intents.BeginWalk():  # it waits for a turn
+            case port.BeginWalk():  # it waits for a turn
                 self.foresee()
                 self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
-            case intents.Rest() | intents.EndWalk() | intents.PauseHost():
+            case port.Rest() | port.EndWalk() | port.PauseHost():
                 pass
-            case intents.Publish():
+            case port.Publish():
                 self.publish(intent)
             case _:
                 return self.change(intent)
         return CarriedOut()
 
-    def fetch(self, intent: intents.Fetching) -> Event:
+    def fetch(self, intent: port.Fetching) -> Event:
         match intent:
-            case intents.Fetch():
+            case port.Fetch():
                 self.begin(intent)
-            case intents.Wait():
+            case port.Wait():
                 return self.wait()
-            case intents.StopFetching():
+            case port.StopFetching():
                 self.pending.clear()
-            case intents.Drop(url):
+            case port.Drop(url):
                 del self.held[url]
-            case intents.StartTimer():
+            case port.StartTimer():
                 pass
             case _:
                 assert_never(intent)
         return CarriedOut()
 
-    def look(self, intent: intents.Look) -> Event:
+    def look(self, intent: port.Look) -> Event:
         match intent:
-            case intents.ReadBodiesAgain():
+            case port.ReadBodiesAgain():
                 return ReadAgain(has_changed=False)
-            case intents.ReadDocuments():
+            case port.ReadDocuments():
                 return DocumentsRead(self.world.ordered())
-            case intents.ReadKnown(identities):
+            case port.ReadKnown(identities):
                 return KnownRead(self.world.known(identities), self.world.live(identities))
-            case intents.ReadEntries(document):
+            case port.ReadEntries(document):
                 return EntriesRead(tuple((entry_id(each), None) for each in self.world.entries[document]))
             case _:
                 assert_never(intent)
 
-    def remark(self, intent: intents.Remark) -> None:
+    def remark(self, intent: port.Remark) -> None:
         world = self.world
         match intent:
-            case intents.NoteReply():
+            case port.NoteReply():
                 world.failure = None
                 self.held.clear()
-            case intents.NoteFailure():
+            case port.NoteFailure():
                 world.failure = intent.failure
-            case intents.Touch(document=document, is_settled=is_settled):
+            case port.Touch(document=document, is_settled=is_settled):
                 row = world.documents[document]
                 is_final = row.is_settled if is_settled is None else is_settled
                 touched = dataclasses.replace(row, checked_at=world.now, is_settled=is_final)
                 world.documents[document] = touched
-            case intents.NoteCollection(collection):
+            case port.NoteCollection(collection):
                 world.feed = dataclasses.replace(world.feed, collection=collection)
             case _:
                 assert_never(intent)
 
-    def change(self, intent: intents.Change) -> Event:
+    def change(self, intent: port.Change) -> Event:
         world = self.world
         match intent:
-            case intents.StoreSubscription():
+            case port.StoreSubscription():
                 self.store_subscription(intent)
-            case intents.Put():
+            case port.Put():
                 return Stored(self.put(intent))
-            case intents.Attach(document, rank):
+            case port.Attach(document, rank):
                 assert world.documents[document].rank is None
                 world.change(document, rank=rank, detached_at=None)
-            case intents.Detach(documents):
+            case port.Detach(documents):
                 for number in documents:
                     world.change(number, rank=None, detached_at=world.now)
-            case intents.Reorder(ranks):
+            case port.Reorder(ranks):
                 for number, rank in ranks.items():
                     world.change(number, rank=rank)
-            case intents.SetKind(kind):
+            case port.SetKind(kind):
                 world.feed = dataclasses.replace(world.feed, kind=kind)
             case _:
                 assert_never(intent)
         return CarriedOut()
 
-    def put(self, intent: intents.Put) -> int:
+    def put(self, intent: port.Put) -> int:
         return self.world.put(
             intent.stored_url,
             self.held.pop(intent.url),
@@ -379,7 +372,7 @@ class _Driver:
             brought_news=intent.brought_news,
         )
 
-    def store_subscription(self, intent: intents.StoreSubscription) -> None:
+    def store_subscription(self, intent: port.StoreSubscription) -> None:
         world = self.world
         for number in intent.detached:
             world.change(number, rank=None, detached_at=world.now)
@@ -397,7 +390,7 @@ class _Driver:
             number = len(memories) + 1
             world.put(f"{MEMORY}{number}", Page(entries=left, family=old.family), Role.MEMORY, -number)
 
-    def publish(self, intent: intents.Publish) -> None:
+    def publish(self, intent: port.Publish) -> None:
         world = self.world
         self.told.published.append(intent)
         if intent.missing is not None:
@@ -424,7 +417,7 @@ class _Driver:
                 self.held[url] = page
                 return SubscriptionCame(url=url, reply=reply, fresh=fresh)
 
-    def begin(self, intent: intents.Fetch) -> None:
+    def begin(self, intent: port.Fetch) -> None:
         assert intent.url not in self.pending
         self.told.asked.append(intent.url)
         self.pending[intent.url] = intent.stored

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.schedule.backoff import backoff_seconds, next_attempt_at
+from wholefeed.core.schedule import backoff_seconds, next_attempt_at
 from wholefeed.core.text.dates import DAY_SECONDS
 
 HOUR = 3600.0

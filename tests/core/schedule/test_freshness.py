@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from wholefeed.core.schedule.freshness import (
-    freshness_seconds,
-    is_private,
-    is_uncacheable,
-    retry_after_seconds,
-)
+from wholefeed.core.schedule import freshness_seconds, is_private, is_uncacheable, retry_after_seconds
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.schedule.moves import Move, is_believed, note_move
+from wholefeed.core.schedule import Move, is_believed, note_move
 
 DAY = 86400.0
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.schedule.polling import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
+from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
 
 NOW = 1_700_000_000.0
 HOUR = 3600.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.schedule.revalidation import is_due, is_final
+from wholefeed.core.schedule import is_due, is_final
 from wholefeed.core.text.dates import DAY_SECONDS
 
 NOW = 1_000_000.0

@@ -1,4 +1,4 @@
-"""wholefeed.core.text.redact: what of a URL may be shown."""
+"""wholefeed.core.text.urls: what of a URL may be shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.text.redact import safe_url, without_credentials
+from wholefeed.core.text.urls import safe_url, without_credentials
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""wholefeed.core.text.spans: numbers with their nouns, and spans of time, in words."""
+"""wholefeed.core.words: numbers with their nouns, and spans of time, in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from wholefeed.core.text.spans import ago, ahead, counted, duration
+from wholefeed.core.words import ago, ahead, counted, duration
 
 DAY = 86_400
 

@@ -7,16 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.jobs.rendering import compose_parsed
-from wholefeed.core.model import Scope
+from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.model import ATOM_03_NS, ATOM_NS, RSS_10_NS, WELL_KNOWN_PREFIXES, Family, Scope
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import ATOM_03_NS, ATOM_NS, RSS_10_NS, WELL_KNOWN_PREFIXES, Family
-from wholefeed.core.verbatim.addresses import (
-    GAIN_BYTES,
-    GAIN_FACTOR,
-    may_hold_relative,
-    with_absolute_urls,
-)
+from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR, may_hold_relative, with_absolute_urls
 from wholefeed.core.verbatim.fragments import Fragments
 
 AT = "http://example.org/blog/"

@@ -10,17 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
-from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.jobs.rendering import compose_parsed
-from wholefeed.core.model import FeedDocument, HeadContext
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family, FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED
-from wholefeed.core.terms import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family
+from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
 from wholefeed.core.text.urls import resolve
-from wholefeed.core.verbatim.fragments import Fragments
-from wholefeed.core.verbatim.inheritance import MAX_CONTEXT_BYTES
-from wholefeed.core.verbatim.well_known import ALL_PREFIXES, prefixes_in
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, MAX_CONTEXT_BYTES, Fragments, prefixes_in
 
 BASE = f' xml:base="{URL}"'
 AT = "http://example.org/blog/"

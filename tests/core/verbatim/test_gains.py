@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.parse.documents import MAX_GAIN_BYTES, parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.verbatim.fragments_of import fragments_of
-from wholefeed.core.verbatim.gains import most_gained
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.verbatim.fragments import fragments_of, most_gained
 
 VALUES = st.text(st.sampled_from('a"\t\n<&üĺ語𝄞:/'), max_size=40)
 PREFIXES = st.sampled_from(["a", "dc", "ü", "media", "long-one"])

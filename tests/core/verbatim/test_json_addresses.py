@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.jobs.rendering import compose_parsed
+from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.model import MEMORY_URL
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import MEMORY_URL
-from wholefeed.core.verbatim.fragments_of import fragments_of
-from wholefeed.core.verbatim.json_addresses import ITEM_URLS, with_absolute_members
+from wholefeed.core.verbatim.fragments import fragments_of
+from wholefeed.core.verbatim.json import ITEM_URLS, with_absolute_members
 
 URL = "http://example.org/blog/feed.json"
 AT = "http://example.org/blog/"

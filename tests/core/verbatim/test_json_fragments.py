@@ -5,7 +5,7 @@ import json
 from tests.core.parse.json.test_jsonfeed import feed
 from wholefeed.core.model import FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.json_fragments import MAX_CONTEXT_BYTES, JsonFragments
+from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES, JsonFragments
 
 ANN = [{"name": "Ann"}]
 BOB = [{"name": "Bob"}]

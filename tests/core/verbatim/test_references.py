@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.verbatim.references import has_relative_reference
+from wholefeed.core.verbatim.addresses import has_relative_reference
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.verbatim.start_tags import attribute, extended, is_simple, with_children
+from wholefeed.core.text.markup import attribute, extended, is_simple, with_children
 
 BASE = "{http://www.w3.org/XML/1998/namespace}base"
 

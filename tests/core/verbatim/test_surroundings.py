@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.model import Scope
-from wholefeed.core.terms import ATOM_NS, Family
-from wholefeed.core.verbatim.surroundings import Bindings, Surroundings, binding
+from wholefeed.core.model import ATOM_NS, Family, Scope
+from wholefeed.core.verbatim.fragments import Bindings, Surroundings, binding
 
 FEW = ["a", "b", "ab", "b.a", "x-a", "é", "éa"]
 MANY = [*FEW, *(f"other{n}" for n in range(20))]

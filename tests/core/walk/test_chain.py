@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.makers import FEED, a_key, an_arrival
+from wholefeed.core.model import Family
 from wholefeed.core.notes import ChainLoop, CrossOriginUnconfirmed, FormatMismatch
-from wholefeed.core.terms import Family
-from wholefeed.core.walk.chain import SAME_DOCUMENT, Chain
-from wholefeed.core.walk.trails import Trail
-from wholefeed.fetch.sites import site_of
+from wholefeed.core.walk.chain import SAME_DOCUMENT, Chain, Trail
+from wholefeed.fetch.base import site_of
 
 A2, A1 = "http://o.test/2", "http://o.test/1"
 ELSEWHERE = "http://cdn.example/1"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.walk.drift import settle_path
+from wholefeed.core.walk.walk import settle_path
 
 IDS = st.lists(st.integers(0, 12), unique=True, max_size=8)
 

@@ -21,20 +21,20 @@ from tests.core.walk.test_walk import (
     wanted_urls,
 )
 from tests.makers import FEED, an_arrival
+from wholefeed.core.model import Family
 from wholefeed.core.notes import (
     ChainLoop,
     CrossOriginUnconfirmed,
     DocumentUnavailable,
+    End,
+    Ending,
     FormatMismatch,
     JumpedHole,
     LimitReached,
     Note,
 )
-from wholefeed.core.terms import Family
-from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.endings import End, Ending
-from wholefeed.core.walk.holes import MAX_GUESSES, guesses_behind
-from wholefeed.core.walk.trails import Trail
+from wholefeed.core.walk.ahead import MAX_GUESSES, guesses_behind
+from wholefeed.core.walk.chain import Arrival, Trail
 from wholefeed.core.walk.walk import Walk
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.walk.lookahead import Guesses, count_left, next_urls
+from wholefeed.core.walk.ahead import Guesses, count_left, next_urls
 
 O = "http://o.test"  # noqa: E741
 

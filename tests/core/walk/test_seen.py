@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import a_key
-from wholefeed.core.walk.seen import EXACT_KEYS, FILTER_BITS, SeenKeys
+from wholefeed.core.walk.chain import EXACT_KEYS, FILTER_BITS, SeenKeys
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, 0.0, 1.0, 1.5])))))

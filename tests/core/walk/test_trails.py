@@ -8,18 +8,25 @@ from tests.makers import FEED, a_key, an_arrival
 from wholefeed.core.notes import (
     DeadChainLink,
     DocumentUnavailable,
+    End,
+    Ending,
     NewerNotOlder,
     NoProgress,
     Note,
     PageGone,
     PagesRepeat,
 )
-from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.endings import End, Ending
-from wholefeed.core.walk.limits import WalkLimits
-from wholefeed.core.walk.trails import Span, Trail, first_ascent, is_ascending, page_trails
+from wholefeed.core.walk.chain import (
+    Arrival,
+    Span,
+    Trail,
+    WalkLimits,
+    first_ascent,
+    is_ascending,
+    page_trails,
+)
 from wholefeed.core.walk.walk import Walk
-from wholefeed.fetch.sites import site_of
+from wholefeed.fetch.base import site_of
 
 O = "http://o.test"  # noqa: E741
 LIMITS = WalkLimits(documents=100, bytes=10**9, entries=10**6)

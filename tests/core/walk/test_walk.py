@@ -8,25 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import FEED, a_key, an_arrival
+from wholefeed.core.model import Family
 from wholefeed.core.notes import (
     ChainLoop,
     CrossOriginUnconfirmed,
     DeadChainLink,
     DocumentUnavailable,
+    End,
+    Ending,
     FormatMismatch,
     LimitReached,
     NoProgress,
     Note,
 )
-from wholefeed.core.terms import Family
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Want
-from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.endings import End, Ending
-from wholefeed.core.walk.limits import NO_PROGRESS_DOCUMENTS, WalkLimits
-from wholefeed.core.walk.trails import Trail
+from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS, Arrival, Trail, WalkLimits
 from wholefeed.core.walk.walk import Walk
-from wholefeed.fetch.sites import site_of
+from wholefeed.fetch.base import site_of
 
 O = "http://o.test"  # noqa: E741
 TRUE_END = Ending(End.OLDEST)

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.guard.addresses: which targets may be connected to.
+"""wholefeed.fetch.guard: which targets may be connected to.
 
 Nothing here opens a socket or asks a name server.
 """
@@ -12,7 +12,7 @@ import pytest
 
 from tests.fetchers import Names, SilentNames, SocketSpy
 from wholefeed.config.tables import FetchConfig
-from wholefeed.fetch.guard.addresses import (
+from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
     NameTimeoutError,

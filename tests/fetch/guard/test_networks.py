@@ -1,4 +1,4 @@
-"""wholefeed.fetch.guard.networks: which addresses must not be asked."""
+"""wholefeed.fetch.guard: which addresses must not be asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.guard.networks import IpAddress, is_forbidden
+from wholefeed.fetch.guard import IpAddress, is_forbidden
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)
 

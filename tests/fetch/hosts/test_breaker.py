@@ -1,4 +1,4 @@
-"""wholefeed.fetch.hosts.breaker: whether a host that fails is asked at all."""
+"""wholefeed.fetch.hosts: whether a host that fails is asked at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.hosts.breaker import LIMIT, NAME_FAILURES, PAUSE_SECONDS, UNHEARD, Breaker
+from wholefeed.fetch.hosts import LIMIT, NAME_FAILURES, PAUSE_SECONDS, UNHEARD, Breaker
 
 
 def a_resting_breaker(now: float = 0.0) -> Breaker:

@@ -11,9 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
-from wholefeed.fetch.hosts.breaker import LIMIT, PAUSE_SECONDS
-from wholefeed.fetch.hosts.gate import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate
-from wholefeed.fetch.hosts.slot import Slot
+from wholefeed.fetch.hosts import LIMIT, PAUSE_SECONDS
+from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
 class Clock:

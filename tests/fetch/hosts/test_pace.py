@@ -1,11 +1,11 @@
-"""wholefeed.fetch.hosts.pace: requests at once at one host."""
+"""wholefeed.fetch.hosts: requests at once at one host."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.hosts.pace import Pace
+from wholefeed.fetch.hosts import Pace
 
 
 def test_a_host_begins_with_all_that_it_may_have() -> None:

@@ -1,4 +1,4 @@
-"""wholefeed.fetch.hosts.places: one host, asked by several processes. Time is a number."""
+"""wholefeed.fetch.hosts: one host, asked by several processes. Time is a number."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from wholefeed.fetch.hosts.breaker import LIMIT, PAUSE_SECONDS
-from wholefeed.fetch.hosts.host import Outcome, Rest, Start
-from wholefeed.fetch.hosts.places import (
+from wholefeed.fetch.hosts import (
     CLAIM_SECONDS,
     KEPT_SECONDS,
+    LIMIT,
     LIMIT_KEPT_SECONDS,
+    PAUSE_SECONDS,
     Asking,
     Limits,
+    Outcome,
     Places,
+    Rest,
+    Start,
     Wait,
 )
 

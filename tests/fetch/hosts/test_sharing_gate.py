@@ -1,4 +1,4 @@
-"""wholefeed.fetch.hosts.gate where other processes ask the same hosts: what it does with what it is told."""
+"""wholefeed.fetch.politeness where other processes ask the same hosts: what it does with what it is told."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from structlog.testing import capture_logs
 
 from tests.fetch.hosts.test_gate import Clock, Crowd, a_crowd, good, in_slot, refusal, settled
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.fetch.hosts.host import Outcome, Rest
-from wholefeed.fetch.hosts.shared import Entry
+from wholefeed.fetch.hosts import Outcome, Rest
+from wholefeed.fetch.politeness import Entry, HostGate
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""wholefeed.service.documents.fresh: what was read a moment ago."""
+"""wholefeed.service.documents: what was read a moment ago."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pytest
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import a_config, running
-from wholefeed.core.jobs.rendering import Composed, Rendered, Stored, Style, compose, render_parsed
-from wholefeed.core.model import HeadContext
-from wholefeed.core.terms import Family
-from wholefeed.service.documents import fresh as module
-from wholefeed.service.documents.fresh import ANY, Fresh, FreshDocuments
+from wholefeed.core.jobs import Composed, Rendered, Stored, Style, compose, render_parsed
+from wholefeed.core.model import Family, HeadContext
+from wholefeed.service import documents as module
+from wholefeed.service.documents import ANY, Fresh, FreshDocuments
 
 STORED = Stored(atom(an_item("a", 1), an_item("b", 2)), "http://o.test/", "application/atom+xml")
 DOCUMENT = STORED.parse()

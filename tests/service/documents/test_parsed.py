@@ -1,4 +1,4 @@
-"""wholefeed.service.documents.parsed: documents as they were parsed, for the refresh that replaces them."""
+"""wholefeed.service.documents: documents as they were parsed, for the refresh that replaces them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 
 from tests.feeds import an_item, atom
 from tests.store.makers import a_document
-from wholefeed.core.jobs.rendering import Stored
-from wholefeed.core.terms import Role
-from wholefeed.service.documents.fresh import Fresh
-from wholefeed.service.documents.parsed import ParsedDocuments
-from wholefeed.service.documents.shapes import Put
+from wholefeed.core.jobs import Stored
+from wholefeed.core.model import Role
+from wholefeed.service.documents import Fresh, ParsedDocuments, Put
 from wholefeed.store.rows import DocumentRow
 
 DOCUMENT = Stored(atom(an_item("a", 1)), "http://o.test/", "application/atom+xml").parse()

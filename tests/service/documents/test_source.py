@@ -1,4 +1,4 @@
-"""wholefeed.service.documents.source: where a document is read."""
+"""wholefeed.service.sources: where a document is read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.core.jobs import reading, rendering
-from wholefeed.service.documents import source
-from wholefeed.service.documents.work import Work
+from wholefeed.core import jobs
+from wholefeed.service import sources
+from wholefeed.service.sources import Work
 from wholefeed.workers.pool import INLINE_BYTES, Workers
 
 
@@ -36,7 +36,7 @@ async def test_what_takes_long_is_read_beside_the_event_loop(
 ) -> None:
     """Row 45: by its size, and a small one by how much there is in it to be read or repaired."""
     threads: list[threading.Thread] = []
-    for module in (source, reading, rendering):
+    for module in (sources, jobs, jobs):
         real = module.parse
 
         def parse(*arguments: object, real: object = real, **options: object) -> object:
@@ -76,7 +76,7 @@ async def test_json_of_many_values_is_read_in_a_process(
 ) -> None:
     """Row 87: in a thread it would hold everybody up, for it is read in one go."""
     read: list[object] = []
-    for module in (source, reading):
+    for module in (sources, jobs):
         real = module.parse
 
         def parse(*arguments: object, real: object = real, **options: object) -> object:

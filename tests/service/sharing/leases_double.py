@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wholefeed.errors import StorageFullError, StoreError
-from wholefeed.store.database import Database
+from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking, Verdict
-from wholefeed.store.tables.replicas import DEAD_SECONDS
+from wholefeed.store.tables.leases import DEAD_SECONDS, Beat, End, LeaseRow, Looked, Taking, Verdict
 
 
 @dataclass

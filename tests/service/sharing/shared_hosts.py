@@ -9,11 +9,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from wholefeed.counts import Counts
 from wholefeed.errors import OverloadedError
-from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.fetch.hosts.places import Limits
-from wholefeed.service.sharing.hosts import ReplicaHosts
-from wholefeed.service.sharing.records import SharedRecords, Swap
-from wholefeed.store.postgres.hosts import HostAnswer, HostChange, HostRow, HostRows
+from wholefeed.fetch.hosts import Limits
+from wholefeed.fetch.politeness import HostGate
+from wholefeed.service.sharing_hosts import ReplicaHosts, SharedRecords, Swap
+from wholefeed.store.postgres_upkeep import HostAnswer, HostChange, HostRow, HostRows
 
 
 class MemoryTable:

@@ -1,4 +1,4 @@
-"""wholefeed.service.sharing.archive_turns: how often several replicas together ask a web archive."""
+"""wholefeed.service.sharing_hosts: how often several replicas together ask a web archive."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.service.sharing.shared_hosts import MemoryTable
 from wholefeed.fetch.memento import Turns
-from wholefeed.service.sharing.archive_turns import ReplicaTurns, next_turn
-from wholefeed.service.sharing.records import SharedRecords
+from wholefeed.service.sharing_hosts import ReplicaTurns, SharedRecords, next_turn
 
 ARCHIVE = "https://web.archive.org"
 

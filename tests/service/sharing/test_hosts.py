@@ -1,4 +1,4 @@
-"""wholefeed.service.sharing.hosts: what several replicas together ask of one host."""
+"""wholefeed.service.sharing_hosts: what several replicas together ask of one host."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.patching import set_constant
 from tests.postgres import Cluster
 from tests.service.sharing.shared_hosts import MemoryTable, Replica, replicas
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.hosts.host import Rest
-from wholefeed.service.sharing import hosts, records
-from wholefeed.store.postgres.hosts import HostAnswer, HostChange, HostRows
-from wholefeed.store.postgres.migrate import migrate_database
+from wholefeed.fetch.hosts import Rest
+from wholefeed.service import sharing_hosts
+from wholefeed.store.postgres_migrate import migrate_database
+from wholefeed.store.postgres_upkeep import HostAnswer, HostChange, HostRows
 
 URL = "https://example.org/feed"
 
@@ -191,7 +191,7 @@ async def test_who_waits_is_woken_by_a_notice_when_it_is_its_turn() -> None:
         await asked
         begun = time.monotonic()
         await until(lambda: host.asked["b"])
-        assert time.monotonic() - begun < hosts.LONGEST_POLL_SECONDS / 2
+        assert time.monotonic() - begun < sharing_hosts.LONGEST_POLL_SECONDS / 2
         await waiting
     assert "a host b example.org" in table.notices
 
@@ -254,7 +254,7 @@ async def test_a_database_that_is_slow_is_not_waited_for() -> None:
     host = Host(1.0)
     async with replicas(table, per_host=1) as (one, other, _):
         await host.serve(one)
-        table.delay_seconds = 2 * records.LATE_SECONDS
+        table.delay_seconds = 2 * sharing_hosts.LATE_SECONDS
         begun = time.monotonic()
         asked = asyncio.create_task(host.serve(one))
         await until(lambda: host.running)

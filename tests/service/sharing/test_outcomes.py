@@ -23,8 +23,8 @@ from wholefeed.errors import (
     WorkError,
     WorkTooLongError,
 )
-from wholefeed.service.documents.subscription import SeveralFeedsError
-from wholefeed.service.sharing.outcomes import error_of, outcome_of, remembered_seconds
+from wholefeed.service.sharing import error_of, outcome_of, remembered_seconds
+from wholefeed.service.sources import SeveralFeedsError
 
 URL = "https://o.test/\x00\ud800"
 """A URL is shown as it was given, and may hold what no column takes."""

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from wholefeed.errors import OverloadedError
-from wholefeed.service.sharing.pulse import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Pulse
+from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Pulse
 
 LATE_SECONDS = BEAT_SECONDS + 1.0
 LOOKS_SECONDS = 0.6

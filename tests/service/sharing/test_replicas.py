@@ -18,8 +18,8 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.replicas import replicas
 from tests.running import Clock
-from wholefeed.store.statements import run
-from wholefeed.store.tables import replicas as replicas_table
+from wholefeed.store.base import run
+from wholefeed.store.tables import leases as replicas_table
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
@@ -259,7 +259,7 @@ async def test_a_refresh_that_another_replica_has_taken_over_writes_nothing_any_
             await gate.reached()
             await asyncio.sleep(0.3)
             await store.write(lambda db: run(db, "UPDATE lease SET token = 'other', replica = 'other'"))
-            await store.write(lambda db: replicas_table.beat(db, "other"))
+            await store.write(lambda db: replicas_table.beat_replica(db, "other"))
             (feed,) = await store.feeds()
             before = await store.documents(feed.id)
             gate.release()

@@ -13,19 +13,12 @@ import pytest
 
 from tests.patching import set_constant
 from tests.service.sharing.leases_double import MemoryLeases
-from wholefeed.errors import (
-    LeaseLostError,
-    PublisherError,
-    PublisherStatusError,
-    UnknownFeedError,
-)
-from wholefeed.service.sharing.progress import Elsewhere
-from wholefeed.service.sharing.pulse import BEAT_SECONDS, CUT_OFF_SECONDS
-from wholefeed.service.sharing.shared import Shared
-from wholefeed.service.sharing.sharing import Wanted
+from wholefeed.errors import LeaseLostError, PublisherError, PublisherStatusError, UnknownFeedError
+from wholefeed.service.results import Elsewhere
+from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
+from wholefeed.service.sharing_port import Wanted
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables.leases import Beat, feed_lease
-from wholefeed.store.tables.replicas import DEAD_SECONDS
+from wholefeed.store.tables.leases import DEAD_SECONDS, Beat, feed_lease
 
 URL = "https://o.test/feed"
 NAME = feed_lease(1)

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from wholefeed.errors import PublisherError, WorkError
-from wholefeed.service.sharing.outcomes import outcome_of
-from wholefeed.service.sharing.verdicts import Wants, judge, judge_claim
-from wholefeed.store.tables.leases import LeaseRow, Verdict
-from wholefeed.store.tables.replicas import DEAD_SECONDS
+from wholefeed.service.sharing import Wants, judge, judge_claim, outcome_of
+from wholefeed.store.tables.leases import DEAD_SECONDS, LeaseRow, Verdict
 
 HELD = LeaseRow(
     name="feed:1",

@@ -1,4 +1,4 @@
-"""wholefeed.service.walk.fetching: which heads are read while their documents still arrive."""
+"""wholefeed.service.refresh: which heads are read while their documents still arrive."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.refresh.intents import Fetch
+from wholefeed.core.refresh.port import Fetch
 from wholefeed.counts import Counts
-from wholefeed.service.walk.fetching import WalkFetches
+from wholefeed.service.refresh import WalkFetches
 
 
 class WaitingSource:

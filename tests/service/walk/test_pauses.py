@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wholefeed.service.walk.pauses import MAX_HOSTS, HostPauses
+from wholefeed.service.refresh import MAX_HOSTS, HostPauses
 
 
 def test_a_pause_holds_for_every_url_of_its_host() -> None:

@@ -11,8 +11,7 @@ from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import a_config, running
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.hosts.gate import HostGate
-from wholefeed.fetch.hosts.slot import Slot
+from wholefeed.fetch.politeness import HostGate, Slot
 
 
 class CrowdedGate(HostGate):

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 
 ODD = "\0 is NUL, \x7f DEL, \udc80 a lone surrogate, \x7f0000 what an escape looks like, é 文 😀"
 

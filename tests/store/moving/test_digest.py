@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.store.moving.digest import Digest
+from wholefeed.store.moving import Digest
 
 VALUES = st.one_of(
     st.none(),

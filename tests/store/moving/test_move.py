@@ -11,11 +11,8 @@ import pytest
 
 from tests.store.moving.databases import ODD, a_database
 from wholefeed.errors import StoreError, StoreUnusableError
-from wholefeed.store.moving.digest import Digest
-from wholefeed.store.moving.move import move
-from wholefeed.store.moving.plan import Stand, Table, Values
-from wholefeed.store.moving.source import opened
-from wholefeed.store.sqlite.migrate import locked
+from wholefeed.store.moving import Digest, Stand, Table, Values, move, opened_source
+from wholefeed.store.sqlite_file import locked
 
 
 class StoppedError(Exception):
@@ -57,7 +54,7 @@ class Memory:
 def test_everything_is_copied_and_numbers_are_never_given_again(tmp_path: Path) -> None:
     """Every table but the probe comes over, texts as they were; the number of a forgotten feed counts."""
     path, target, said = a_database(tmp_path / "a.db", feeds=4), Memory(), list[str]()
-    with opened(path) as source:
+    with opened_source(path) as source:
         moved = move(source, target, say=said.append)
     with closing(sqlite3.connect(path)) as db:
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -77,13 +74,13 @@ def test_a_copy_that_is_stopped_at_any_batch_goes_on_where_it_stood(tmp_path: Pa
     while target.numbers is None:
         target.puts_left = 1
         try:
-            with opened(path) as source:
+            with opened_source(path) as source:
                 move(source, target, say=lambda line: None, rows_at_most=1)
         except StoppedError:
             stops += 1
     assert stops > sum(map(len, target.rows.values())), "once a row, and once a table at its end"
     whole = Memory()
-    with opened(path) as source:
+    with opened_source(path) as source:
         move(source, whole, say=lambda line: None)
     assert target.rows == whole.rows
 
@@ -98,7 +95,7 @@ def test_what_differs_is_found_and_the_copy_stays_unfinished(tmp_path: Path) -> 
         put(table, spoilt, stand)
 
     target.put = spoil  # type: ignore[method-assign]
-    with opened(path) as source, pytest.raises(StoreError, match="body is not what it was: 3 rows"):
+    with opened_source(path) as source, pytest.raises(StoreError, match="body is not what it was: 3 rows"):
         move(source, target, say=lambda line: None)
     assert target.numbers is None
 
@@ -106,14 +103,14 @@ def test_what_differs_is_found_and_the_copy_stays_unfinished(tmp_path: Path) -> 
 def test_the_mark_tells_a_database_that_was_worked_in(tmp_path: Path) -> None:
     """A copy may go on at another path, but not after a server has worked in the database."""
     path = a_database(tmp_path / "a.db")
-    with opened(path) as source:
+    with opened_source(path) as source:
         before = source.mark
     path = path.rename(tmp_path / "b.db")
-    with opened(path) as source:
+    with opened_source(path) as source:
         assert source.mark == before
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE feed SET asked_at = asked_at + 1 WHERE id = 3")
-    with opened(path) as source:
+    with opened_source(path) as source:
         assert source.mark != before
 
 
@@ -121,9 +118,13 @@ def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> 
     """A server holds the lock; and one that starts meanwhile does not get it."""
     path = a_database(tmp_path / "a.db")
     before = path.read_bytes()
-    with locked(path), pytest.raises(StoreUnusableError, match="in use by another process"), opened(path):
+    with (
+        locked(path),
+        pytest.raises(StoreUnusableError, match="in use by another process"),
+        opened_source(path),
+    ):
         pass
-    with opened(path) as source:
+    with opened_source(path) as source:
         with pytest.raises(StoreUnusableError, match="in use by another process"), locked(path):
             pass
         move(source, Memory(), say=lambda line: None)
@@ -133,5 +134,5 @@ def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> 
 def test_a_database_that_is_not_there_is_told(tmp_path: Path) -> None:
     """The path is what `store.path` says."""
     expected = r"nothing to move: there is no database .*/a\.db"
-    with pytest.raises(StoreUnusableError, match=expected), opened(tmp_path / "a.db"):
+    with pytest.raises(StoreUnusableError, match=expected), opened_source(tmp_path / "a.db"):
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.store.moving.plan import Table, batches, in_order, read_key, rows_after, write_key
+from wholefeed.store.moving import Table, batches, in_order, read_key, rows_after, write_key
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=40)), max_size=50)
 KEYS = st.lists(

@@ -11,11 +11,10 @@ import pytest
 
 from tests.store.moving.databases import ODD, a_database
 from wholefeed.errors import StoreError, StoreUnusableError
-from wholefeed.store.moving.move import Moved, move
-from wholefeed.store.moving.source import opened as opened_source
+from wholefeed.store.moving import Moved, move, opened_source
 
 psycopg = pytest.importorskip("psycopg")
-from wholefeed.store.moving.target import opened as opened_target  # noqa: E402 - it needs psycopg
+from wholefeed.store.moving import opened_target  # noqa: E402 - it needs psycopg
 
 
 def run(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:

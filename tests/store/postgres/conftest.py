@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # where there is no driver, tests are skipped by their fixtures
-    from wholefeed.store.postgres.engine import PostgresEngine
+    from wholefeed.store.postgres import PostgresEngine
 
 OpenEngine = Callable[..., "AbstractAsyncContextManager[PostgresEngine]"]
 
 
 def open_engine(url: str, *, connections: int = 4) -> AbstractAsyncContextManager[PostgresEngine]:
     """Open an engine, as a replica does."""
-    from wholefeed.store.postgres import engine  # noqa: PLC0415 - an extra
+    from wholefeed.store import postgres  # noqa: PLC0415 - an extra
 
-    return engine.open_engine(url, connections=connections)
+    return postgres.open_engine(url, connections=connections)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ SLOW_COMMIT = """
 
 def test_an_answer_that_is_late_halts_no_other_thread(empty_postgres_url: str) -> None:
     """A transaction is left without waiting; whoever uses the connection next waits, and nobody else does."""
-    from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - an extra
+    from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
 
     db = connect(empty_postgres_url)
     try:

@@ -13,15 +13,14 @@ import pytest
 
 from tests.patching import set_constant
 from tests.store.postgres.conftest import OpenEngine
-from wholefeed.core.terms import Family, Kind
+from wholefeed.core.model import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError, UnknownFeedError
-from wholefeed.store.database import Database
+from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.tables import feeds
 
 if TYPE_CHECKING:
-    from wholefeed.store.postgres.engine import PostgresEngine
+    from wholefeed.store.postgres import PostgresEngine
 
 URL = "https://example.org/feed.xml"
 SLOW = "SELECT pg_sleep(30)"

@@ -16,13 +16,12 @@ from tests.store.postgres.relay import Relay, a_relay
 from tests.store.postgres.test_engine import count_up, create
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
-from wholefeed.store.database import Database
+from wholefeed.store.base import Database, fetch_all, fetch_value, run
 from wholefeed.store.opening import migrate_store
-from wholefeed.store.statements import fetch_all, fetch_value, run
 from wholefeed.store.store import Store
 
 if TYPE_CHECKING:
-    from wholefeed.store.postgres.engine import PostgresEngine
+    from wholefeed.store.postgres import PostgresEngine
 
 END_OWN = "SELECT pg_terminate_backend(pg_backend_pid())"
 COUNT = "SELECT count(*) FROM feed"

@@ -7,7 +7,7 @@ import pytest
 from tests.postgres import Cluster
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import Migration, read_migrations
-from wholefeed.store.postgres.migrate import check_current, migrate_database
+from wholefeed.store.postgres_migrate import check_current, migrate_database
 
 FIRST = Migration(13, "0013_first", "CREATE TABLE one (x bigint);\nINSERT INTO one VALUES (1);")
 SECOND = Migration(14, "0014_second", "CREATE TABLE two (x bigint);")

@@ -1,4 +1,4 @@
-"""wholefeed.store.postgres.notices: who is told what, and what becomes of a connection that is lost."""
+"""wholefeed.store.postgres: who is told what, and what becomes of a connection that is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psycopg
 
 from tests.postgres import Cluster
 from wholefeed.errors import OverloadedError
-from wholefeed.store.postgres.notices import SILENT_SECONDS, Notices
+from wholefeed.store.postgres import SILENT_SECONDS, Notices
 
 SEND = "SELECT pg_notify('wholefeed', %s)"
 ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'wholefeed notices'"

@@ -8,9 +8,8 @@ import threading
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from tests.store.postgres.conftest import OpenEngine
-from wholefeed.store.database import Database
+from wholefeed.store.base import Database, fetch_value, run
 from wholefeed.store.opening import open_shared
-from wholefeed.store.statements import fetch_value, run
 from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
 
 LATER = NOW + KEEP_DETACHED_SECONDS + 1
@@ -18,7 +17,7 @@ LATER = NOW + KEEP_DETACHED_SECONDS + 1
 
 async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url: str) -> None:
     """R8: whoever cleans up takes nothing that another replica is putting back, and does not wait for it."""
-    from wholefeed.store.postgres.connection import connect  # noqa: PLC0415 - an extra
+    from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
 
     async with open_shared(postgres_url, connections=2) as opened:
         store = NamedStore(opened)

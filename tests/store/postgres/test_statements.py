@@ -12,9 +12,8 @@ import pytest
 
 from tests.store.tables.test_plans import LISTS_ALL, statements
 from wholefeed.store import tables
-from wholefeed.store.postgres.connection import PostgresDatabase, connect
-from wholefeed.store.statements import Sql, either
-from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+from wholefeed.store.base import TEMPORARY_TABLES, Sql, either
+from wholefeed.store.postgres_connection import PostgresDatabase, connect
 
 _BYTES = """
 before coded content context deflated digest enclosure enclosures head identity key link packed
@@ -28,8 +27,8 @@ site_id state subscription token url version via_url warning words
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
     "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
-    "wholefeed.store.tables.outlook._DUE": {"before": 1.0, "now": 1e6},
-    "wholefeed.store.tables.outlook._NEXT_AT": {"before": 1.0},
+    "wholefeed.store.tables.feeds._DUE": {"before": 1.0, "now": 1e6},
+    "wholefeed.store.tables.feeds._NEXT_AT": {"before": 1.0},
     "wholefeed.store.tables.segments._INSERT": {"position": 1},
     "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
 }
@@ -40,8 +39,8 @@ SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "
 PARTIAL = {"feed_unfinished", "segment_retired"}
 """Indexes of nothing but what is wanted."""
 WALKED = LISTS_ALL | {
-    "wholefeed.store.tables.searches._OPEN",  # of all that is missing in any feed
-    "wholefeed.store.tables.searches._NEXT_AT",
+    "wholefeed.store.tables.failures._OPEN",  # of all that is missing in any feed
+    "wholefeed.store.tables.failures._NEXT_AT",
 }
 
 
@@ -89,7 +88,6 @@ def every_statement() -> dict[str, str]:
     modules = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
     found = dict(each for name in modules for each in statements(import_module(name)))
     del found["wholefeed.store.tables.identities._BEARERS"]  # from which two are made
-    del found["wholefeed.store.tables.versions.POSTGRES"]  # which goes to libpq as it stands
     return found
 
 

@@ -6,11 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tests.postgres import Cluster
-from wholefeed.store.database import Database
-from wholefeed.store.statements import fetch_value
+from wholefeed.store.base import Database, fetch_value
 
 if TYPE_CHECKING:
-    from wholefeed.store.postgres.engine import PostgresEngine
+    from wholefeed.store.postgres import PostgresEngine
 
 NAP = "SELECT pg_sleep(1)"
 OTHERS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.store.postgres.translate import translate
-from wholefeed.store.statements import either
+from wholefeed.store.base import either
+from wholefeed.store.postgres_connection import translate
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError, WholefeedError
-from wholefeed.store.sqlite.faults import is_interrupt, translated
+from wholefeed.store.sqlite_file import is_interrupt, translated
 
 
 def an_error(code: int) -> sqlite3.OperationalError:

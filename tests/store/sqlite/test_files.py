@@ -16,8 +16,7 @@ from structlog.testing import capture_logs
 
 from wholefeed.store.migrations import Migration
 from wholefeed.store.opening import open_file
-from wholefeed.store.sqlite.files import tighten
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file, tighten
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;")
 SECOND = Migration(2, "0002_second", "CREATE TABLE two (x INTEGER) STRICT;")

@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 
 from wholefeed.errors import StoreUnusableError
+from wholefeed.store import sqlite_file
 from wholefeed.store.migrations import Migration, read_migrations
-from wholefeed.store.sqlite import migrate
-from wholefeed.store.sqlite.migrate import (
-    APPLICATION_ID,
-    check_current,
-    locked,
-    migrate_file,
-)
+from wholefeed.store.sqlite_file import APPLICATION_ID, check_current, locked, migrate_file
 
 FIRST = Migration(1, "0001_first", "CREATE TABLE one (x INTEGER) STRICT;\nINSERT INTO one VALUES (1);")
 SECOND = Migration(2, "0002_second", "CREATE TABLE two (x INTEGER) STRICT;")
@@ -207,7 +202,7 @@ async def test_a_newer_schema_is_seen_in_the_log_too(path: Path) -> None:
 async def test_an_older_schema_is_not_current(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row 70: a check finds a missing or older database, says which schema was expected, and writes
     nothing."""
-    monkeypatch.setattr(migrate, "read_migrations", lambda: (FIRST, SECOND))
+    monkeypatch.setattr(sqlite_file, "read_migrations", lambda: (FIRST, SECOND))
     with pytest.raises(StoreUnusableError, match="no database"):
         await asyncio.to_thread(check_current, path)
 
@@ -244,8 +239,8 @@ def test_a_volume_that_cannot_be_written_needs_no_lock(path: Path, monkeypatch: 
     path.with_name("feeds.db.lock").mkdir()  # cannot be opened for writing
     with pytest.raises(StoreUnusableError, match="cannot use"), locked(path):
         pass
-    monkeypatch.setattr(migrate, "is_writable", lambda _: False)
+    monkeypatch.setattr(sqlite_file, "is_writable", lambda _: False)
 
     with locked(path):
         pass
-    assert migrate.readonly_uri(path).endswith("?mode=ro&immutable=1")
+    assert sqlite_file.readonly_uri(path).endswith("?mode=ro&immutable=1")

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.sqlite.migrate import migrate_file
+from wholefeed.store.sqlite_file import migrate_file
 
 FEED = """
     INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at)

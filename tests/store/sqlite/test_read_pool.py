@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
-from wholefeed.store.condition import Condition
-from wholefeed.store.sqlite.connection import open_reader, open_writer
-from wholefeed.store.sqlite.read_pool import Readers
-from wholefeed.store.statements import fetch_all, fetch_value, run
+from wholefeed.store.base import Condition, fetch_all, fetch_value, run
+from wholefeed.store.sqlite import Readers
+from wholefeed.store.sqlite_file import open_reader, open_writer
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

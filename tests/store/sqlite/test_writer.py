@@ -15,11 +15,10 @@ import structlog
 
 from tests.sqlite_faults import sqlite_error
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
-from wholefeed.store.condition import Condition
-from wholefeed.store.sqlite import connection as module
-from wholefeed.store.sqlite.connection import Connection, open_writer
-from wholefeed.store.sqlite.writer import Writer
-from wholefeed.store.statements import fetch_all, fetch_value, run
+from wholefeed.store import sqlite_file as module
+from wholefeed.store.base import Condition, fetch_all, fetch_value, run
+from wholefeed.store.sqlite import Writer
+from wholefeed.store.sqlite_file import Connection, open_writer
 
 CANCELLATIONS = 200
 

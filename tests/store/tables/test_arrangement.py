@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.errors import StoreError
-from wholefeed.store.tables.arrangement import moved_documents
+from wholefeed.store.tables.documents import moved_documents
 
 
 async def ranks(store: NamedStore, feed: int) -> dict[int, int | None]:

@@ -6,8 +6,7 @@ import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
-from wholefeed.core.model import Tombstone, entry_id
-from wholefeed.core.terms import Role
+from wholefeed.core.model import Role, Tombstone, entry_id
 from wholefeed.store.rows import NewDocument
 
 SUBSCRIPTION = a_document(URL, an_entry("a", 3.0), an_entry("new"), role=Role.SUBSCRIPTION)

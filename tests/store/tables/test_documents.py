@@ -7,7 +7,7 @@ import pytest
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from tests.store.places import Place
-from wholefeed.core.terms import Family, Role
+from wholefeed.core.model import Family, Role
 from wholefeed.errors import StoreError
 from wholefeed.store.rows import DocumentRow, NewDocument
 

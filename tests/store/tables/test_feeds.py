@@ -5,8 +5,8 @@ import pytest
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
 from tests.store.places import Place
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.core.terms import Family, Kind, State
+from wholefeed.core.model import Family, Kind, State
+from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.tables import feeds
 

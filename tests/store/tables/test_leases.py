@@ -9,18 +9,24 @@ from functools import partial
 
 import pytest
 
-from wholefeed.core.terms import Family, Kind
-from wholefeed.service.sharing.leases import StoredLeases
-from wholefeed.service.sharing.verdicts import Wants, judge
-from wholefeed.store.database import Database
+from wholefeed.core.model import Family, Kind
+from wholefeed.service.sharing import StoredLeases, Wants, judge
+from wholefeed.store import postgres_upkeep
+from wholefeed.store.base import Database, run
 from wholefeed.store.opening import open_shared
-from wholefeed.store.postgres import hosts
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.statements import run
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds, leases, replicas
-from wholefeed.store.tables.leases import Beat, End, LeaseRow, Looked, Taking, Verdict, feed_lease
-from wholefeed.store.tables.replicas import DEAD_SECONDS
+from wholefeed.store.tables import feeds, leases
+from wholefeed.store.tables.leases import (
+    DEAD_SECONDS,
+    Beat,
+    End,
+    LeaseRow,
+    Looked,
+    Taking,
+    Verdict,
+    feed_lease,
+)
 
 NAME = "open:1"
 _AGE = "UPDATE replica SET beat_at = beat_at - :seconds WHERE name = :name"
@@ -84,9 +90,9 @@ async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store
     assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
     await die(store, "one")
     assert (await take(store, "other", "other.2")).verdict is Verdict.TAKE
-    assert not await store.write(partial(replicas.beat_again, name="one"))
-    assert await store.read(replicas.count_live) == 1
-    assert await store.write(partial(replicas.beat_again, name="other"))
+    assert not await store.write(partial(leases.beat_replica_again, name="one"))
+    assert await store.read(leases.count_live_replicas) == 1
+    assert await store.write(partial(leases.beat_replica_again, name="other"))
     await beat(store, "one")
     held = await store.write(partial(leases.beat, replica="one", progress=[]))
     assert (held.was_known, held.held, held.replicas) == (True, {}, 2)
@@ -163,7 +169,7 @@ async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
     await store.write(partial(feeds.begin_walk, feed=feed, now=2.0), feed=feed)
     assert await store.read(partial(leases.orphans, limit=8)) == []
     assert await store.read(leases.unfinished) == []
-    await store.write(partial(replicas.leave, name="one"))
+    await store.write(partial(leases.leave_replicas, name="one"))
     assert await store.read(partial(leases.orphans, limit=8)) == [feed]
     assert await store.read(leases.unfinished) == [feed]
     await take(store, "other", "other.1", name=feed_lease(feed), feed=feed)
@@ -184,7 +190,7 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
     for _ in range(2):  # first the replicas, then what they held
         await store.write(leases.forget_old)
     assert set(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == {"held"}
-    assert await store.read(replicas.count_live) == 1
+    assert await store.read(leases.count_live_replicas) == 1
 
 
 async def test_a_dead_replica_is_known_as_such_for_as_long_as_a_request_may_take(store: Store) -> None:
@@ -192,7 +198,7 @@ async def test_a_dead_replica_is_known_as_such_for_as_long_as_a_request_may_take
     await beat(store, "one")
     await store.write(lambda db: run(db, _AGE, {"name": "one", "seconds": 120.0}))
     await store.write(leases.forget_old)
-    assert (await store.write_loosely(lambda db: hosts.swap(db, []))).lost == {"one"}
+    assert (await store.write_loosely(lambda db: postgres_upkeep.swap_hosts(db, []))).lost == {"one"}
 
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,4 +220,4 @@ async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pyt
     may_beat.set()
     await leaving
     await store.write_at_once(lambda _: None)  # whatever was begun on that connection is over
-    assert await store.read(replicas.count_live) == 0
+    assert await store.read(leases.count_live_replicas) == 0

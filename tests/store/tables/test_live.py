@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
-from wholefeed.core.compose.deflate import inflate
-from wholefeed.core.merge.merge import Copy, choose
-from wholefeed.core.merge.tombstones import FALLEN_OUT, Burial, place_of
-from wholefeed.core.model import Tombstone, entry_id
-from wholefeed.core.terms import Role
+from wholefeed.core.compose.segments import inflate
+from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, choose, place_of
+from wholefeed.core.model import Role, Tombstone, entry_id
 from wholefeed.store.rows import NewDocument, NewEntry
 
 ARCHIVE = "http://o.test/1"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_document, a_feed, an_entry
-from wholefeed.core.chart import in_words
-from wholefeed.store.tables.months import months
+from wholefeed.core.words import month_in_words
+from wholefeed.store.tables.segments import months
 
 
 def at(text: str) -> float:
@@ -18,7 +18,7 @@ async def told(store: NamedStore, feed: int) -> list[dict[str | None, int]]:
     found = await store.read(lambda db: months(db, feed))
     return [
         {
-            None if month is None else in_words(month): entries
+            None if month is None else month_in_words(month): entries
             for month, entries in sorted(each.items(), key=str)
         }
         for each in found.values()

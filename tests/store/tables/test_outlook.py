@@ -4,7 +4,7 @@ from itertools import product
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_feed
-from wholefeed.core.schedule.polling import Times, poll_due_at
+from wholefeed.core.schedule import Times, poll_due_at
 
 DAY = 86_400.0
 OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 3600.0, 2 * DAY)
@@ -12,7 +12,7 @@ TIMES = Times(NOW, 3600.0, DAY)
 
 
 async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: NamedStore) -> None:
-    """`wholefeed.core.schedule.polling.poll_due_at`, for every order of the instants."""
+    """`wholefeed.core.schedule.poll_due_at`, for every order of the instants."""
     due: list[tuple[float, int]] = []
     later: list[float] = []
     for number, (checked, fresh) in enumerate(product(OFFSETS, OFFSETS)):

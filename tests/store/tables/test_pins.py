@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.store.tables.pins import Pins
+from wholefeed.store.tables.segments import Pins
 
 
 def test_a_segment_is_held_until_its_last_user_leaves() -> None:

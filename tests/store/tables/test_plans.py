@@ -9,10 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from wholefeed.store.tables import arrangement as chain
-from wholefeed.store.tables import bodies, copies, documents, feeds, live, months, segments
-from wholefeed.store.tables import outlook as polling
-from wholefeed.store.tables.temporary import TEMPORARY_TABLES
+from wholefeed.store.base import TEMPORARY_TABLES
+from wholefeed.store.tables import documents, feeds, live, segments
 
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",
@@ -21,29 +19,27 @@ LISTS_ALL = {
     "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
     "wholefeed.store.tables.feeds._COUNT_MATCHING",
     "wholefeed.store.tables.feeds._UNFINISHED",
-    "wholefeed.store.tables.outlook._COUNT",
+    "wholefeed.store.tables.feeds._COUNT",
 }
 """What walks through a table because it returns or counts it."""
 
 SMALL = re.compile(
-    r"SCAN (c|changed|decided|json_each|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
+    r"SCAN (c|changed|decided|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
 )
-"""Temporary tables and arguments, as long as the change; and an index of nothing but what is wanted."""
+"""Temporary tables and arguments, as long as the change; an index of nothing but what is wanted; one row."""
 
 
 def statements(module: ModuleType) -> Iterator[tuple[str, str]]:
     for name, value in vars(module).items():
+        if name == "VERSIONS_OF_FEEDS":  # which goes to libpq as it stands
+            continue
         if isinstance(value, str) and re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT)\b", value):
             yield f"{module.__name__}.{name}", value
 
 
 @pytest.mark.parametrize(
     ("name", "sql"),
-    [
-        found
-        for module in (bodies, chain, copies, documents, feeds, live, months, polling, segments)
-        for found in statements(module)
-    ],
+    [found for module in (documents, feeds, live, segments) for found in statements(module)],
 )
 async def test_no_statement_walks_through_a_table(database: Path, name: str, sql: str) -> None:
     """docs/design.md#the-store: work is proportional to the change, not to the store."""
@@ -59,4 +55,4 @@ async def test_no_statement_walks_through_a_table(database: Path, name: str, sql
 
 def test_statements_are_found() -> None:
     """The check of query plans sees the store's statements; if it found none, it would check nothing."""
-    assert sum(len(list(statements(module))) for module in (chain, documents, feeds, live, segments)) > 40
+    assert sum(len(list(statements(module))) for module in (documents, feeds, live, segments)) > 40

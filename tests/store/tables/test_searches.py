@@ -10,11 +10,11 @@ import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.core.terms import Kind, Role
+from wholefeed.core.model import Kind, Role
+from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.tables import failures, searches
-from wholefeed.store.tables.searches import Search
+from wholefeed.store.tables import failures
+from wholefeed.store.tables.failures import Search
 
 WEEK = 7 * 86_400
 COPY = "http://archive.test/web/20190501120000id_/http://o.test/1"
@@ -33,7 +33,7 @@ async def lacking(store: NamedStore, *attempts: Attempt, url: str = URL) -> Feed
 
 
 async def found(store: NamedStore, now: float = NOW, feed: int | None = None) -> list[Search]:
-    return await store.read(partial(searches.list_open, now=now, horizon=now + WEEK, feed=feed))
+    return await store.read(partial(failures.list_open_searches, now=now, horizon=now + WEEK, feed=feed))
 
 
 async def test_what_is_missing_is_to_be_looked_for(store: NamedStore) -> None:
@@ -62,14 +62,14 @@ async def test_how_far_a_search_has_come_is_kept(store: NamedStore) -> None:
     await lacking(store, an_attempt("http://o.test/1"), an_attempt("http://o.test/2"))
     first, _ = await found(store)
     later = replace(first, position="resumeKey=k", taken_at=NOW - 5)
-    await store.write(partial(searches.note, search=later, next_at=NOW + 60))
+    await store.write(partial(failures.note_search, search=later, next_at=NOW + 60))
     assert [each.url for each in await found(store)] == ["http://o.test/2"]
-    assert await store.read(partial(searches.next_at, now=NOW)) == NOW + 60
+    assert await store.read(partial(failures.next_search_at, now=NOW)) == NOW + 60
     assert [each.url for each in await found(store, NOW + 61)] == ["http://o.test/2", "http://o.test/1"]
     again = (await found(store, NOW + 61))[1]
     assert (again.position, again.taken_at) == ("resumeKey=k", NOW - 5)
-    await store.write(partial(searches.postpone, search=first, next_at=NOW + 90))
-    assert await store.read(partial(searches.next_at, now=NOW)) == NOW + 90
+    await store.write(partial(failures.postpone_search, search=first, next_at=NOW + 90))
+    assert await store.read(partial(failures.next_search_at, now=NOW)) == NOW + 90
     again = (await found(store, NOW + 91))[1]
     assert (again.position, again.taken_at) == ("resumeKey=k", NOW - 5)
 
@@ -78,7 +78,7 @@ async def test_an_instant_that_a_wrong_clock_has_written_does_not_count(store: N
     """docs/faults.md row 73."""
     await lacking(store, an_attempt("http://o.test/1"))
     (search,) = await found(store)
-    await store.write(partial(searches.note, search=search, next_at=NOW + 100 * WEEK))
+    await store.write(partial(failures.note_search, search=search, next_at=NOW + 100 * WEEK))
     assert len(await found(store)) == 1
 
 
@@ -107,22 +107,22 @@ async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedSto
     (search,) = await found(store)
 
     for next_at in (NOW + 60, NOW + 120):
-        await store.write(partial(searches.note, search=search, next_at=next_at))
+        await store.write(partial(failures.note_search, search=search, next_at=next_at))
 
     assert search.url == long
-    assert await store.read(partial(searches.next_at, now=NOW)) == NOW + 120
+    assert await store.read(partial(failures.next_search_at, now=NOW)) == NOW + 120
 
 
 async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -> None:
     """R25."""
     feed = await lacking(store, an_attempt("http://o.test/1"))
     (search,) = await found(store)
-    await store.write(partial(searches.note, search=search, next_at=NOW + 60))
+    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
     await store.forget(feed.id, now=NOW)
-    await store.write(partial(searches.note, search=search, next_at=NOW + 60))
-    await store.write(partial(searches.postpone, search=search, next_at=NOW + 60))
+    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
+    await store.write(partial(failures.postpone_search, search=search, next_at=NOW + 60))
     assert await found(store, NOW + 61) == []
-    assert await store.read(partial(searches.next_at, now=NOW)) is None
+    assert await store.read(partial(failures.next_search_at, now=NOW)) is None
 
 
 async def test_a_copy_is_never_final(store: NamedStore) -> None:

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from tests.store.places import Place
-from wholefeed.core.compose.deflate import inflate
-from wholefeed.core.compose.segmenting import Placed
-from wholefeed.core.terms import Role, State
+from wholefeed.core.compose.segments import Placed, inflate
+from wholefeed.core.model import Role, State
 from wholefeed.errors import StoreError, UnknownFeedError
-from wholefeed.store.database import Database
-from wholefeed.store.tables import retired, segments
-from wholefeed.store.tables.pins import Pins
-from wholefeed.store.tables.segments import spread
+from wholefeed.store.base import Database
+from wholefeed.store.tables import segments
+from wholefeed.store.tables.segments import Pins, spread
 
 OTHER = "http://o.test/other"
 
@@ -241,7 +239,7 @@ async def test_a_reader_that_goes_on_during_a_removal_keeps_its_segments(store: 
     await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
     await publish(store, feed)
 
-    await store.write(partial(retired.sweep, pins=Overtaking(feed, old)))
+    await store.write(partial(segments.sweep_retired, pins=Overtaking(feed, old)))
 
     assert await store.block(old)
 

@@ -1,4 +1,4 @@
-"""wholefeed.store.tables.versions: what tells whether a feed is still what was read of it."""
+"""wholefeed.store.tables.feeds: what tells whether a feed is still what was read of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
-from wholefeed.core.terms import State
+from wholefeed.core.model import State
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
-from wholefeed.store.tables.versions import version_of
+from wholefeed.store.tables.feeds import version_of
 
 
 async def a_row(store: NamedStore, feed: int) -> FeedRow:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.web.answer.conditions import accepts_gzip, is_not_modified
+from wholefeed.web.answer import accepts_gzip, is_not_modified
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,13 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed import __version__
-from wholefeed.core.formats import MEDIA_TYPE
-from wholefeed.core.slugs import SLUGS
-from wholefeed.core.terms import Family, Kind, Role, State
+from wholefeed.core.model import MEDIA_TYPE, Family, Kind, Role, State
+from wholefeed.core.notes import SLUGS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
-from wholefeed.service.account import Standing
-from wholefeed.web import request_target
+from wholefeed.service.people import Standing
+from wholefeed.web import request
+from wholefeed.web.api import description
 from wholefeed.web.middlewares import PROBLEM_TYPE
-from wholefeed.web.openapi.document import description
 from wholefeed.web.routes import routes
 
 DOCUMENT = description()
@@ -152,7 +151,7 @@ def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
     """A parameter of the interface's own is never taken for the feed's."""
     described = {p["name"] for p in DOCUMENT["components"]["parameters"].values() if p["in"] == "query"}
     keys = {s["name"] for s in DOCUMENT["components"]["securitySchemes"].values() if s.get("in") == "query"}
-    assert described | keys == request_target.OPTIONS | {"url"}
+    assert described | keys == request.OPTIONS | {"url"}
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:

@@ -16,10 +16,10 @@ from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.page.browsing import browse, read, submit, text
+from wholefeed.core.model import State
 from wholefeed.core.readers import READERS
-from wholefeed.core.terms import State
 from wholefeed.core.words import STALE, STATES
-from wholefeed.web.page import feed_page
+from wholefeed.web import pages
 
 MONTH = 24 * 30
 ENTRY = "<entry><author><name>Ann \u202e A</name></author>"
@@ -206,7 +206,7 @@ async def test_the_page_of_an_unknown_feed_appears_while_its_publisher_is_asked(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for 8 s: the page says that it is being asked, and looks again with script and without."""
-    monkeypatch.setattr(feed_page, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(pages, "WAIT_SECONDS", 0.2)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with origin.held("/feed") as gate:
@@ -313,7 +313,7 @@ async def test_of_many_missing_documents_the_page_lists_some(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page of five thousand lines helps nobody; how many more there are is told, and where."""
-    monkeypatch.setattr(feed_page, "MOST_MISSING", 0)
+    monkeypatch.setattr(pages, "MOST_MISSING", 0)
     origin.publish("/feed", atom(an_item("a"), prev_archive="/gone"))
     said = text(await shown(proxy, origin.url("/feed")))
     assert "/gone" not in said

@@ -11,7 +11,7 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, text
-from wholefeed.core.terms import Family, Kind, State
+from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.words import STATES
 
 TOKEN = "a token for readers"

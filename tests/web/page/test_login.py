@@ -19,9 +19,9 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, submit, text
-from wholefeed.server.sessions import SESSION_SECONDS, issue
-from wholefeed.web.page.login import own_path
-from wholefeed.web.session import COOKIE
+from wholefeed.server.clients import SESSION_SECONDS, issue
+from wholefeed.web.pages import own_path
+from wholefeed.web.pages_base import COOKIE
 
 TOKEN = "a token for readers"
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from wholefeed.web.page.sanitising import LONGEST_BYTES, Allowance, plain, sanitised
+from wholefeed.web.sanitising import LONGEST_BYTES, Allowance, plain, sanitised
 
 BASE = "https://site.test/blog/post.html"
 LINK = 'rel="noopener noreferrer nofollow"'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.running import Proxy, a_config, running
-from wholefeed.web.page.static import versioned
+from wholefeed.web.pages_base import versioned
 
 
 async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) -> None:

@@ -15,9 +15,9 @@ from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.page.browsing import browse, read, text
-from wholefeed.core.terms import State
+from wholefeed.core.model import State
 from wholefeed.core.words import STATES
-from wholefeed.server.signing import sign
+from wholefeed.server.clients import sign
 
 
 def quoted(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wholefeed.web.page.wanted import wants_page
+from wholefeed.web.pages_base import wants_page
 
 CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"

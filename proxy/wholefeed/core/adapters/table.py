@@ -5,14 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from wholefeed.core.adapters.asking import Adapter, Sight
-from wholefeed.core.adapters.blogger import Blogger
-from wholefeed.core.adapters.discourse import Discourse
-from wholefeed.core.adapters.github import GitHub
-from wholefeed.core.adapters.marks import Marks
-from wholefeed.core.adapters.mastodon import Mastodon
+from wholefeed.core.adapters.base import Adapter, Marks, Sight
+from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon
 from wholefeed.core.adapters.wordpress import WordPress
-from wholefeed.core.terms import Family
+from wholefeed.core.model import Family
 
 ADAPTERS: Final[tuple[Adapter, ...]] = (
     WordPress(),

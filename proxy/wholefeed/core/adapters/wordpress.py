@@ -5,20 +5,72 @@ What decides here was found by running it (docs/adapters.md): `paged=N` is honou
 post goes live that was written earlier. So pages are asked for by ID, from the last to the first: what a
 deletion moves comes later. What a post that goes live moves shows in the validators, which are one pair for
 the whole site.
+
+All posts of a WordPress feed, page by page (rule R28), and what is asked for when all pages were had.
+
+COUNT   how many pages there are, by the REST API or by asking for pages
+WALK    from the last to the first: by ID, or as the feed itself is ordered where IDs are not honoured
+AGAIN   once, where the publisher claims more posts than were met (R31)
+SINCE   where something was published or changed meanwhile: the front pages, and by date of change
+
+How many pages a WordPress feed has: as the REST API counts posts, or found by asking for pages (R28).
+
+What was changed on a WordPress site since a date: its pages in the order of change, the latest first.
+
+Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does: some
+stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a post
+that stands on two pages though nothing was published meanwhile.
+
+What is new on a WordPress site since the last time, in few questions (rule R30).
+
+the subscription document brought news  -> 2, 3, … in the feed's order until a page brings none
+always                                  -> by date of change, until a page is older than the last such look
+ties among those                        -> all pages by ID again: a bulk edit, whose order means nothing
+once a day                              -> the last page by ID, and what stands behind it: back-dated posts
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from wholefeed.core.adapters.asking import Asking, Job, Outcome, Sight
-from wholefeed.core.adapters.wordpress_all import collect_all
-from wholefeed.core.adapters.wordpress_dates import BY_DATE, collect_by_date, look_by_date
-from wholefeed.core.adapters.wordpress_news import look_for_news
-from wholefeed.core.adapters.wordpress_pages import BY_ID, Pages
-from wholefeed.core.adapters.wordpress_urls import is_left_alone
-from wholefeed.core.terms import Family
+from wholefeed.core.adapters.base import (
+    MOST_PAGES,
+    Answer,
+    Ask,
+    Asking,
+    Collection,
+    Job,
+    Outcome,
+    Page,
+    Refused,
+    SearchError,
+    Sight,
+    There,
+    last_page,
+    one,
+)
+from wholefeed.core.adapters.wordpress_pages import (
+    BY_ID,
+    FROM_FRONT,
+    AskFor,
+    Pages,
+    count_url,
+    has_entries,
+    is_at_same_host,
+    is_left_alone,
+    is_main,
+)
+from wholefeed.core.adapters.wordpress_walk import (
+    BY_DATE,
+    NotHonouredError,
+    Walk,
+    collect_by_date,
+    look_by_date,
+)
+from wholefeed.core.model import EntryId, Family
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 _GENERATOR: Final = re.compile(r"^https?://(?:www\.)?wordpress\.(?:org|com)\b", re.IGNORECASE)
 _FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
@@ -48,3 +100,277 @@ class WordPress:
         if job.known.way == BY_DATE:
             return (yield from look_by_date(job))
         return (yield from look_for_news(job, has_order=job.known.way == BY_ID))
+
+
+_WITHOUT_NEWS = 2
+
+
+def collect_all(pages: Pages) -> Asking[Outcome | None]:
+    """Ask for all pages; None where page numbers are not honoured."""
+    if pages.job.page.validators == ("", ""):  # nothing will tell whether something was changed meanwhile
+        yield from changed_since(pages, None)
+    try:
+        last = yield from count_pages(pages)
+    except SearchError as exc:
+        return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
+    if last is None:
+        return (yield from _from_front(pages)) if pages.has_queries else None
+    if last == 1:
+        return (yield from _single(pages))
+    return (yield from _walked(pages, last))
+
+
+def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
+    way, ask = BY_ID, pages.by_id
+    try:
+        last = yield from Walk(pages, ask).steps(last)
+    except NotHonouredError as exc:
+        if not exc.is_numbered:
+            return None
+        way, ask = FROM_FRONT, pages.front
+        last = yield from Walk(pages, ask).steps(last)
+    if not (pages.is_refused or pages.has_gaps) and _lacks(pages):
+        last = yield from Walk(pages, ask, is_again=True).steps(last)
+    if pages.has_moved and not pages.is_refused:
+        yield from since(pages, ask)
+    return pages.outcome(way, last)
+
+
+def _lacks(pages: Pages) -> bool:
+    """R31: a total above what was collected causes one more walk, and no other while it stays so."""
+    if pages.total is None:
+        return False
+    known, lacking = pages.job.known, pages.total - len(pages.met)
+    was_lacking = known.total - known.collected if known.is_ended and known.total is not None else 0
+    return lacking > max(0, was_lacking)
+
+
+def since(pages: Pages, ask: AskFor) -> Asking[None]:
+    """Ask for what was published and changed while the pages came.
+
+    A post that was written long ago and goes live bears no date of change, but stands in front.
+    """
+    yield from front_pages(pages, 1)
+    if ask == pages.by_id and not pages.is_refused:
+        scan = yield from changed_since(pages, pages.began_date)
+        pages.is_tied = scan.is_tied
+        if scan.date is None:
+            pages.latest_date = pages.began_date
+
+
+def front_pages(pages: Pages, number: int) -> Asking[None]:
+    """Ask for front pages until one brings nothing new."""
+    for each in range(number, MOST_PAGES):
+        answer = yield from one(pages.front(each, is_again=True))
+        met = len(pages.met)
+        page = pages.take(answer)
+        if page is None or not (page.news if number > 1 else len(pages.met) - met):
+            return
+
+
+def _single(pages: Pages) -> Asking[Outcome | None]:
+    """R27: a blog of one page is collected where page 1 is the subscription document, and no page 2 there."""
+    first, second = yield [pages.by_id(1), pages.by_id(2)]
+    failed = next((each for each in (first, second) if _is_failure(each)), None)
+    if isinstance(failed, Refused):
+        return pages.job.unproven(failed.slug)
+    if not isinstance(first, Page) or (isinstance(second, Refused) and second.is_objection):
+        return None
+    if isinstance(second, Page) and second.identities == first.identities:
+        return None
+    if has_entries(second):  # more than the publisher said, or since
+        try:
+            last = yield from last_page(lambda number: pages.by_id(number, is_probe=True), low=2)
+        except SearchError as exc:
+            return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
+        return (yield from _walked(pages, last))
+    pages.meet(first)
+    is_ordered = first.is_ascending is not False or not pages.repeats(first)
+    return pages.outcome(BY_ID if is_ordered else FROM_FRONT, 1)
+
+
+def _is_failure(answer: Answer) -> bool:
+    return isinstance(answer, Refused) and not (answer.is_gone or answer.is_objection)
+
+
+def _from_front(pages: Pages) -> Asking[Outcome | None]:
+    """Ask in the feed's own order until nothing is there; None where that brings nothing."""
+    number, without_news, last, bodies = 2, 0, 1, {pages.first}
+    while number <= MOST_PAGES and without_news < _WITHOUT_NEWS:
+        answer = yield from one(pages.front(number))
+        before = len(pages.met)
+        page = pages.take(answer)
+        if page is None or page.identities in bodies or pages.repeats(page):
+            break
+        bodies.add(page.identities)
+        without_news = 0 if len(pages.met) > before else without_news + 1
+        last = number
+        number += 1
+    if last == 1:
+        return None if pages.refused is None else pages.job.unproven(pages.refused.slug)
+    return pages.outcome(FROM_FRONT, last)
+
+
+_PROBE: Final = 8
+"""The first page asked for: most blogs have more; it shows as well as page 2 whether numbers are honoured."""
+
+
+def count_pages(pages: Pages) -> Asking[int | None]:
+    """Return the number of the last page by ID; None where parameters are not honoured.
+
+    The last page is left in `pages.probed`, where it was asked for.
+
+    Raises:
+        SearchError: A page could not be asked for.
+    """
+    guess = yield from _guess(pages)
+    if guess == 1:
+        return 1
+    probe = guess or _PROBE
+    answer = yield from one(pages.by_id(probe, is_probe=guess is None))
+    if isinstance(answer, Refused) and answer.slug == "redirected":
+        pages.has_queries = False
+        return None
+    if isinstance(answer, Refused) and not answer.is_gone:
+        raise SearchError(answer)
+    if isinstance(answer, Page) and pages.repeats(answer) and not (yield from _is_alone(pages)):
+        pages.has_queries = False
+        return None
+    is_there = has_entries(answer)
+    if isinstance(answer, Page) and is_there and guess is not None:
+        pages.probed[guess] = answer
+        return guess
+    low, high = (probe, None) if is_there else (1, probe)
+    return (yield from _search(pages, low, high))
+
+
+def _is_alone(pages: Pages) -> Asking[bool]:
+    """Whether pages of one post each are honoured: the newest post is the last page and the feed itself."""
+    if len(pages.first) > 1:
+        return False
+    answer = yield from one(pages.by_id(1, is_probe=True))
+    return isinstance(answer, Page) and not pages.repeats(answer)
+
+
+def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
+    def ask(number: int) -> Ask:
+        return pages.by_id(number, is_probe=True)
+
+    last = yield from last_page(ask, low=low, high=high)
+    if last == low:
+        return last
+    answer = yield from one(pages.by_id(last))
+    if isinstance(answer, Page) and answer.identities:
+        pages.probed[last] = answer
+    else:  # HEAD answers anything
+        last = yield from last_page(ask, low=low, high=last, uses_head=False)
+    return last if last < MOST_PAGES else None
+
+
+def _guess(pages: Pages) -> Asking[int | None]:
+    """Return what the REST API makes of the number of pages; None where it says nothing of this feed."""
+    api_url, url = pages.job.page.marks.api_url, pages.job.url
+    if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
+        return None
+    answer = yield from one(Ask(count_url(api_url), is_head=True))
+    claimed = answer.headers.get("x-wp-total", "") if isinstance(answer, There) else ""
+    if not claimed.isascii() or not claimed.isdigit() or len(claimed) > len(str(MOST_PAGES)) + 3:
+        return None
+    pages.total = int(claimed)
+    return max(1, min(-(-pages.total // pages.full), MOST_PAGES))
+
+
+class Scan(NamedTuple):
+    """What came of it."""
+
+    date: float | None
+    """The latest date of its pages: the next one need not go back further. None: it has to."""
+    is_tied: bool = False
+    """Whether the order means nothing: all pages have to be asked for again."""
+
+
+def changed_since(pages: Pages, date: float | None) -> Asking[Scan]:
+    """Ask for pages until one is older than a date; None: the first page alone."""
+    seen: set[EntryId] = set()
+    latest = previous = None
+    validators = ("", "")
+    for number in range(1, MOST_PAGES):
+        page = pages.take((yield from one(pages.modified(number))))
+        if page is None:
+            return Scan(None if pages.is_refused or number == 1 else latest)
+        if number == 1:
+            latest, pages.length = page.updated_at, len(page.identities)
+        if page.updated_at is None:
+            return Scan(None)
+        if date is None or page.updated_at < date:
+            break
+        # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is
+        # later than `latest`.
+        is_twice = not seen.isdisjoint(page.identities) and page.validators == validators
+        if is_twice or page.updated_at == previous:
+            return Scan(latest, is_tied=page.updated_at > date)
+        seen.update(page.identities)
+        previous, validators = page.updated_at, page.validators
+    return Scan(latest)
+
+
+def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
+    """Ask for what is new.
+
+    Args:
+        job: What is known.
+        has_order: Whether the publisher honours the order of ID and of change.
+    """
+    pages, known = Pages(job), job.known
+    if job.has_news:
+        yield from front_pages(pages, 2)
+    if has_order and not pages.is_refused:
+        scan = yield from changed_since(pages, known.scanned_date)
+        known = replace(
+            known,
+            is_tied=known.is_tied or scan.is_tied,
+            scanned_date=known.scanned_date if scan.date is None else scan.date,
+        )
+        if job.is_daily and not pages.is_refused:
+            known = yield from _behind(pages, known)
+    return Outcome(
+        is_honoured=True,
+        is_whole=not pages.is_refused,
+        known=known,
+        reason="" if pages.refused is None else pages.refused.slug,
+        wants_all=known.is_tied and _may_ask_for_all(job),
+    )
+
+
+def _may_ask_for_all(job: Job) -> bool:
+    ended_at = job.known.ended_at
+    pause = WEEK_SECONDS if job.known.is_flat else DAY_SECONDS
+    return ended_at is None or not 0 <= job.now - ended_at < pause
+
+
+def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
+    """Ask for the last page by ID, and those behind it; come to what is known then."""
+    number = max(1, known.pages)
+    page = pages.take((yield from one(pages.by_id(number, is_again=True))))
+    if pages.is_refused:
+        return known
+    is_fewer = page is None and number > 1
+    if is_fewer or pages.length != known.page_entries:
+        low, high = (1, number) if is_fewer else (number, None)
+        try:
+            found = yield from last_page(lambda each: pages.by_id(each, is_probe=True), low=low, high=high)
+        except SearchError as exc:
+            pages.refused = exc.refused
+            return known
+        if found != number:
+            number = found
+            page = pages.take((yield from one(pages.by_id(number, is_again=True))))
+    while page is not None and len(page.identities) >= pages.length:
+        if number >= MOST_PAGES:
+            break
+        page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
+        if page is not None:
+            number += 1
+            if not page.news:
+                break
+    return known if pages.refused is not None else replace(known, pages=number, page_entries=pages.length)

@@ -7,33 +7,63 @@ the prologue is wrapped around it for each answer, since it names the URL that w
     prologue = compose_prologue(family, head.text, prefixes=head.prefixes | segments_prefixes, ...)
     epilogue = EPILOGUE[family]
 
-Between segments stands what `wholefeed.core.formats.segment_separator` says.
+Between segments stands what `wholefeed.core.model.segment_separator` says.
+
+Self-contained entries -> a minimal feed document of their family, which parses back to the same ones.
+
+Remembered copies are kept so.
+
+    fragments = fragments_of(document)
+    text = synthesize(document.family, document.version, [fragments.entry(0)])
+
+What a feed calls itself, read from its head as it goes out.
+
+Remembered copies: entries that left the subscription document (rules R7, R8).
+
+They are kept in synthetic feed documents of the feed's own format, so that one parser and one way of
+sending serve all. The newest is open and grows at its top until it is sealed, at 32 entries or about
+1 MiB: what is made of it stays as small as any other segment.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from wholefeed.core.formats import MEDIA_TYPE, RSS_090, default_namespace, rss_version
-from wholefeed.core.merge.tombstones import written
-from wholefeed.core.model import Channel, HeadChild, Tombstone
-from wholefeed.core.terms import (
+from wholefeed.core.merge import comparable, counted_instant, written
+from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
     DSIG_NS,
     EXTENSION,
     FH_NS,
+    MEDIA_TYPE,
+    RDF_NS,
+    RSS_090,
     RSS_10_NS,
+    SEPARATOR,
     WELL_KNOWN_PREFIXES,
+    Channel,
+    EntryId,
     Family,
+    FeedDocument,
+    HeadChild,
     Relation,
+    Tombstone,
+    default_namespace,
+    rss_version,
+    segment_end,
 )
-from wholefeed.core.text.markup import quoteattr
-from wholefeed.core.verbatim.fragments import Fragments
-from wholefeed.core.verbatim.json_fragments import JsonFragments
-from wholefeed.core.verbatim.well_known import prefixes_in
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import UNLIMITED, ParseError
+from wholefeed.core.text.markup import Attribute, attribute, quoteattr
+from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, fragments_of, prefixes_in
+from wholefeed.core.verbatim.json import JsonFragments
 
 DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
 """Links of the head that would mislead in the synthesized document (R21)."""
@@ -210,3 +240,215 @@ def newest_first(order_at: Sequence[float | None]) -> list[int]:
         return dated
     rest = iter(dated)
     return [n if at is None else next(rest) for n, at in enumerate(order_at)]
+
+
+def synthesize(
+    family: Family,
+    version: str,
+    fragments: Sequence[bytes],
+    *,
+    namespace: str | None = None,
+) -> bytes:
+    """Return a minimal feed document of self-contained entries, which parses back to the same ones.
+
+    Args:
+        family: Of the entries.
+        version: Of RSS and JSON Feed. Atom and RDF are always 1.0: older entries say their namespace.
+        fragments: From `fragments_of(document).entry`, without a context.
+        namespace: The default one that they were made for; the family's usual one when None.
+    """
+    entries = SEPARATOR[family].join(fragments) + (segment_end(family) if fragments else b"")
+    if family is Family.JSON:
+        return b'{"version":"https://jsonfeed.org/version/%s","items":[\n%s\n]}\n' % (
+            version.encode(),
+            entries,
+        )
+    return _DECLARATION + _xml(family, version, namespace, _namespaces(fragments), entries)
+
+
+def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
+    default = attribute("xmlns", default_namespace(family) if namespace is None else namespace).written
+    if family is Family.ATOM:
+        return b"<feed%s%s>\n%s</feed>\n" % (default, declared, entries)
+    if family is Family.RDF:
+        rdf = attribute("xmlns:rdf", RDF_NS).written if b" xmlns:rdf=" not in declared else b""
+        return b"<rdf:RDF%s%s%s>\n<channel/>\n%s</rdf:RDF>\n" % (default, rdf, declared, entries)
+    root = attribute("version", version).written + declared
+    return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
+
+
+def _namespaces(fragments: Sequence[bytes]) -> bytes:
+    used = 0
+    for fragment in fragments:
+        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
+    return _written(
+        attribute(f"xmlns:{prefix}", uri)
+        for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
+        if used & 1 << bit
+    )
+
+
+def _written(attributes: Iterable[Attribute]) -> bytes:
+    return b"".join(each.written for each in attributes)
+
+
+class Heading(NamedTuple):
+    """Title and site; empty where the head does not tell them."""
+
+    title: str
+    """On one line."""
+    site: str
+    """The URL of the page that the feed is about."""
+
+
+def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Heading:
+    """Return what a published feed calls itself.
+
+    Args:
+        family: As published.
+        version: Of the format, as published.
+        head: As `compose_head` made it.
+        via_url: Where the publication came from.
+    """
+    prologue = compose_prologue(
+        family,
+        head,
+        prefixes=ALL_PREFIXES,
+        address=Address(via_url, via_url),
+        is_complete=False,
+        version=version,
+    )
+    try:
+        found = parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED).head
+    except ParseError:
+        return Heading("", "")
+    sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
+    if family in (Family.RSS, Family.JSON) and found.site_id:
+        with suppress(ValueError):  # the channel's link is none: the title is one all the same
+            sites.insert(0, resolve(found.scope.base, found.site_id))
+    return Heading(" ".join(found.title.split()), next(filter(is_http, sites), ""))
+
+
+SEALED_ENTRIES: Final = 32
+SEALED_BYTES: Final = 1 << 20
+"""Of the entries' text. A larger entry has a document to itself."""
+
+
+class CopyDates(NamedTuple):
+    """What R10 needs to know of a remembered copy, when its document is long gone."""
+
+    updated_at: float | None
+    """The update instant that counted when the copy was remembered."""
+    document_updated_at: float | None
+    """Of the subscription document that it last stood in."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDocument:
+    """A synthetic document of remembered copies, newest first."""
+
+    number: int
+    """Counted up from 1; the URL and the rank come from it."""
+    text: bytes
+    dates: tuple[CopyDates, ...]
+    """Per entry."""
+    is_sealed: bool
+    """Whether no more copies will be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMemory:
+    """The newest memory document as it is stored."""
+
+    number: int
+    document: FeedDocument
+    dates: Sequence[CopyDates]
+    """Per entry."""
+
+
+def remember(
+    old: FeedDocument,
+    present: Collection[EntryId],
+    memory: OpenMemory | None,
+    *,
+    fetched_at: float,
+    next_number: int = 1,
+    latest: float | None = None,
+) -> list[MemoryDocument]:
+    """Return the memory documents to write so that no entry of `old` is lost.
+
+    Args:
+        old: The subscription document that is being replaced.
+        present: The identities in the document that replaces it.
+        memory: The newest memory document that is not sealed, if there is one.
+        fetched_at: When `old` was fetched, epoch seconds.
+        next_number: What the first new memory document is numbered, the others after it; no other has it.
+        latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
+
+    Returns:
+        The documents to write, the oldest first; empty when no entry left, or none that is not remembered
+        with a later date (R8).
+    """
+    fragments = fragments_of(old)
+    held = _held(memory)
+    dated = old.head.updated_at
+    if dated is not None and latest is not None:
+        dated = min(dated, latest)
+    best = {copy.identity: copy.dates for copy in reversed(held)}
+    copies = []
+    for n, entry in enumerate(old.entries):
+        if entry.identity in present:
+            continue
+        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated)
+        if not _is_better(best.get(entry.identity), dates):
+            copies.append(_Copy(fragments.entry(n), entry.identity, dates))
+    if not copies:
+        return []
+    gone = {copy.identity for copy in copies}
+    numbers: Iterator[int] = itertools.count(next_number)
+    if memory is not None:
+        numbers = itertools.chain([memory.number], numbers)
+        copies += [copy for copy in held if copy.identity not in gone]
+    return _documents(old, copies, numbers)
+
+
+class _Copy(NamedTuple):
+    fragment: bytes
+    identity: EntryId
+    dates: CopyDates
+
+
+def _held(memory: OpenMemory | None) -> list[_Copy]:
+    if memory is None:
+        return []
+    fragments, entries = fragments_of(memory.document), memory.document.entries
+    return [_Copy(fragments.entry(n), each.identity, memory.dates[n]) for n, each in enumerate(entries)]
+
+
+def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
+    """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
+    return held is not None and comparable(*held) > comparable(*leaving)
+
+
+def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:
+    """Fill from the old end, so that sealed documents stay as they are."""
+    documents = []
+    end = len(copies)
+    while end:
+        start, is_sealed = _filled(copies, end)
+        fragments, _, dates = zip(*copies[start:end], strict=True)
+        text = synthesize(like.family, like.version, fragments)
+        documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
+        end = start
+    return documents
+
+
+def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
+    """Return where the document begins that ends before `end`, and whether it is full."""
+    start, size = end, 0
+    while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
+        size += len(copies[start - 1].fragment)
+        if start < end and size > SEALED_BYTES:
+            return start, True
+        start -= 1
+    return start, end - start == SEALED_ENTRIES or size >= SEALED_BYTES

@@ -4,22 +4,72 @@ entries = Entries([held(document, live) for document, live in ...])      # newes
 entries[0].title
 
 What is held is the documents' bodies, deflated; the entries of one document at a time are objects.
+
+A reconstructed feed as an object: what `wholefeed.reconstruct` gives.
+
+What programs ask of an entry beside its bytes: its id in words, title, link and date.
+
+fields = read_fields(document, [0, 2])
+fields[0].title
+
+Each entry is read from its self-contained slice, so that prefixes, language and base are those it was written
+under. Nothing here decides anything: identities are the parser's (rule R9).
+
+What an entry says at length, as HTML, whatever its format calls it. Nothing is sanitised here.
+
+    content = atom_content(entry)
+    content.html, content.base
+
+Text is escaped, XHTML is written as HTML. Of several the fullest place counts: atom:content before summary,
+content:encoded before description.
+
+An entry as people read it: from its text in a segment to its title, author, content and enclosures.
+
+    shown(family, text, is_cut=False).title
+
+The text may be the beginning of an entry alone. Nothing is sanitised: `content` is HTML of a stranger.
 """
 
 from __future__ import annotations
 
+import html
 import itertools
+import json
+import re
+import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, Self, overload
+from typing import Any, Final, NamedTuple, Self, overload
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, tostring
 
-from wholefeed.core.compose.compose import newest_first
-from wholefeed.core.compose.deflate import Sealed, inflate, seal
-from wholefeed.core.compose.fields import read_fields
-from wholefeed.core.model import EntryId
+from defusedxml.ElementTree import DefusedXMLParser, fromstring
+
+from wholefeed.core.compose.compose import newest_first, synthesize
+from wholefeed.core.compose.segments import Sealed, inflate, seal
+from wholefeed.core.model import (
+    ATOM_03_NS,
+    ATOM_NS,
+    DC_NS,
+    DCTERMS_NS,
+    RDF_NS,
+    WELL_KNOWN_PREFIXES,
+    EntryId,
+    Family,
+    FeedDocument,
+    State,
+    entry_id,
+)
 from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.identities import SPACES, absolute
+from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.markup import escape
+from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.verbatim.addresses import is_permalink
+from wholefeed.core.verbatim.fragments import fragments_of
 
 _ANY_DEPTH: Final = 1 << 62
 """The documents were within the limits when they were fetched, whatever those are now."""
@@ -176,3 +226,578 @@ def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
 def instant(at: float) -> datetime:
     """Return seconds since the epoch as an aware datetime in UTC."""
     return _EPOCH + timedelta(seconds=at)
+
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link of the feed's head."""
+
+    relation: str
+    """In lower case: `alternate` is the site, `self` the feed."""
+    url: str
+    """Absolute."""
+    media_type: str
+    """As the link says, in lower case and without parameters; empty when it does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A document of the feed that could not be had."""
+
+    url: str
+    reason: str
+    """A slug; docs/faults.md lists them."""
+    status: int | None
+    """The HTTP status that the publisher answered with, where there was one."""
+    attempts: int
+    """How often it was asked for."""
+    next_attempt: datetime
+    """Before then a kept store does not ask for it again; aware, in UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A feed as it was reconstructed. It needs the store no more.
+
+    Held in memory are the feed's documents and the document to be served, both compressed. Looking at entries
+    reads one document at a time; `document` makes all of it in one piece.
+    """
+
+    url: str
+    """The feed's canonical URL: that of its subscription document, whatever led there."""
+    state: State
+    """`complete`, `paged` or `remembered`; `partial` when something is missing, and `loading` when
+    `wait_seconds` were over before the walk was. A str."""
+    is_stale: bool
+    """Whether the publisher could not be reached, so that this is what a kept store had."""
+    title: str
+    links: tuple[Link, ...]
+    missing: tuple[Missing, ...]
+    entries: Entries = field(repr=False)
+    """In the order of the document. While the feed is `loading` they can be a few more than it has."""
+    _coded: bytes = field(repr=False)
+
+    def document(self) -> bytes:
+        """Return the feed as one document in its own format: what the proxy would serve. Computes."""
+        return zlib.decompress(self._coded, wbits=_GZIP)
+
+
+NAMELESS: Final = "urn:wholefeed:entry:"
+"""How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
+
+_AT_ONCE: Final = 64
+"""Entries that are a tree in memory at a time."""
+_XML_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
+_ABOUT: Final = f"{{{RDF_NS}}}about"
+_ALTERNATE: Final = frozenset({"", "alternate", "http://www.iana.org/assignments/relation/alternate"})
+_ATOM_PUBLISHED: Final = ("published", "issued", "created")
+
+
+class Fields(NamedTuple):
+    """What an entry says of itself."""
+
+    identity: str
+    """Its id as written: atom:id, guid, rdf:about, JSON id; without one its link, where that identifies it,
+    else `NAMELESS`."""
+    title: str
+    """Without white space around it and with single spaces in it; empty when there is none."""
+    link: str
+    """Absolute; empty when there is none."""
+    published_at: float | None
+
+
+class Said(NamedTuple):
+    """The same, before it is told which of it identifies the entry."""
+
+    id: str
+    title: str
+    href: str
+    """The link as written."""
+    base: str
+    """What a relative link counts from; empty when nothing was said of it."""
+    published_at: float | None
+
+
+def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]:
+    """Return the fields of some entries of a document, in the order of `ordinals`."""
+    is_json = document.family is Family.JSON
+    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
+    return [_fields(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
+
+
+def _fields(document: FeedDocument, ordinal: int, said: Said) -> Fields:
+    entry = document.entries[ordinal]
+    base = said.base or document.scopes[entry.scope].base
+    identity = _identity(entry.identity, (said.id, absolute(base, said.href)))
+    return Fields(identity, " ".join(said.title.split()), _absolute(base, said.href), said.published_at)
+
+
+def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
+    """Return the words that make the identity; they are looked for, so that R9 has one home."""
+    texts = (text.strip(SPACES) for text in candidates)
+    return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
+
+
+def _absolute(base: str, href: str) -> str:
+    if not href.strip(SPACES):
+        return ""
+    try:
+        return resolve(base, href)
+    except ValueError:
+        return ""
+
+
+def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+    fragments = fragments_of(document)
+    said = atom_said if document.family is Family.ATOM else rss_said
+    for start in range(0, len(ordinals), _AT_ONCE):
+        texts = [fragments.entry(ordinal) for ordinal in ordinals[start : start + _AT_ONCE]]
+        yield from map(said, _elements(document, fromstring(synthesize(document.family, "", texts))))
+
+
+def _elements(document: FeedDocument, root: Element) -> list[Element]:
+    if document.family is Family.ATOM:
+        return list(root)
+    if document.family is Family.RDF:
+        return list(root)[1:]  # behind the channel
+    return list(root[0])
+
+
+def atom_said(entry: Element) -> Said:
+    """Return what an entry of Atom says."""
+    own = entry.tag.rpartition("}")[0] + "}"
+    link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
+    base = entry.get(_XML_BASE, "")
+    if link is not None and (inner := link.get(_XML_BASE)):
+        base = _absolute(base, inner) or base
+    dates = (parse_rfc3339(text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
+    return Said(
+        id=text_of(entry, f"{own}id"),
+        title=text_of(entry, f"{own}title"),
+        href=link.get("href", "") if link is not None else "",
+        base=base,
+        published_at=next((at for at in dates if at is not None), None),
+    )
+
+
+def rss_said(item: Element) -> Said:
+    """Return what an item of RSS says, be it one of RSS 1.0."""
+    space, brace, _ = item.tag.rpartition("}")
+    own = space + brace
+    guid = item.find(f"{own}guid")
+    href = text_of(item, f"{own}link")
+    if not href and (link := item.find(f"{{{ATOM_NS}}}link")) is not None:
+        href = link.get("href", "") if link.get("rel", "") in _ALTERNATE else ""
+    if not href and guid is not None:
+        text = text_of(item, f"{own}guid")
+        is_url = text.startswith(("http:", "https:")) or ":" not in text.partition("/")[0]
+        href = text if is_url and is_permalink(text, guid.get("isPermaLink")) else ""
+    dates = (
+        parse_rfc3339(text_of(item, f"{{{ATOM_NS}}}published")),
+        parse_rfc822(text_of(item, f"{own}pubDate")),
+        parse_rfc822(text_of(item, f"{{{DC_NS}}}date")),
+    )
+    return Said(
+        id=item.get(_ABOUT, "") or text_of(item, f"{own}guid"),
+        title=text_of(item, f"{own}title"),
+        href=href,
+        base=item.get(_XML_BASE, ""),
+        published_at=next((at for at in dates if at is not None), None),
+    )
+
+
+def text_of(element: Element, name: str) -> str:
+    """Return the text of the first child of that name, with that of its markup where it has any."""
+    child = element.find(name)
+    return "" if child is None else "".join(child.itertext()).strip(SPACES)
+
+
+def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+    for entry in (document.entries[ordinal] for ordinal in ordinals):
+        yield item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
+
+
+def item_said(item: Mapping[str, Any]) -> Said:
+    """Return what an item of a JSON Feed says; numbers are texts."""
+    return Said(
+        id=string_of(item.get("id")),
+        title=string_of(item.get("title")),
+        href=string_of(item.get("url")) or string_of(item.get("external_url")),
+        base="",
+        published_at=parse_rfc3339(string_of(item.get("date_published"))),
+    )
+
+
+def string_of(value: Any) -> str:
+    """Return a member's text; half a character, which JSON can hold, is shown as a question mark."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+XML_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
+ATOM: Final = f"{{{ATOM_NS}}}"
+ITUNES: Final = f"{{{WELL_KNOWN_PREFIXES['itunes']}}}"
+MEDIA: Final = f"{{{WELL_KNOWN_PREFIXES['media']}}}"
+_ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
+_XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
+_DRAWN: Final = ("{http://www.w3.org/2000/svg", "{http://www.w3.org/1998/Math/MathML")
+_OLD_ATOM: Final = f"{{{ATOM_03_NS}}}"
+_HTML_TYPES: Final = frozenset({"html", "text/html"})
+_XHTML_TYPES: Final = frozenset({"xhtml", "application/xhtml+xml"})
+_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+_BREAKS: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+class Content(NamedTuple):
+    """What stands in an entry for people to read."""
+
+    html: str = ""
+    """As published: from a stranger. Empty when there is none."""
+    base: str = ""
+    """What relative URLs in it count from; empty when its document does not say so."""
+
+
+def atom_content(entry: Element) -> Content:
+    """Return what an entry of Atom says, 0.3 included."""
+    own = entry.tag.rpartition("}")[0] + "}"
+    for name in ("content", "summary"):
+        element = entry.find(own + name)
+        if element is not None and (found := _atom_text(element)).strip():
+            return Content(found, base_of(element, base_of(entry, "")))
+    described = text_of(entry, f"{MEDIA}group/{MEDIA}description") or text_of(entry, f"{MEDIA}description")
+    return Content(paragraphs(described), base_of(entry, ""))
+
+
+def rss_content(item: Element) -> Content:
+    """Return what an item of RSS says, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
+    own = item.tag.removesuffix("item")
+    names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{ATOM}content", f"{ATOM}summary")
+    for name in (*names, f"{ITUNES}summary", f"{MEDIA}description"):
+        element = item.find(name)
+        if element is None:
+            continue
+        found = _atom_text(element) if name.startswith(ATOM) else _html_within(element)
+        if found.strip():
+            return Content(found, base_of(element, base_of(item, "")))
+    return Content()
+
+
+def item_content(item: Mapping[str, Any]) -> Content:
+    """Return what an item of a JSON Feed says."""
+    for name in ("content_html", "content_text", "summary"):
+        if (found := string_of(item.get(name))).strip():
+            return Content(found if name == "content_html" else paragraphs(found))
+    return Content()
+
+
+def paragraphs(text: str) -> str:
+    """Return plain text as HTML, its lines kept."""
+    if not text.strip():
+        return ""
+    lines = escape(text.replace("\r\n", "\n").strip())
+    return "<p>" + _BREAKS.sub("</p><p>", lines).replace("\n", "<br>") + "</p>"
+
+
+def title_of(element: Element | None) -> str:
+    """Return a title as text in one line: markup is left out, which RSS has as often as Atom says it has."""
+    if element is None:
+        return ""
+    text = "".join(element.itertext())
+    kind = element.get("type", "text").strip().lower()
+    is_text = element.tag.startswith((ATOM, _OLD_ATOM)) and kind not in _HTML_TYPES
+    if not is_text and kind not in _XHTML_TYPES and element.get("mode", "escaped") == "escaped":
+        return unmarked(text)
+    return " ".join(text.split())
+
+
+def unmarked(text: str) -> str:
+    """Return a title that may bear markup as text in one line."""
+    return " ".join(html.unescape(_TAG.sub("", text)).split())
+
+
+def base_of(element: Element, outer: str) -> str:
+    """Return the base URL within an element."""
+    own = element.get(XML_BASE, "")
+    if not own:
+        return outer
+    try:
+        return resolve(outer, own) if outer else own
+    except ValueError:
+        return outer
+
+
+def _atom_text(element: Element) -> str:
+    """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; of Atom 0.3 its modes)."""
+    kind = element.get("type", "text").partition(";")[0].strip().lower()
+    mode = element.get("mode", "xml" if element.tag.startswith(_OLD_ATOM) else "")
+    if kind in _XHTML_TYPES or (mode == "xml" and len(element)):
+        return _html_within(element)
+    if kind in _HTML_TYPES or mode == "escaped":
+        return "".join(element.itertext())
+    if mode == "base64" or (kind != "text" and not kind.startswith("text/")):
+        return ""  # what is encoded, and what is no text: pictures, other XML
+    return paragraphs("".join(element.itertext()))
+
+
+def _html_within(element: Element) -> str:
+    """Return what stands in an element as HTML: escaped there, or as elements of XHTML."""
+    if not len(element):
+        return element.text or ""
+    for each in list(element.iter()):
+        space, _, name = each.tag.rpartition("}")
+        if space in _DRAWN:
+            tail = each.tail
+            each.clear()
+            each.tail = tail
+        each.tag = name
+        each.attrib.pop(XML_BASE, None)
+    element.tail = None
+    try:
+        written = tostring(element, encoding="unicode", method="html")
+    except RecursionError:  # nested deeper than anybody writes
+        return escape("".join(element.itertext()))
+    return written[written.index(">") + 1 : written.rindex("<")]
+
+
+_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
+"""What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
+_MOST_ENCLOSURES: Final = 20
+_ITUNES_AUTHOR: Final = f"{ITUNES}author"
+_UPDATED: Final = (f"{ATOM}updated", f"{{{DCTERMS_NS}}}modified")
+_NAME_IN_REMARK: Final = re.compile(r"\s*\S+@\S+\s*\((?P<name>[^()]+)\)\s*")
+"""RSS 2.0: the author's mail address, and mostly the name behind it."""
+_LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]+', re.DOTALL)
+_JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
+
+
+class Enclosure(NamedTuple):
+    """A file that goes with an entry."""
+
+    url: str
+    """By http or https."""
+    media_type: str = ""
+    length: int | None = None
+    """In bytes, as its publisher says; None: nothing is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One entry as it is shown."""
+
+    identity: str
+    """Its id as written; empty when it has none."""
+    title: str
+    """As text in one line, without markup; empty when there is none."""
+    link: str
+    """The page it stands for, by http or https; empty when there is none."""
+    published: float | None
+    """Epoch seconds."""
+    updated: float | None
+    author: str
+    """The names, as text; empty when nobody is named."""
+    content: str
+    """HTML as published, or text escaped; empty when there is none. It comes from a stranger: sanitise it."""
+    base: str
+    """What relative URLs in the content count from; empty: from the feed's URL."""
+    enclosures: tuple[Enclosure, ...]
+    is_cut: bool
+    """Whether its text was too long to be read to its end."""
+
+
+def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
+    """Return an entry from its text in a segment.
+
+    Args:
+        family: Of the feed.
+        text: The entry, or its beginning.
+        namespace: The default one around it.
+        is_cut: Whether its end is missing.
+    """
+    if family is Family.JSON:
+        return _of_item(_item(text, is_cut=is_cut), is_cut=is_cut)
+    entry = _element(family, text, namespace, is_cut=is_cut)
+    of_family = _of_atom if family is Family.ATOM else _of_rss
+    return of_family(entry, is_cut=is_cut)
+
+
+class _Tree(TreeBuilder):
+    """Builds a tree of an entry that may break off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open: list[str] = []
+
+    def start(self, tag: str, attrs: dict[Any, Any], /) -> Element:
+        self._open.append(tag)
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> Element:
+        self._open.pop()
+        return super().end(tag)
+
+    def root(self) -> Element:
+        """Return the tree, with everything ended that is not."""
+        for tag in reversed(self._open[:]):
+            self.end(tag)
+        return self.close()
+
+
+def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:
+    around = synthesize(family, "", [text], namespace=namespace)
+    if is_cut:
+        around = around[: around.index(text) + len(text)]
+    tree = _Tree()
+    with suppress(ParseError):  # what could be read is shown
+        DefusedXMLParser(target=tree).feed(around)
+    root = tree.root()
+    entries = root if family is not Family.RSS else root[0]
+    name = "entry" if family is Family.ATOM else "item"
+    return next((each for each in entries if each.tag.rpartition("}")[2] == name), Element(name))
+
+
+def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
+    for candidate in _closed(text) if is_cut else (text,):
+        try:
+            item = json.loads(candidate.decode("utf-8", "ignore"), parse_int=str, parse_float=str)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(item, dict):
+            return item
+    return {}
+
+
+def _closed(text: bytes) -> Iterator[bytes]:
+    """Yield what the beginning of an object may be made of: all of it, then what is before the last comma."""
+    end, comma_at = 0, 0
+    closing: list[bytes] = []
+    while token := _JSON_TOKEN.match(text, end):
+        end = token.end()
+        match token[0]:
+            case b"{":
+                closing.append(b"}")
+            case b"[":
+                closing.append(b"]")
+            case b"}" | b"]" if closing:
+                closing.pop()
+            case b"," if len(closing) == 1:
+                comma_at = token.start()
+    begun = _JSON_STRING_BEGUN.match(text, end)
+    yield text[:end] + (begun[0] + b'"' if begun else b"") + b"".join(reversed(closing))
+    yield text[:comma_at] + b"}"
+
+
+def _of_atom(entry: Element, *, is_cut: bool) -> Shown:
+    own = entry.tag.rpartition("}")[0] + "}"
+    names = (
+        text_of(author, f"{own}name") or text_of(author, f"{own}email")
+        for author in entry.iterfind(f"{own}author")
+    )
+    base = base_of(entry, "")
+    links = (
+        (base_of(each, base), each.get("href", ""), each.get("type", ""), each.get("length", ""))
+        for each in entry.iterfind(f"{own}link")
+        if each.get("rel", "").lower() == "enclosure"
+    )
+    updated = text_of(entry, f"{own}updated") or text_of(entry, f"{own}modified")
+    return _shown(
+        atom_said(entry),
+        atom_content(entry),
+        title=title_of(entry.find(f"{own}title")),
+        updated=parse_rfc3339(updated),
+        authors=names,
+        enclosures=links,
+        is_cut=is_cut,
+    )
+
+
+def _of_rss(item: Element, *, is_cut: bool) -> Shown:
+    own = item.tag.removesuffix("item")
+    mailed = text_of(item, f"{own}author")
+    named = _NAME_IN_REMARK.fullmatch(mailed)
+    names = [creator.text or "" for creator in item.iterfind(f"{{{DC_NS}}}creator")]
+    names = [name for name in names if name.strip()] or [named["name"] if named else mailed]
+    if not any(names):
+        names = [text_of(item, _ITUNES_AUTHOR) or text_of(item, f"{ATOM}author/{ATOM}name")]
+    base = base_of(item, "")
+    enclosures = [*item.iterfind(f"{own}enclosure"), *filter(_is_played, item.iter(f"{MEDIA}content"))]
+    dates = (parse_rfc3339(text_of(item, name)) for name in _UPDATED)
+    return _shown(
+        rss_said(item),
+        rss_content(item),
+        title=title_of(item.find(f"{own}title")),
+        updated=next((at for at in dates if at is not None), None),
+        authors=names,
+        enclosures=[
+            (base, each.get("url", ""), each.get("type", ""), each.get("length", each.get("fileSize", "")))
+            for each in enclosures
+        ],
+        is_cut=is_cut,
+    )
+
+
+def _is_played(content: Element) -> bool:
+    """Whether a media:content is more than a picture."""
+    media = content.get("medium", "") or content.get("type", "").partition("/")[0]
+    return media in ("audio", "video")
+
+
+def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
+    authors = item.get("authors")
+    people = [*(authors if isinstance(authors, list) else ()), item.get("author")]
+    attachments = item.get("attachments")
+    files = [
+        each for each in (attachments if isinstance(attachments, list) else ()) if isinstance(each, dict)
+    ]
+    said = item_said(item)
+    return _shown(
+        said,
+        item_content(item),
+        title=" ".join(said.title.split()),
+        updated=parse_rfc3339(string_of(item.get("date_modified"))),
+        authors=(string_of(each.get("name")) for each in people if isinstance(each, dict)),
+        enclosures=[
+            ("", *(string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
+            for each in files
+        ],
+        is_cut=is_cut,
+    )
+
+
+def _shown(
+    said: Said,
+    content: Content,
+    *,
+    title: str,
+    updated: float | None,
+    authors: Iterable[str],
+    enclosures: Iterable[tuple[str, ...]],
+    is_cut: bool,
+) -> Shown:
+    found: dict[str, Enclosure] = {}
+    for base, url, media_type, length in enclosures:
+        if (absolute := _http_url(base, url)) and len(found) < _MOST_ENCLOSURES:
+            size = int(length) if _LENGTH.fullmatch(length) else None
+            found.setdefault(absolute, Enclosure(absolute, media_type.strip(), size or None))
+    return Shown(
+        identity=said.id,
+        title=title,
+        link=_http_url(said.base, said.href),
+        published=said.published_at,
+        updated=updated,
+        author=", ".join(dict.fromkeys(name for each in authors if (name := " ".join(each.split())))),
+        content=content.html,
+        base=content.base,
+        enclosures=tuple(found.values()),
+        is_cut=is_cut,
+    )
+
+
+def _http_url(base: str, reference: str) -> str:
+    try:
+        url = resolve(base, reference.strip()) if base else reference.strip()
+    except ValueError:
+        return ""
+    return quote(url, safe=_OF_URLS) if url and is_http(url) else ""

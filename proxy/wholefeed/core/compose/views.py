@@ -12,19 +12,39 @@ takes in part is given to `kept` as the slices that its entries are:
     cut.is_cut                              # whether anything was left out
 
 An entry without a date goes with the one before it in its segment; in a segment without dates all are kept.
+
+The pseudo-entry of a partial feed (R16; RFC 5005, 4.2; PaceFeedState), in the feed's own format.
+
+It says in plain words what is missing and why: URLs and reasons only, with a stable id, so that it does not
+churn. It promises nothing. When the feed has healed, an entry of the same id says so for a while.
+
+What readers were told of a feed that is partial, and are told when it has healed (R16).
+
+Readers keep the warning once they have seen it. When every document that was missing has been had, an entry
+of the same id and a later date takes its word back, for `HEALED_SECONDS`. The turns of one feed:
+
+    NONE -- partial --> UNSENT -- a reader gets it --> SENT -- all was had --> HEALED -- partial --> UNSENT
+                                                       SENT -- unlinked, never had --> LOST
+    UNSENT and LOST -- no longer partial --> NONE
+
+Each turn is dated later than the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from enum import Enum, auto
-from typing import Final, NamedTuple, Protocol
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from email.utils import formatdate
+from enum import Enum, StrEnum, auto
+from typing import Final, NamedTuple, Protocol, assert_never
 
-from wholefeed.core.compose.outline import Slice
-from wholefeed.core.compose.synthesize import synthesize
-from wholefeed.core.formats import default_namespace
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.compose.segments import Slice
+from wholefeed.core.model import ATOM_03, Family, default_namespace, segment_end
+from wholefeed.core.notes import DocumentTruncated, slug_in_words
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import Family
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
+from wholefeed.core.text.markup import escape, quoteattr
 
 UNLIMITED: Final = 1 << 62
 
@@ -167,3 +187,179 @@ def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
         Slice(start, end, entry.order_at)
         for start, end, entry in zip(starts, ends, document.entries, strict=True)
     ]
+
+
+_AUTHOR: Final = "wholefeed"
+_PAGE_TYPE: Final = "text/html"
+"""Of what it links to."""
+
+
+class Missing(NamedTuple):
+    """A document that is not in the reconstruction, as the reader is told of it."""
+
+    url: str
+    reason: str
+
+
+class Told(NamedTuple):
+    """What a pseudo-entry says."""
+
+    title: str
+    text: str
+
+
+HEALED: Final = Told(
+    "No entries of this feed are missing any more",
+    "Documents of this feed that could not be read before have been read. The entries in them are shown now.",
+)
+
+
+def told_missing(missing: Sequence[Missing]) -> Told:
+    """Return what a reader of a partial feed is told.
+
+    Args:
+        missing: At least one.
+    """
+    said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
+    if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
+        return Told(
+            "This feed broke off",
+            "Nothing says that older entries are missing, but a document of this feed broke off before its"
+            f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
+        )
+    return Told(
+        "Older entries of this feed are missing",
+        "This feed's history is kept in several documents, and not all of them could be read. Entries that"
+        f" stand in them, or behind them, are not shown. {said}.",
+    )
+
+
+def compose_warning(
+    family: Family, told: Told, *, identifier: str, url: str, dated_at: float, version: str = ""
+) -> bytes:
+    """Return the pseudo-entry.
+
+    Args:
+        family: Of the feed.
+        told: What it says.
+        identifier: Stable atom:id, guid, rdf:about or JSON id.
+        url: Where more is known of it: the proxy's page of the feed.
+        dated_at: Epoch seconds.
+        version: Of the subscription document; empty for the family's usual one.
+    """
+    instant = format_rfc3339(dated_at)
+    match family:
+        case Family.ATOM:
+            entry = _atom(told, identifier, url, instant, is_old=version == ATOM_03)
+        case Family.RSS:
+            entry = _rss(told, identifier, url, formatdate(int(dated_at), usegmt=True))
+        case Family.RDF:
+            entry = _rdf(told, identifier, url, instant)
+        case Family.JSON:
+            entry = _json(told, identifier, url, instant)
+        case unreachable:
+            assert_never(unreachable)
+    return entry.encode() + segment_end(family)
+
+
+def _atom(told: Told, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
+    """Atom 0.3 asks for issued and modified, and for the type of the link."""
+    dates = f"<updated>{escape(instant)}</updated>"
+    media_type = ""
+    if is_old:
+        dates = f"<issued>{escape(instant)}</issued><modified>{escape(instant)}</modified>"
+        media_type = f' rel="alternate" type="{_PAGE_TYPE}"'
+    return (
+        f"<entry><title>{escape(told.title)}</title><id>{escape(identifier)}</id>{dates}"
+        f"<author><name>{_AUTHOR}</name></author>"
+        f"<link{media_type} href={quoteattr(url)}/><summary>{escape(told.text)}</summary></entry>"
+    )
+
+
+def _rss(told: Told, identifier: str, url: str, instant: str) -> str:
+    return (
+        f"<item><title>{escape(told.title)}</title><link>{escape(url)}</link>"
+        f'<guid isPermaLink="false">{escape(identifier)}</guid><pubDate>{escape(instant)}</pubDate>'
+        f"<description>{escape(escape(told.text))}</description></item>"
+    )
+
+
+def _rdf(told: Told, identifier: str, url: str, instant: str) -> str:
+    return (
+        f"<item rdf:about={quoteattr(identifier)}><title>{escape(told.title)}</title>"
+        f"<link>{escape(url)}</link><dc:date>{escape(instant)}</dc:date><dc:creator>{_AUTHOR}</dc:creator>"
+        f"<description>{escape(escape(told.text))}</description></item>"
+    )
+
+
+def _json(told: Told, identifier: str, url: str, instant: str) -> str:
+    item = {
+        "id": identifier,
+        "url": url,
+        "title": told.title,
+        "content_text": told.text,
+        "date_published": instant,
+        "author": {"name": _AUTHOR},
+        "authors": [{"name": _AUTHOR}],
+    }
+    return json.dumps(item, ensure_ascii=False)
+
+
+HEALED_SECONDS: Final = 14 * DAY_SECONDS
+"""How long it is said that a feed has healed."""
+
+
+class Warned(StrEnum):
+    """How far readers know that a feed is partial."""
+
+    NONE = ""
+    UNSENT = "unsent"
+    SENT = "sent"
+    LOST = "lost"
+    """It was sent, and part of what was missing will never be had: nothing takes it back."""
+    HEALED = "healed"
+
+
+class Turn(NamedTuple):
+    """Where a feed stands."""
+
+    warned: Warned
+    dated_at: float | None
+    """What the entry is dated, or the last one was; None: there was none yet."""
+
+    def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> Turn:
+        """Return where it stands once it is published.
+
+        Args:
+            first_failed_at: When what is missing now failed first; None: nothing is missing.
+            is_lost: Whether something that was missing is neither missing any more nor was it had.
+            now: Epoch seconds.
+        """
+        warned = Warned.LOST if is_lost and self.warned is Warned.SENT else self.warned
+        if first_failed_at is not None:
+            if warned in (Warned.NONE, Warned.HEALED):
+                return Turn(Warned.UNSENT, self._later(first_failed_at))
+            return Turn(warned, self.dated_at)
+        match warned:
+            case Warned.SENT:
+                return Turn(Warned.HEALED, self._later(now))
+            case Warned.HEALED:
+                return self
+            case _:
+                return Turn(Warned.NONE, self.dated_at)
+
+    def is_healed_at(self, now: float) -> bool:
+        """Whether it is said now that the feed has healed."""
+        ends_at = self.healed_until
+        return ends_at is not None and now < ends_at
+
+    @property
+    def healed_until(self) -> float | None:
+        """When it is said no longer that the feed has healed; None where it is not said at all."""
+        if self.warned is not Warned.HEALED or self.dated_at is None:
+            return None
+        return self.dated_at + HEALED_SECONDS
+
+    def _later(self, instant: float) -> float:
+        """Instants are written in whole seconds."""
+        return instant if self.dated_at is None else max(instant, self.dated_at + 1)

@@ -13,8 +13,8 @@ from html.parser import HTMLParser
 from itertools import islice
 from typing import Final, NamedTuple
 
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.labels import UTF8, codec_of
+from wholefeed.core.parse.encodings import UTF8, codec_of
+from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import is_http, resolve
 
 FEED_TYPES: Final = {

@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wholefeed.core.model import Entry, EntryId, EntryKeys, entry_id
-from wholefeed.core.notes import Note
-from wholefeed.core.reading_notes import IdentityRepeated
-from wholefeed.core.terms import MEMORY_URL
+from wholefeed.core.model import MEMORY_URL, Entry, EntryId, EntryKeys, entry_id
+from wholefeed.core.notes import IdentityRepeated, Note
 from wholefeed.core.text.urls import resolve
 
 SPACES: Final = " \t\r\n"

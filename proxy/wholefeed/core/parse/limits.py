@@ -1,8 +1,36 @@
-"""How large, deep and many the parts of one document may be (docs/faults.md rows 41 to 44, 84, 89 and 92)."""
+"""What stops a document from being read as a feed.
+
+How large, deep and many the parts of one document may be (docs/faults.md rows 41 to 44, 84, 89 and 92).
+
+The parser's version: what is derived from a document is stamped with it.
+
+Entries by the hundred thousand that are all the same (docs/faults.md row 89).
+
+Of the copies of an entry in one document the latest counts, of equal dates the first (R10). Behind
+the first many the others are left out at once: they would cost as much as any entry.
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+from wholefeed.core.model import MEMORY_URL, Entry
+
+
+class ParseError(ValueError):
+    """The document is no feed, or not readable as one. The message says what was expected and what came.
+
+    Args:
+        message: For people, with line and column where they are known.
+        slug: One of malformed-xml, malformed-json, dtd-forbidden, xml-limit, not-a-feed,
+            unsupported-format and unsupported-encoding.
+    """
+
+    def __init__(self, message: str, *, slug: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.slug = slug
+
 
 MAX_ENTRIES: Final = 250_000
 MAX_LIKE_ENTRIES: Final = 1000
@@ -35,3 +63,26 @@ UNLIMITED: Final = MAX_ELEMENTS
 It is for documents that are stored, or made of entries of stored ones: these were within the limits when
 they were fetched, and what has been added to them since must not take them away.
 """
+
+
+PARSER_VERSION: Final[int] = 6
+"""Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added."""
+
+
+def collapsed(url: str, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return the entries without those, behind the first many, that repeat another's identity and date.
+
+    Args:
+        url: Of the document. Remembered copies are as many as were remembered.
+        entries: From the top, identified as far as their document tells.
+    """
+    if len(entries) <= MAX_LIKE_ENTRIES or url.startswith(MEMORY_URL):
+        return entries
+    kept = list(entries[:MAX_LIKE_ENTRIES])
+    seen = {(entry.identity, entry.updated_at, entry.keys) for entry in kept}
+    for entry in entries[MAX_LIKE_ENTRIES:]:
+        key = entry.identity, entry.updated_at, entry.keys
+        if key not in seen:
+            seen.add(key)
+            kept.append(entry)
+    return tuple(kept)

@@ -10,39 +10,87 @@ An adapter (`wholefeed.core.adapters`) says what to ask for; here it is had, and
     429, or the host pauses     nothing is asked until it may be, an hour at least
     not honoured                the feed is a remembered one, tried again after a week
     all had                     `collected`;  some not: `partial`, each tried again in its time
+
+The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32).
+
+A page that an adapter asked for: how it is told of, and whether it belongs (R27).
+
+What of an adapter's pages could not be had, and when that ends the questions (rules R18, R32).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import Final
 
-from wholefeed.core.adapters.asking import Adapter, Asking, Job, Outcome
-from wholefeed.core.adapters.collection import Collection
-from wholefeed.core.adapters.marks import Marks
+from wholefeed.core.adapters.base import (
+    GONE,
+    Adapter,
+    Answer,
+    Ask,
+    Asking,
+    Collection,
+    Job,
+    Marks,
+    Outcome,
+    Page,
+    Refused,
+    There,
+    bears,
+)
 from wholefeed.core.adapters.table import fitting
-from wholefeed.core.notes import HistoryNotOffered, HistoryShort, HistoryUnfinished, Note
-from wholefeed.core.refresh.events import EntriesRead
-from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.intents import (
+from wholefeed.core.model import EntryId, Role, State
+from wholefeed.core.notes import (
+    DocumentUnavailable,
+    End,
+    Ending,
+    HistoryNotOffered,
+    HistoryShort,
+    HistoryUnfinished,
+    LimitReached,
+    Note,
+)
+from wholefeed.core.refresh.port import (
+    Answered,
+    Arrived,
+    Attempt,
+    BeginWalk,
+    DocumentsRead,
+    Drop,
+    EntriesRead,
+    Failed,
+    Failure,
+    Fetch,
+    FreshDocument,
+    Given,
+    KnownRead,
+    LedBack,
     NoteCollection,
     PauseHost,
+    Progress,
+    Put,
+    ReadDocuments,
     ReadEntries,
+    ReadKnown,
     StartTimer,
     Steps,
     StopFetching,
+    Stored,
+    StoredDocument,
+    TimeOver,
+    Touch,
+    Wait,
+    Walked,
+    adds_to,
     carry_out,
     outcome,
+    subscription_of,
 )
-from wholefeed.core.refresh.page_asking import PageAsking
-from wholefeed.core.refresh.page_judging import page_stored
-from wholefeed.core.refresh.page_trouble import HOUR_SECONDS
-from wholefeed.core.refresh.progress import Progress, Walked
-from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import Current
-from wholefeed.core.terms import State
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_rfc822
-from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.text.urls import document_key
 
 
 class Collecting:
@@ -287,3 +335,328 @@ class Collecting:
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
         return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
+
+
+AT_ONCE: Final = 2
+"""Requests under way (R32)."""
+
+
+class PageAsking:
+    """Carries out the questions of an adapter."""
+
+    def __init__(
+        self,
+        given: Given,
+        documents: Sequence[StoredDocument],
+        subscription: StoredDocument,
+        adapter: str,
+        progress: Progress,
+    ) -> None:
+        self._given = given
+        self._subscription = subscription
+        self.first: tuple[EntryId, ...] = ()
+        """What stands in the subscription document, from the top; to be set before anything is asked."""
+        self._adapter = adapter
+        self._progress = progress
+        pages = [row for row in documents if row.role is Role.PAGE]
+        self._stored = {document_key(row.url): row for row in pages}
+        attached = [row for row in documents if row.rank is not None]
+        self._documents = len(attached)
+        self._bytes = sum(row.body_bytes for row in attached)
+        self._entries = sum(row.entries for row in attached)
+        self.has_pages = any(row.found_by and row.rank is not None for row in pages)
+        self.is_all = False
+        """Whether every page is asked for."""
+        self._walk = 0
+        self._has_begun = False
+        self._renewed: set[str] = set()
+        """Keys of pages that were put and are stored otherwise than `_stored` has them."""
+        self.trouble = Trouble(given)
+        """What could not be had, and what follows from that."""
+        self.has_kept = self.has_pages
+        """Whether a page of this pattern is part of the feed."""
+        self.has_put = False
+        """Whether one came that was worth keeping."""
+
+    def begin_all(self, walk: int) -> None:
+        """Ask for every page; what a walk of this number had comes from the store."""
+        self.is_all, self._walk = True, walk
+
+    def still(self, attempt: Attempt) -> Note | None:
+        """Return the note on what was missing before and was not asked for."""
+        if attempt.reason == HistoryUnfinished.slug:
+            return HistoryUnfinished(attempt.url, self._adapter, "not tried again yet")
+        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, attempt.reason)
+
+    def answers(self, asks: Sequence[Ask]) -> Steps[list[Answer]]:
+        """Have the answers to some questions, in their order; fewer once `stop` is set."""
+        found: dict[int, Answer] = {}
+        running: dict[str, int] = {}
+        place = 0
+        while len(found) < len(asks):
+            while place < len(asks) and len(running) < AT_ONCE and self.trouble.stop is None:
+                answer = yield from self._without_network(asks[place])
+                if answer is not None:
+                    found[place] = answer
+                elif self.trouble.stop is None:
+                    yield from self._begin(asks[place])
+                    running[asks[place].url] = place
+                place += 1
+            if not running:
+                break
+            event = yield Wait()
+            if isinstance(event, TimeOver):
+                limit = self._given.settings.walk_seconds
+                self.trouble.limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
+                break
+            assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
+            self._progress.fetched += 1
+            at = running.pop(event.url)
+            found[at] = yield from self._taken(asks[at], event)
+        return [found[at] for at in sorted(found)]
+
+    # From the store, or not at all
+
+    def _without_network(self, ask: Ask) -> Steps[Answer | None]:
+        row = self._stored.get(document_key(ask.url))
+        is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
+        if row is not None and is_had and not ask.is_head and not ask.is_again:
+            return (yield from self._stored_page(row))
+        if self._given.waits(ask.url):
+            attempt = self._given.missing[ask.url]
+            self.trouble.notes.append(DocumentUnavailable(ask.url, attempt.reason))
+            return Refused(attempt.reason, attempt.status)
+        limits = self._given.settings.limits
+        for reached, limit, key in (
+            (self._documents, limits.documents, "limits.documents_per_feed"),
+            (self._bytes, limits.bytes, "limits.feed_bytes"),
+            (self._entries, limits.entries, "limits.entries_per_feed"),
+        ):
+            if reached >= limit and row is None and not ask.is_head:
+                self.trouble.limit(LimitReached(ask.url, key, limit))
+        return None
+
+    def _stored_page(self, row: StoredDocument) -> Steps[Page]:
+        read = yield from outcome(ReadEntries(row.id), EntriesRead)
+        return page_stored(row, read)
+
+    def _begin(self, ask: Ask) -> Steps[None]:
+        if self.is_all and not self._has_begun:
+            self._has_begun = True
+            yield from carry_out(BeginWalk())
+        yield from carry_out(
+            Fetch(url=ask.url, stored=None, relation="", is_collected=True, is_head=ask.is_head)
+        )
+
+    # What came
+
+    def _taken(self, ask: Ask, event: Arrived | Answered | Failed | LedBack) -> Steps[Answer]:
+        if isinstance(event, Answered):
+            self.trouble.answered()
+            return There(event.headers)
+        if isinstance(event, LedBack):
+            return self.trouble.objected(ask, Refused("redirected"))
+        if isinstance(event, Failed):
+            return self.trouble.failed(ask, event.failure)
+        self.trouble.answered()
+        return (yield from self._arrived(ask, event.fresh))
+
+    def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
+        arrival, url = fresh.arrival, ask.url
+        objection = objection_to(ask.url, fresh, self._subscription, self._given.site_of)
+        if objection is not None:
+            yield from carry_out(Drop(url))
+            return self.trouble.objected(ask, objection)
+        now, identities = self._given.clock.now, tuple(identity for identity, _ in arrival.keys or ())
+        read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
+        news = sum(identity not in read.known for identity in identities)
+        row = yield from self._row(url)
+        if ask.is_needed and not identities:
+            self.trouble.notes.append(DocumentUnavailable(url, "empty"))
+        else:
+            self.trouble.forget(url)
+        if ask.is_probe:
+            yield from carry_out(Drop(url))
+        elif row is not None and row.rank is not None and row.digest == arrival.digest:
+            yield from carry_out(Drop(url))
+            yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
+        elif self._says_more(identities) and (
+            news or self.is_all or adds_to(read, fresh, now, is_collected=True)
+        ):
+            yield from self._put(ask, fresh, row)
+        else:
+            yield from carry_out(Drop(url))
+        return page_come(fresh, identities, news=news, now=now)
+
+    def _row(self, url: str) -> Steps[StoredDocument | None]:
+        """Return a page as it is stored now: it may have been put a moment ago."""
+        if document_key(url) in self._renewed:
+            read = yield from outcome(ReadDocuments(), DocumentsRead)
+            self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
+            self._renewed.clear()
+        return self._stored.get(document_key(url))
+
+    def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
+        remembers = row if row is not None and row.rank is not None else None
+        put = Put(
+            url=ask.url,
+            stored_url=row.url if row is not None else ask.url,
+            role=Role.PAGE,
+            rank=ask.place,
+            remembers=remembers,
+            found_by=self._adapter,
+            found_in=self._walk,
+        )
+        yield from outcome(put, Stored)
+        self.has_put = True
+        self.has_kept = True
+        self._renewed.add(document_key(ask.url))
+        self._documents += row is None
+        self._bytes += fresh.arrival.body_bytes
+        self._entries += fresh.arrival.entries
+        self._progress.add(ask.url, fresh.arrival.entries)
+
+    def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
+        """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
+        return bool(identities) and identities != self.first
+
+
+def page_stored(row: StoredDocument, read: EntriesRead) -> Page:
+    """Describe a stored page to its adapter."""
+    order = [at for _, at in read.entries]
+    return Page(
+        url=row.final_url,
+        family=row.family,
+        identities=tuple(identity for identity, _ in read.entries),
+        updated_at=row.updated_at,
+        validators=(row.etag or "", row.last_modified or ""),
+        is_ascending=is_downward(order),
+        oldest_at=min((at for at in order if at is not None), default=None),
+        marks=Marks.read(row.marks or "{}"),
+        had_at=row.checked_at,
+    )
+
+
+def page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float) -> Page:
+    """Describe a page that has just come to its adapter.
+
+    Args:
+        fresh: The page.
+        identities: Of its entries, from the top.
+        news: How many of them were not stored.
+        now: Epoch seconds.
+    """
+    return Page(
+        url=fresh.arrival.final_url,
+        family=fresh.arrival.family,
+        identities=identities,
+        updated_at=fresh.updated_at,
+        validators=fresh.validators,
+        is_ascending=is_downward(fresh.order),
+        oldest_at=min((at for at in fresh.order if at is not None), default=None),
+        marks=fresh.marks,
+        news=news,
+        had_at=now,
+    )
+
+
+def objection_to(
+    url: str, fresh: FreshDocument, subscription: StoredDocument, site_of: Callable[[str], str]
+) -> Refused | None:
+    """R27: another format, another site's, or what redirects made of the question; None: it belongs."""
+    arrival = fresh.arrival
+    if arrival.family is not subscription.family:
+        return Refused("format")
+    is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
+    if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
+        return Refused("cross-origin-unconfirmed")
+    return None if bears(arrival.final_url, url) else Refused("redirected")
+
+
+def is_downward(order: Sequence[float | None]) -> bool | None:
+    """Return whether entries get newer downwards; None where their dates do not tell."""
+    dates = [at for at in order if at is not None]
+    ups = sum(one < two for one, two in pairwise(dates))
+    downs = sum(one > two for one, two in pairwise(dates))
+    return None if ups == downs else ups > downs
+
+
+_FORBIDDEN, _TOO_MANY = 403, 429
+_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
+"""Of HEAD: the publisher answers, but not this."""
+HOUR_SECONDS: Final = 3600.0
+_MAX_DOUBLINGS: Final = 20
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""
+
+
+class Trouble:
+    """Of one refresh."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._in_a_row = 0
+        self.notes: list[Note] = []
+        self.failures: dict[str, Failure] = {}
+        self.has_failed = False
+        """Whether anything could not be had, though nobody says that it is not there."""
+        self.stop: str | None = None
+        """Why nothing more is asked, once that is so."""
+        self.retry_at: float | None = None
+        self.is_host_paused = False
+        """Whether that holds for all feeds of the host."""
+
+    def answered(self) -> None:
+        """The publisher has answered well."""
+        self._in_a_row = 0
+
+    def limit(self, note: LimitReached) -> None:
+        """Nothing more may be had (R18)."""
+        self.notes.append(note)
+        self.stop = str(note)
+
+    def objected(self, ask: Ask, refused: Refused) -> Refused:
+        """Take what came and is not what was asked for."""
+        if ask.is_needed:
+            self.forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
+        return refused
+
+    def failed(self, ask: Ask, failure: Failure) -> Refused:
+        """Take what did not come."""
+        now, status = self._given.clock.now, failure.publisher_status
+        if status == _FORBIDDEN and not ask.is_head:
+            self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
+        elif status == _TOO_MANY or failure.slug == "host-backoff":
+            pause = max(HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
+            self.is_host_paused = True
+        is_gone = status in GONE
+        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
+        self._in_a_row = 0 if is_answer else self._in_a_row + 1
+        self.has_failed |= not is_answer
+        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
+            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
+            self.retry_at = now + self._given.settings.retry_missing_seconds
+        if not ask.is_head and (ask.is_needed or not is_gone):
+            self.forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, failure.slug))
+            self.failures[ask.url] = failure
+        return Refused(failure.slug, status)
+
+    def forget(self, url: str) -> None:
+        """A page was asked for once more."""
+        self.failures.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+    def denied_seconds(self, denials: int) -> float:
+        """Return when the pattern is tried again that nothing was to be had of (R27).
+
+        Args:
+            denials: How often in a row that was so before because something could not be had. That may have
+                been chance, so it is less than a week at first.
+        """
+        if not self.has_failed:
+            return WEEK_SECONDS
+        first_seconds = self._given.settings.retry_missing_seconds
+        return min(WEEK_SECONDS, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))

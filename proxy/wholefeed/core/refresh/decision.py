@@ -14,49 +14,96 @@ States, each a run of intents, and what leads on:
     COLLECT        no links, but an adapter fits        (`wholefeed.core.refresh.collecting`) -> SETTLE
     ALONE          no links, or none that are followed (R7)                               -> SETTLE
     UNWALKED       the request may not walk             published as `loading`            -> Done
-    WALK           the chain, or all pages              (`wholefeed.core.refresh.following`) -> SETTLE
-    SETTLE         drift, what is missing, published    (`wholefeed.core.refresh.settlement`) -> Done
+    WALK           the chain, or all pages              (`wholefeed.core.refresh.decision`) -> SETTLE
+    SETTLE         drift, what is missing, published    (`wholefeed.core.refresh.decision`) -> Done
 
 Each part is a generator: it yields intents one after the other and is sent what came of each. Beside that
 line four questions may be asked at any time of a walk: `predicted`, what can be fetched because of the head
 of a document that still arrives; `is_ahead`, whether a fetch may still give way to others; `is_met`,
 whether a redirect leads to what is there already; and `meanwhile`, what can be published for whoever does not
 wait.
+
+The end of a refresh: what leaves the feed, what is missing of it, and what it is from now on.
+
+Follow the links of a subscription document, by what kind of feed it is (rules R2, R4, R6).
+
+CHAIN   no doubt about it        -> its documents, state `complete`
+it leads to newer ones   -> the feed is a paged one from now on: PAGES, if those are followed
+PAGES                            -> all pages, state `paged`
+
+What a web archive has of documents that their publisher does not give (R33; RFC 7089).
+
+    of another document of the chain, or a page -> kept detached, until the walk comes by and misses it
+    of the subscription document of a feed      -> a page behind all others, if it brings anything that no
+    that is gone                                   other document holds; where nothing is stored of the feed
+                                                   the newest stands in for the subscription document
+
+A copy is the feed as it once stood: it settles, detaches and buries nothing, and what it says of the feed
+itself counts for nothing. The feed is partial while one stands, and the publisher's own document replaces it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
 
-from wholefeed.core.notes import Note
-from wholefeed.core.parse.version import PARSER_VERSION
+from wholefeed.core.links import says_incremental
+from wholefeed.core.model import Kind, Role, State
+from wholefeed.core.notes import (
+    DocumentTruncated,
+    DocumentUnavailable,
+    End,
+    Ending,
+    FormatMismatch,
+    MementoServed,
+    NewerNotOlder,
+    Note,
+)
+from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
-from wholefeed.core.refresh.events import DocumentsRead, Event, ReadAgain
-from wholefeed.core.refresh.following import Following, is_archive_due
-from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.intents import (
+from wholefeed.core.refresh.port import (
+    Answers,
+    ArchivedCopy,
+    Attempt,
     BeginWalk,
     Detach,
+    DocumentsRead,
     Done,
+    Drop,
     EndWalk,
+    Event,
     Fetch,
+    Given,
     GiveUp,
     Intent,
+    KnownRead,
+    Progress,
     Publish,
+    Put,
+    ReadAgain,
     ReadBodiesAgain,
     ReadDocuments,
+    ReadKnown,
+    Reorder,
+    SetKind,
     Steps,
+    StopFetching,
+    Stored,
+    StoredDocument,
+    Walked,
+    adds_to,
+    attempted,
     carry_out,
     outcome,
+    subscription_of,
 )
-from wholefeed.core.refresh.mementos import copy_steps
-from wholefeed.core.refresh.pages import known_ascent
-from wholefeed.core.refresh.progress import Progress, Walked
-from wholefeed.core.refresh.settlement import settle_steps
-from wholefeed.core.refresh.stored import StoredDocument, subscription_of
 from wholefeed.core.refresh.subscription import Current, Subscription
-from wholefeed.core.terms import Kind, Role, State
-from wholefeed.core.walk.endings import End, Ending
+from wholefeed.core.refresh.trail import PageTrailSteps, TrailStart, TrailSteps, known_ascent, page_steps
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.chain import Arrival, Trail
+from wholefeed.core.walk.walk import Walk, settle_path
 
 
 class Decision:
@@ -236,3 +283,304 @@ class Decision:
             walked, state = instead or (walked, state)
         yield from self._end_walk(walked)
         return walked, state
+
+
+_OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
+"""Why a document that is stored may count as missing."""
+
+
+def settle_steps(
+    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
+) -> Steps[None]:
+    """Take the drift, then publish the feed with what is missing of it.
+
+    Args:
+        given: What the refresh starts from.
+        documents: As they were stored before the walk.
+        current: The subscription document.
+        walked: What the walk found.
+        state: What the feed is where nothing is missing.
+    """
+    notes = (*current.notes, *walked.notes)
+    if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
+        notes = (*notes, *standing(given, documents))
+    yield from _drift_steps(given, documents, current, walked, state)
+    if not walked.is_true_end or any(note.partial for note in notes):
+        state = State.PARTIAL
+    missing = missing_of(given, notes, walked)
+    yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
+
+
+def _drift_steps(
+    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
+) -> Steps[None]:
+    """R15: what the publisher replaced in the chain leaves; the order is the path's.
+
+    Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
+    """
+    if not walked.path:
+        return
+    role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+    chain = [row.id for row in documents if row.role is role and row.rank is not None and not row.is_capture]
+    stays = role is Role.PAGE or says_incremental(current.arrival.links)
+    is_true_end = walked.is_true_end and not stays and not walked.has_copies
+    drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
+    if drift.detached:
+        yield from carry_out(Detach(drift.detached))
+    if drift.is_reordered or (role is Role.PAGE and (yield from _is_disordered(drift.order))):
+        yield from carry_out(Reorder({each: rank for rank, each in enumerate(drift.order)}))
+
+
+def _is_disordered(pages: Sequence[int]) -> Steps[bool]:
+    """Pages are not always met in the order that they are to stand in."""
+    read = yield from outcome(ReadDocuments(), DocumentsRead)
+    listed = set(pages)
+    return [row.id for row in read.documents if row.id in listed] != list(pages)
+
+
+def missing_of(given: Given, notes: Sequence[Note], walked: Walked) -> tuple[Attempt, ...]:
+    """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
+    partial = {note.url: note for note in notes if note.partial}
+    unseen = [
+        attempt
+        for url, attempt in given.missing.items()
+        if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
+    ]  # the walk may not have come by: it is as it was
+    return (*unseen, *(_attempt(given, url, note, walked) for url, note in partial.items()))
+
+
+def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
+    now, earlier, failure = given.clock.now, given.missing.get(url), walked.failures.get(url)
+    if earlier is not None and failure is None and earlier.waits(now):
+        return earlier  # not tried this time
+    if failure is None:
+        next_at = now + given.settings.retry_missing_seconds
+        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
+    return attempted(
+        earlier,
+        url,
+        reason=note.reason if isinstance(note, DocumentUnavailable) else failure.slug,
+        status=failure.publisher_status,
+        next_at=given.next_attempt_at(failure, earlier),
+        now=now,
+    )
+
+
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
+
+
+def is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:
+    """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
+
+    The subscription document may have changed within a day of the last look, and not since.
+    """
+    if current.kind not in (Kind.ARCHIVED, Kind.LEGACY):
+        return False
+    stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}
+    if all(row.is_final for row in stored.values()):
+        return False
+    trail, here, is_newest = Trail(relation=current.relation), current.arrival, True
+    while (row := stored.pop(document_key(trail.target(here.links) or ""), None)) is not None:
+        if row.is_due(current.changed_at, is_newest=is_newest, now=given.clock.now):
+            return True
+        here, is_newest = row.as_arrival(), False
+    return False
+
+
+def _place(row: StoredDocument) -> int:
+    return row.rank or 0
+
+
+class Following:
+    """The part of a decision that goes through the other documents of a feed.
+
+    Args:
+        given: What the refresh starts from.
+        documents: As they are stored now.
+        current: The subscription document.
+        progress: Kept up to date.
+    """
+
+    def __init__(
+        self, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
+    ) -> None:
+        self._given = given
+        self._feed = given.feed
+        self._documents = documents
+        self._current = current
+        self._progress = progress
+        self._answers = Answers()
+        self._walking: TrailSteps | None = None
+        self._walk: Walk | None = None
+
+    def steps(self) -> Steps[tuple[Walked, State]]:
+        """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
+        result = yield from self._follow()
+        yield from carry_out(StopFetching())
+        for fresh in self._answers.fresh.values():
+            yield from carry_out(Drop(fresh.arrival.url))
+        return result
+
+    def _follow(self) -> Steps[tuple[Walked, State]]:
+        doubts: list[Note] = []
+        if self._current.kind is not Kind.PAGED:
+            walked = yield from self._chain()
+            doubts = [note for note in walked.notes if isinstance(note, NewerNotOlder)]
+            if not doubts:
+                return walked, State.COMPLETE
+            yield from carry_out(SetKind(Kind.PAGED))
+            if not self._given.is_followed(Kind.PAGED):
+                return walked, State.REMEMBERED
+        walked = yield from self._pages()
+        return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
+
+    def predicted(self, url: str, older: str) -> list[Fetch]:
+        """Take the older link of a document that still arrives; return what can be begun because of it."""
+        return self._walking.predicted(url, older) if self._walking is not None else []
+
+    def is_ahead(self, url: str) -> bool:
+        """Whether the path has to come to a document yet."""
+        return self._walking is None or self._walking.is_ahead(url)
+
+    def is_met(self, url: str) -> bool:
+        """Whether the document of a URL is on the path already."""
+        return self._walk is not None and self._walk.has_met(url)
+
+    def _chain(self) -> Steps[Walked]:
+        stored = self._stored(Role.ARCHIVE)
+        current = self._current
+        trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
+        walk = self._new_walk(stored, trail)
+        walking = TrailSteps(self._given, walk, self._start(stored, trail), self._answers, self._progress)
+        self._walking = walking
+        return (yield from walking.steps())
+
+    def _pages(self) -> Steps[Walked]:
+        stored = self._stored(Role.PAGE)
+        ascent = known_ascent(self._feed)
+
+        def walk_trail(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, Steps[Walked]]:
+            walk = self._new_walk(stored, trail, passed)
+            walking = PageTrailSteps(
+                self._given,
+                walk,
+                self._start(stored, trail),
+                self._answers,
+                self._progress,
+                trail=trail,
+                has_news=self._current.has_news,
+                ascends=ascent is not None,
+                is_interrupted=self._is_interrupted,
+            )
+            self._walking = walking
+            return walk, walking.steps()
+
+        return (
+            yield from page_steps(
+                self._current,
+                walk_trail,
+                is_whole=self._is_collected and not self._given.missing and ascent is None,
+                ascent=ascent,
+                is_known=lambda url: document_key(url) in stored,
+            )
+        )
+
+    @property
+    def _is_collected(self) -> bool:
+        """Return whether all pages were collected before, in the family of today (R23)."""
+        feed = self._feed
+        is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
+        is_same_family = feed.family is self._current.arrival.family
+        return is_ended and is_same_family and not self._given.request.is_full
+
+    @property
+    def _is_interrupted(self) -> bool:
+        """Whether an earlier refresh of what was collected did not come to its end.
+
+        What it brought is stored, and says no longer that there may be more of it on the pages behind.
+        """
+        feed = self._feed
+        was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
+        return was_collected and feed.revision != feed.published_revision
+
+    def _stored(self, role: Role) -> dict[str, StoredDocument]:
+        return {document_key(row.url): row for row in self._documents if row.role is role}
+
+    def _new_walk(
+        self, stored: dict[str, StoredDocument], trail: Trail, passed: Iterable[Arrival] = ()
+    ) -> Walk:
+        settings = self._given.settings
+        self._walk = Walk(
+            self._current.arrival,
+            trail=trail,
+            limits=settings.limits,
+            site_of=self._given.site_of,
+            look_ahead=settings.looks_ahead,
+            known=lambda url: document_key(url) in stored,
+            max_window=0 if trail.is_closing else settings.window,
+            passed=passed,
+            attached=[row.url for row in sorted(stored.values(), key=_place) if row.rank is not None],
+        )
+        return self._walk
+
+    def _start(self, stored: dict[str, StoredDocument], trail: Trail) -> TrailStart:
+        ranks = [row.rank for row in stored.values() if row.rank is not None]
+        return TrailStart(
+            stored=stored,
+            relation=trail.relation,
+            first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
+            subscription_changed_at=self._current.changed_at,
+        )
+
+
+_BEHIND_ALL: Final = 1 << 40
+"""Rank of a copy of the year 1970; those made later stand before it."""
+
+
+def copy_steps(given: Given, documents: Sequence[StoredDocument], current: Current) -> Steps[bool]:
+    """Store the copies that came; return whether there were any of use.
+
+    Args:
+        given: What the refresh starts from, the copies among it.
+        documents: As they are stored now.
+        current: The subscription document.
+    """
+    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
+    is_any = False
+    for copy in given.copies:
+        is_page = copy.is_subscription or current.kind is Kind.PAGED
+        role = Role.PAGE if is_page else Role.ARCHIVE
+        url = copy.copy_url if copy.is_subscription else copy.url
+        is_of_use = (role, document_key(url)) not in own
+        if is_of_use and copy.is_subscription and copy.copy_url not in serving:
+            is_of_use = yield from _brings_more(copy)
+        if is_of_use:
+            rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
+            yield from outcome(Put(url=copy.copy_url, stored_url=url, role=role, rank=rank), Stored)
+        else:
+            yield from carry_out(Drop(copy.copy_url))
+        is_any |= is_of_use
+    return is_any
+
+
+def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
+    keys = list(copy.fresh.arrival.keys or ())
+    wanted = ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=copy.copy_url)
+    read = yield from outcome(wanted, KnownRead)
+    return adds_to(read, copy.fresh, copy.captured_at)
+
+
+def standing(given: Given, documents: Sequence[StoredDocument]) -> list[MementoServed]:
+    """Tell of the copies of the subscription document that stand: of it as it is, and as it was earlier."""
+    attached = [row for row in documents if row.memento and row.rank is not None]
+    notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
+    of_use = (row for row in attached if row.is_capture and row.live_bytes)
+    captures = sorted(of_use, key=lambda row: row.fetched_at)
+    if captures:
+        oldest, newest = captures[0], captures[-1]
+        times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
+        when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
+        notes.append(MementoServed(given.feed.fetch_url, newest.memento, when, len(captures)))
+    return notes

@@ -3,44 +3,55 @@
 ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Current
 -> unchanged -> NoteReply -> Current, of what is stored
 -> failed    -> NoteFailure -> None: what is stored serves as stale
+
+From a document that was asked for to the subscription document of its feed (rule R3).
+
+steps = search(url, seen)
+wanted = next(steps)                # a URL to fetch; StopIteration holds what was found
+wanted = steps.send(seen or failure)
+
+`current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
+an archive without `current`     -> forward by `next-archive`, asking again at each step; the newest serves
+else                             -> the document itself serves
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from wholefeed.core.adapters.collection import NOTHING_COLLECTED
-from wholefeed.core.links.classify import recall
+from wholefeed.core.adapters.base import NOTHING_COLLECTED
+from wholefeed.core.links import Follow, Forward, Navigation, recall, subscription_hint
+from wholefeed.core.model import Family, Kind, Role
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
-from wholefeed.core.parse.version import PARSER_VERSION
-from wholefeed.core.refresh.events import (
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.port import (
+    SUBSCRIPTION_ATTEMPT,
     ArchivedCopy,
-    FreshDocument,
-    KnownRead,
-    Reply,
-    SubscriptionCame,
-    SubscriptionFailed,
-    SubscriptionUnchanged,
-)
-from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.intents import (
     AskSubscription,
+    Failure,
+    FreshDocument,
+    Given,
+    KnownRead,
     NoteFailure,
     NoteReply,
     ReadKnown,
+    Reply,
     Steps,
+    StoredDocument,
     StoreSubscription,
+    SubscriptionCame,
+    SubscriptionFailed,
+    SubscriptionUnchanged,
+    attempted,
     carry_out,
     outcome,
+    subscription_of,
 )
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, StoredDocument, attempted, subscription_of
-from wholefeed.core.schedule.freshness import freshness_seconds, is_private
-from wholefeed.core.schedule.moves import Move, is_believed, note_move
-from wholefeed.core.terms import Kind, Role
-from wholefeed.core.text.urls import canonical_url
-from wholefeed.core.walk.chain import Arrival
-from wholefeed.core.walk.seen import has_news
+from wholefeed.core.schedule import Move, freshness_seconds, is_believed, is_private, note_move
+from wholefeed.core.text.urls import canonical_url, same_document
+from wholefeed.core.walk.chain import Arrival, has_news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,3 +306,62 @@ class Subscription:
             has_news=False,
             notes=(),
         )
+
+
+MAX_FORWARD_STEPS: Final = 100
+"""Archive documents passed on the way to the newest one, where none names its subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A document on the way."""
+
+    url: str
+    """As asked for."""
+    final_url: str
+    family: Family
+    navigation: Navigation
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where the search ended."""
+
+    url: str
+    """What the subscription document is looked for by from now on."""
+    document: Seen
+    notes: tuple[Note, ...] = ()
+    """Why it may not be the subscription document."""
+
+
+Search = Generator[str, Seen | Failure, Found]
+
+
+def search(url: str, seen: Seen) -> Search:
+    """Find the subscription document behind one that was asked for by a URL."""
+    hint = subscription_hint(url, seen.final_url, seen.navigation)
+    if isinstance(hint, Follow):
+        came = yield hint.url
+        if isinstance(came, Failure):
+            return Found(url, seen, (CurrentUnavailable(hint.url, came.slug),))
+        return Found(hint.url, came)
+    if isinstance(hint, Forward):
+        return (yield from _newest_archive(url, seen))
+    return Found(url, seen)
+
+
+def _newest_archive(url: str, asked: Seen) -> Search:
+    newest = asked
+    passed = [url, asked.final_url]
+    for _ in range(MAX_FORWARD_STEPS):
+        newer = newest.navigation.newer_url
+        if not newer or any(same_document(newer, known) for known in passed):
+            break
+        came = yield newer
+        if isinstance(came, Failure) or came.family is not asked.family:
+            break
+        if isinstance(subscription_hint(newer, came.final_url, came.navigation), Follow):
+            return (yield from search(newer, came))
+        newest = came
+        passed += [newer, came.final_url]
+    return Found(url, newest, (NoSubscriptionDocument(newest.url),))

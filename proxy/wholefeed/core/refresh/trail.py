@@ -11,47 +11,84 @@ stop; here is decided how it is had, and what becomes of it.
     WAIT    a document arrived, was confirmed or failed: the walk is told -> NEXT
             time is over: the walk ends
     ENDED   store what has joined
+
+What a walk along a trail starts from.
+
+One walk through pages (rule R6).
+
+Pages are not immutable, so what differs from a walk along archive documents is what is asked for again, and
+what is kept:
+
+    all was collected before (a closing trail)    every page is revalidated, up to the first that brought
+                                                  nothing new: a normal poll costs one page
+    it was not, or something is missing           a page behind one that brought something new, or behind
+                                                  a gap; the others come from the store
+
+A page is not stored where each of its entries is served from another document and none of its copies is the
+better one. What leaves a page is remembered, unless another document holds it.
+
+All pages of a feed: one walk a trail, and the order that they stand in (rule R6).
+
+What a refresh asks for behind a document that is missing, and what it takes from there (rule R34).
+
+`wholefeed.core.walk.ahead` says which URLs are looked at. Here is decided which of them may cost a request,
+and whether what stands there is new. A hole whose time has not come (R14) is passed by what is stored alone:
+a refresh in between asks for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from wholefeed.core.notes import ArchiveChanged, DocumentUnavailable, FormatMismatch, LimitReached, Note
-from wholefeed.core.refresh.events import (
-    Arrived,
-    Confirmed,
-    Failed,
-    Failure,
-    FreshDocument,
-    LedBack,
-    Stored,
-    TimeOver,
+from wholefeed.core.model import Relation, Role
+from wholefeed.core.notes import (
+    ArchiveChanged,
+    DocumentUnavailable,
+    End,
+    Ending,
+    FormatMismatch,
+    LimitReached,
+    Note,
+    PageGone,
+    PagesAscend,
 )
-from wholefeed.core.refresh.given import Given
-from wholefeed.core.refresh.holes import is_left_alone, judge_steps
-from wholefeed.core.refresh.intents import (
+from wholefeed.core.refresh.port import (
+    Answers,
+    Arrived,
     Attach,
     BeginWalk,
+    Confirmed,
     Drop,
+    Failed,
+    Failure,
     Fetch,
+    FreshDocument,
+    Given,
+    KnownRead,
+    LedBack,
+    Progress,
     Put,
+    ReadKnown,
     Rest,
     StartTimer,
     Steps,
+    Stored,
+    StoredDocument,
+    StoredFeed,
+    TimeOver,
     Touch,
     Wait,
+    Walked,
+    adds_to,
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.progress import Answers, Progress, Walked
-from wholefeed.core.refresh.stored import StoredDocument
-from wholefeed.core.refresh.trail_start import TrailStart
-from wholefeed.core.terms import Relation, Role
+from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival
+from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, has_news, is_ascending, page_trails
 from wholefeed.core.walk.walk import Walk
 
 _Answer = Arrived | Confirmed | Failed | LedBack
@@ -298,3 +335,287 @@ class TrailSteps:
     def _reattach(self, row: StoredDocument, rank: int) -> Steps[None]:
         if row.rank is None:
             yield from carry_out(Attach(row.id, rank))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailStart:
+    """What a walk along a trail starts from, beside what all walks of a refresh do."""
+
+    stored: Mapping[str, StoredDocument]
+    """The documents that may stand on it, attached or not, by `document_key` of their URL."""
+    relation: str
+    first_rank: int
+    """Rank of the first new document; the others follow."""
+    subscription_changed_at: float
+    """When the subscription document was last had with a change, epoch seconds."""
+
+    def stored_as(self, url: str) -> StoredDocument | None:
+        """Return the stored document of a URL, however it is spelled."""
+        return self.stored.get(document_key(url))
+
+    def rank(self, row: StoredDocument | None, place: int) -> int:
+        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
+        return row.rank if row is not None and row.rank is not None else self.first_rank + place
+
+
+_GONE: Final = frozenset({404, 410})
+
+
+class PageTrailSteps(TrailSteps):
+    """The part of a decision that walks along one trail of a paged feed.
+
+    Args:
+        given: What the refresh starts from.
+        walk: Says which page is next.
+        start: What is stored.
+        answers: What came of the documents that were asked for.
+        progress: Kept up to date.
+        trail: The trail.
+        has_news: Whether the subscription document brought anything that was not stored.
+        ascends: Whether pages are known to get newer along `next`: then the last one is asked for again.
+        is_interrupted: Whether an earlier refresh did not come to its end: then every page is.
+    """
+
+    def __init__(
+        self,
+        given: Given,
+        walk: Walk,
+        start: TrailStart,
+        answers: Answers,
+        progress: Progress,
+        *,
+        trail: Trail,
+        has_news: bool,
+        ascends: bool,
+        is_interrupted: bool,
+    ) -> None:
+        super().__init__(given, walk, start, answers, progress)
+        self._trail = trail
+        self._ascends = ascends
+        self._is_interrupted = is_interrupted
+        self._news = {walk.tip.url: has_news}
+        """Of the subscription document and each page fetched: whether it brought anything not stored."""
+        self._is_past_gap = False
+
+    def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
+        if row.memento:
+            return super()._is_asked_again(url, row)
+        brought_news = self._news.get(self._walk.tip.url, False)
+        is_open = self._trail.is_closing or self._is_past_gap or brought_news
+        return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
+
+    def _leads_to_gone(self, row: StoredDocument) -> bool:
+        """Whether a page links to one that was gone and is asked for again: does it still?"""
+        behind = self._trail.target(row.links) or ""
+        attempt = self._given.missing.get(behind)
+        return attempt is not None and attempt.status in _GONE and not self._given.waits(behind)
+
+    def _is_due(self, _url: str, row: StoredDocument) -> bool:
+        behind = document_key(self._trail.target(row.links) or "")
+        return self._is_interrupted or (self._ascends and behind not in self._start.stored)
+
+    def _is_gap(self, url: str) -> bool:
+        """Return whether the page could not be had the last time: its stored copy may be outdated."""
+        return url in self._given.missing and not self._given.is_truncated(url)
+
+    def _may_replace(self, _row: StoredDocument, _fresh: FreshDocument) -> bool:
+        """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
+        return True
+
+    def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
+        return isinstance(event, Confirmed) or bool(row.memento)
+
+    def _arrival(self, url: str, fresh: FreshDocument) -> Steps[Arrival]:
+        if self._trail.is_closing:  # then one page is asked for at a time
+            yield from self._compare(url, fresh)
+            return replace(fresh.arrival, news=self._news[url])
+        return fresh.arrival
+
+    def _compare(self, url: str, fresh: FreshDocument) -> Steps[None]:
+        """Find out whether a page brought anything that is not stored.
+
+        When those before it are stored and not earlier: the order in which pages come decides nothing.
+        """
+        keys = list(fresh.arrival.keys or ())
+        read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys), url=url), KnownRead)
+        self._news[url] = has_news(keys, read.known)
+
+    def _adds(self, url: str, fresh: FreshDocument) -> Steps[bool]:
+        """R6: whether a page holds an entry that no other document does, memory excepted, or a better copy.
+
+        What is remembered is not counted: such a copy leaves when its identity is settled (R8).
+        """
+        if self._news[url]:
+            return True
+        keys = list(fresh.arrival.keys or ())
+        read = yield from outcome(
+            ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=url), KnownRead
+        )
+        return adds_to(read, fresh, self._given.clock.now)
+
+    def _catch_up(self) -> Steps[None]:
+        """Whether a stored page is asked for again depends on what the pages before it brought."""
+        if self._start.stored_as(self._walk.wanted[0].url) is not None:
+            yield from self._keep_joined()
+
+    def _confirmed(self, row: StoredDocument) -> Arrival:
+        self._is_past_gap |= self._is_gap(row.url)
+        self._news[row.url] = row.rank is None  # while it was no part of the feed, nobody saw what changed
+        return replace(row.as_arrival(), news=not self._trail.is_closing)
+
+    def _touch(self, row: StoredDocument) -> Touch:
+        return Touch(document=row.id, is_settled=None)
+
+    def _objection(self, url: str, failure: Failure) -> Note:
+        """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
+        if failure.publisher_status in _GONE and self._start.stored_as(url) is None:
+            return PageGone(url, failure.slug)
+        return DocumentUnavailable(url, failure.slug)
+
+    def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
+        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        self._walked.notes += self._given.remarks(arrival.url, fresh, row)
+        if fresh is not None:
+            self._is_past_gap |= row is None or self._is_gap(arrival.url)
+            if arrival.url not in self._news:
+                yield from self._compare(arrival.url, fresh)
+        if row is None and fresh is not None and not (yield from self._adds(arrival.url, fresh)):
+            yield from self._drop(arrival.url)
+            return None
+        rank = self._start.rank(row, place)
+        if row is not None and (fresh is None or (_is_same(row, fresh) and not row.memento)):
+            if fresh is not None:
+                yield from self._drop(arrival.url)
+                yield from carry_out(self._touch(row))
+            yield from self._reattach(row, rank)
+            return row.id
+        assert fresh is not None, "what joins without a fetch is stored"
+        put = Put(url=arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
+        stored = yield from outcome(put, Stored)
+        del self._answers.fresh[document_key(arrival.url)]
+        return stored.document
+
+
+def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:
+    return row.digest == fresh.arrival.digest and row.links == fresh.arrival.links
+
+
+WalkTrail = Callable[[Trail, Iterable[Arrival]], tuple[Walk, Steps[Walked]]]
+"""Makes a walk along a trail, told what other walks have collected, and the steps that take it."""
+
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages in the order of `next`, on one side of the document that was asked for."""
+
+    ids: list[int] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+
+    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
+        self.ids += ids
+        self.arrivals += arrivals
+
+
+def known_ascent(feed: StoredFeed) -> PagesAscend | None:
+    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    if PagesAscend.__name__ not in feed.notes:
+        return None
+    notes = json.loads(feed.notes)
+    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
+
+
+def page_steps(
+    current: Current,
+    walk_trail: WalkTrail,
+    *,
+    is_whole: bool,
+    ascent: PagesAscend | None,
+    is_known: Callable[[str], bool],
+) -> Steps[Walked]:
+    """Collect the pages of a feed from the document that was asked for; come to all of them in order.
+
+    Args:
+        current: The document that was asked for.
+        walk_trail: Walks along a trail.
+        is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
+        ascent: Where the stored pages are known to get newer along `next`.
+        is_known: Whether a page is stored under a URL.
+    """
+    asked = current.arrival
+    names = (asked.url, asked.final_url, *asked.hops)
+    before, behind = _Pages(), _Pages()
+    total = Walked()
+    passed: list[Arrival] = []
+    for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
+        is_next = trail.relation == Relation.NEXT and not trail.first_relation
+        if is_next and is_whole and not current.has_news:
+            total.ending = Ending(End.COLLECTED)
+            continue
+        walk, steps = walk_trail(trail, tuple(passed))
+        walked = yield from steps
+        met = list(walk.path[1 + len(passed) :])
+        passed += met
+        step = -1 if trail.is_backward else 1
+        side = behind if is_next or trail.first_relation == Relation.LAST else before
+        # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+        # last page some publishers send the first one again.
+        kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
+        side.add(walked.path[::step], kept[::step])
+        total.notes += walked.notes
+        total.failures |= walked.failures
+        if total.is_true_end:
+            total.ending = walked.ending
+    _put_in_order(total, asked, before, behind, ascent)
+    return total
+
+
+def _put_in_order(
+    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
+) -> None:
+    """R20: newest first, also where the publisher counts its pages from the oldest one."""
+    arrivals = [*before.arrivals, asked, *behind.arrivals]
+    spans = [arrival.span for arrival in arrivals]
+    ascent = first_ascent(spans)
+    if ascent is not None:
+        total.notes.append(PagesAscend(arrivals[ascent].url))
+    elif known is not None:
+        total.notes.append(known)
+    ids = before.ids + behind.ids
+    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
+
+
+def is_left_alone(given: Given, walk: Walk, start: TrailStart, url: str) -> bool:
+    """Return whether a document is not looked at: it would stand behind a hole, and may cost no request."""
+    if walk.hole_url is None:
+        return False
+    row = start.stored_as(url)
+    return given.waits(walk.hole_url) if row is None else not _is_part(walk, start, row)
+
+
+def _is_part(walk: Walk, start: TrailStart, row: StoredDocument) -> bool:
+    """Return whether a stored document is part of the feed, or comes back to it with the one before the hole.
+
+    One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
+    together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+    """
+    tip = start.stored_as(walk.tip.url)
+    is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
+    return row.rank is not None or is_back
+
+
+def judge_steps(walk: Walk, start: TrailStart, answers: Answers) -> Steps[None]:
+    """Let what stands behind a hole join if it is part of the feed, or brings an entry that is not stored.
+
+    An update of what is stored does not count: a publisher that answers every URL with its newest entries
+    would lead the walk on and on. What has joined before has to be stored already.
+    """
+    candidate = walk.candidate
+    assert candidate is not None, "something waits to be judged"
+    row = start.stored_as(candidate.url)
+    is_new = row is not None and _is_part(walk, start, row)
+    if row is None:
+        wanted = tuple(identity for identity, _ in candidate.keys or ())
+        read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
+        is_new = any(identity not in read.known for identity in wanted)
+    if not walk.judge(is_new=is_new) and answers.fresh.pop(document_key(candidate.url), None) is not None:
+        yield from carry_out(Drop(candidate.url))

@@ -1,13 +1,19 @@
 """Text and attributes of XML, written and found.
 
 To write them is what `xml.sax.saxutils` does; that loads an HTTP client and TLS for it.
+
+Editing the start tag of a slice of XML, byte by byte: all else of it stays as it is.
+
+Slices come from a document that was parsed, so their tags are well-formed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
@@ -39,3 +45,86 @@ def attribute_of(attributes: Sequence[str], name: str) -> str | None:
         if attributes[place] == name:
             return attributes[place + 1]
     return None
+
+
+_NAME: Final = re.compile(rb"<([^\s/>]+)")
+_ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_SIMPLE: Final = re.compile(
+    rb"<[^\s/>]+(?:\s+xmlns(?::[^\s=]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
+    rb"(?:/>|>(?:[^<]++|<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>)*+</[^<>]*>)",
+    re.DOTALL,
+)
+_ABSOLUTE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.\-]*:")
+_QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+
+
+class Attribute(NamedTuple):
+    """An attribute as it can stand in a start tag."""
+
+    name: bytes
+    written: bytes
+    """With a blank in front."""
+
+
+class Places(NamedTuple):
+    """Where things stand in a start tag."""
+
+    quoted: list[tuple[bytes, int, int]]
+    """Each attribute's name, and where its value begins and ends, quotes included."""
+    end: int
+    """Behind the tag."""
+
+
+def attribute_places(text: bytes, start: int) -> Places:
+    """Return where the attributes of the start tag stand that begins there."""
+    name = _NAME.match(text, start)
+    assert name is not None, "a start tag begins there"
+    quoted, position = [], name.end()
+    while match := _ATTRIBUTE.match(text, position):
+        position = match.end()
+        value = 2 if match[2] is not None else 3
+        quoted.append((match[1], match.start(value) - 1, match.end(value) + 1))
+    return Places(quoted, text.index(b">", position) + 1)
+
+
+def attribute(name: str, value: str) -> Attribute:
+    """Return the attribute, its value escaped."""
+    return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())
+
+
+def is_simple(slice_: bytes) -> bool:
+    """Whether an element has neither attributes, but for namespaces, nor children (RFC 4287, 6.4.1)."""
+    return _SIMPLE.fullmatch(slice_) is not None
+
+
+def extended(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
+    """Return the slice with the attributes that its start tag does not have yet.
+
+    Args:
+        slice_: One element.
+        wanted: What its start tag must have, in this order.
+        rebase: Given a relative xml:base of its own, returns the absolute one that replaces it.
+    """
+    name = _NAME.match(slice_)
+    assert name is not None, "a slice begins with a start tag"
+    names, rest = set(), slice_[name.end() :]
+    position = name.end()
+    while match := _ATTRIBUTE.match(slice_, position):
+        position = match.end()
+        names.add(match[1])
+        if match[1] == b"xml:base":
+            value = html.unescape((match[2] if match[2] is not None else match[3]).decode())
+            if not _ABSOLUTE.match(value):
+                own = attribute("xml:base", rebase(value)).written
+                rest = b"".join((slice_[name.end() : match.start()], own, slice_[match.end() :]))
+    return b"".join((name[0], *(each.written for each in wanted if each.name not in names), rest))
+
+
+def with_children(slice_: bytes, children: bytes) -> bytes:
+    """Put children before the end tag, which an empty-element tag has to be given first."""
+    if not slice_.endswith(b"/>"):
+        place = slice_.rindex(b"</")
+        return slice_[:place] + children + slice_[place:]
+    name = _NAME.match(slice_)
+    assert name is not None, "a slice begins with a start tag"
+    return b"%s>%s</%s>" % (slice_[:-2].rstrip(), children, name[1])

@@ -1,11 +1,19 @@
 """URLs: resolving references, and the one spelling that a feed is known by.
 
 Only the syntax of URLs lives here. Which addresses may be connected to is decided at the socket, which
-site a host belongs to in `wholefeed.fetch.sites`.
+site a host belongs to in `wholefeed.fetch.base`.
 
     target = resolve("http://example.org/feed/", "../2003/11.atom")
     key = canonical_url("HTTP://Example.org:80/feed#top")      # http://example.org/feed
     same_document(key, "http://example.org/./feed")            # True
+
+The generic syntax of RFC 3986: components, references, percent-encoding.
+
+Nothing here knows of http, of hosts or of feeds; `wholefeed.core.text.urls` does.
+
+URLs as they may be shown: never user name, password or query string in a log (docs/design.md#fetching).
+
+Only text is handled here; nothing is fetched, and nothing raises, so that an error can always be told.
 """
 
 from __future__ import annotations
@@ -13,22 +21,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import idna
-
-from wholefeed.core.text.redact import safe_url
-from wholefeed.core.text.uri import (
-    PATH_CHARACTERS,
-    QUERY_CHARACTERS,
-    Parts,
-    joined,
-    merged,
-    requoted,
-    split,
-    without_dot_segments,
-)
 
 MAX_URL_CHARACTERS: Final = 2048
 """Longest URL that a feed or a document of a chain can have (docs/faults.md row 20)."""
@@ -278,3 +274,139 @@ def _canonical_ipv6(written: str) -> str:
 
 def _shown(text: str) -> str:
     return repr(safe_url(text, keeps_query=True))
+
+
+class Parts(NamedTuple):
+    """The five components of RFC 3986, section 3; None where the delimiter is absent."""
+
+    scheme: str | None
+    authority: str | None
+    path: str
+    query: str | None
+    fragment: str | None
+
+
+# RFC 3986, appendix B, with the scheme as strict as section 3.1.
+_COMPONENTS: Final = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
+)
+_PERCENT: Final = re.compile("%(?:([0-9A-Fa-f]{2}))?")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+PATH_CHARACTERS: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@/%")
+QUERY_CHARACTERS: Final = PATH_CHARACTERS | frozenset("?")
+
+
+def split(text: str) -> Parts:
+    """Take a URI reference apart; every text is one (RFC 3986, appendix B)."""
+    match = _COMPONENTS.fullmatch(text)
+    assert match is not None, "every text matches: RFC 3986, appendix B"
+    scheme, authority, path, query, fragment = match.groups()
+    return Parts(scheme, authority, path, query, fragment)
+
+
+def joined(parts: Parts) -> str:
+    """Put the components together again (RFC 3986, section 5.3)."""
+    return "".join(
+        (
+            "" if parts.scheme is None else f"{parts.scheme}:",
+            "" if parts.authority is None else f"//{parts.authority}",
+            parts.path,
+            "" if parts.query is None else f"?{parts.query}",
+            "" if parts.fragment is None else f"#{parts.fragment}",
+        )
+    )
+
+
+def merged(base: Parts, reference: Parts) -> Parts:
+    """Return the target of a reference without a scheme, dot segments left in (RFC 3986, section 5.2.2)."""
+    if reference.authority is not None:
+        return reference._replace(scheme=base.scheme)
+    path, query = reference.path, reference.query
+    if not path:
+        path = base.path
+        query = base.query if query is None else query
+    elif not path.startswith("/"):
+        if base.authority is not None and not base.path:
+            path = f"/{path}"
+        else:
+            path = base.path[: base.path.rfind("/") + 1] + path
+    return Parts(base.scheme, base.authority, path, query, reference.fragment)
+
+
+def without_dot_segments(path: str) -> str:
+    """Remove "." and ".." (RFC 3986, section 5.2.4). Only a path from the root has a hierarchy to walk."""
+    if not path.startswith("/") or "/." not in path:
+        return path
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)
+
+
+def requoted(text: str, allowed: frozenset[str]) -> str:
+    """Return the text with the least percent-encoding possible (RFC 3986, sections 6.2.2.1 and 6.2.2.2).
+
+    Characters that are not allowed are encoded as UTF-8, a percent sign that encodes nothing as `%25`.
+    """
+    quoted = _PERCENT.sub(_requoted_octet, text)
+    if allowed.issuperset(quoted):
+        return quoted
+    return "".join(
+        char if char in allowed else "".join(f"%{octet:02X}" for octet in char.encode()) for char in quoted
+    )
+
+
+def _requoted_octet(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return "%25"
+    char = chr(int(match[1], 16))
+    return char if char in _UNRESERVED else f"%{match[1].upper()}"
+
+
+# What people mean to be one: the scheme may be missing, and the slashes be wrong.
+_SHOWN_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([^/\\?#]*)", re.DOTALL)
+_HOST_AND_PORT: Final = re.compile(r"@?(?:\[[^\]@]*\]|[^:@\[\]]+)(?::[0-9]{1,5})?")
+_QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
+_LONGEST: Final = 512
+
+
+def without_credentials(url: str) -> str:
+    """Return the URL without the user name and password of its authority (RFC 3986, 3.2.1).
+
+    Where no host can stand there, a password that bears a slash may: then all up to the last `@` goes. An `@`
+    behind a host and its port is part of the path.
+    """
+    if "@" not in url:  # hardly any has one
+        return url
+    match = _SHOWN_AUTHORITY.match(url)
+    assert match is not None, "the empty text matches"
+    start, authority, rest = match[1] or "", match[2], url[match.end() :]
+    before, _, host = authority.rpartition("@")
+    if before:
+        authority = host
+    if not _HOST_AND_PORT.fullmatch(authority) and "@" in rest:
+        authority, rest = "", rest.rpartition("@")[2]
+    return f"{start}{authority}{rest}"
+
+
+def safe_url(url: str, *, keeps_query: bool = False) -> str:
+    """Return a URL, or what was meant to be one, as it may be shown: without credentials, and not too long.
+
+    Args:
+        url: At most 512 characters of it are kept.
+        keeps_query: For messages to those who asked, or who may see the feed. A log line has
+            `scheme://host/path` alone, and `?…` where a query was.
+    """
+    shown, mark = without_credentials(url), ""
+    cut = None if keeps_query else _QUERY_OR_FRAGMENT.search(shown)
+    if cut is not None:
+        shown, mark = shown[: cut.start()], "?…" if cut[0] == "?" else ""
+    if len(shown) > _LONGEST:
+        shown = f"{shown[:_LONGEST]}…"
+    return f"{shown}{mark}"

@@ -6,6 +6,14 @@ touched, and what is empty or cannot be resolved stays as it was written.
 
     if may_hold_relative(text, entry.start, entry.end):
         slice_ = with_absolute_urls(slice_, scope, family)
+
+Which elements and attributes of a feed are URLs, by namespace and name (rule R22).
+
+Whether a piece of a feed holds relative references, which mean nothing without their base.
+
+RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
+looked for where readers resolve them: in the elements that hold URLs, in href, src and url attributes, and
+in those of HTML, whether it is escaped, in CDATA or neither.
 """
 
 from __future__ import annotations
@@ -15,13 +23,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate
 
-from wholefeed.core.model import Scope
-from wholefeed.core.terms import ATOM_NAMESPACES, Family
-from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, escape, quoteattr
+from wholefeed.core.model import (
+    ATOM_NAMESPACES,
+    RSS_090_NS,
+    RSS_10_NS,
+    RSS_NAMESPACES,
+    WELL_KNOWN_PREFIXES,
+    Family,
+    Scope,
+)
+from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, attribute_places, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
-from wholefeed.core.verbatim.address_rules import ATOM, EVERYWHERE, NO_RULE, RSS, Rule, rules_of
-from wholefeed.core.verbatim.references import rebased
-from wholefeed.core.verbatim.start_tags import attribute_places
 
 GAIN_FACTOR: Final = 4
 GAIN_BYTES: Final = 512
@@ -286,3 +298,137 @@ def _listed(base: str, srcset: str) -> str:
     return ", ".join(
         (new or url) + blank + size for new, (url, blank, size) in zip(made, images, strict=True)
     )
+
+
+class Rule(NamedTuple):
+    """What of an element is a URL."""
+
+    attributes: frozenset[str] = frozenset()
+    is_text: bool = False
+    is_content: bool = False
+    """Whether what stands in it is left alone: xml:base counts there."""
+
+
+_LINK: Final = Rule(frozenset({"href"}))
+_URL_TEXT: Final = Rule(is_text=True)
+_CONTENT: Final = Rule(is_content=True)
+NO_RULE: Final = Rule()
+EVERYWHERE: Final = "*"
+"""Stands for all the other names in a namespace."""
+
+ATOM: Final = {
+    "link": _LINK,
+    "content": Rule(frozenset({"src"}), is_content=True),
+    "generator": Rule(frozenset({"uri", "url"})),
+    **dict.fromkeys(("icon", "logo", "uri", "url"), _URL_TEXT),
+    **dict.fromkeys(("summary", "title", "subtitle", "rights", "tagline", "copyright", "info"), _CONTENT),
+}
+RSS: Final = {
+    "link": Rule(frozenset({"href"}), is_text=True),
+    "enclosure": Rule(frozenset({"url"})),
+    "source": Rule(frozenset({"url"})),
+    **dict.fromkeys(("comments", "docs", "url", "image"), _URL_TEXT),
+    **dict.fromkeys(("description", "title"), _CONTENT),
+}
+_ALL_URLS: Final = Rule(frozenset({"url", "href", "uri", "img", "feedUrl", "accountUrl", "srcset"}))
+_FOREIGN: Final[Mapping[str, Mapping[str, Rule]]] = {
+    namespace.lower().rstrip("/"): rules
+    for namespace, rules in {
+        **dict.fromkeys(ATOM_NAMESPACES, ATOM),
+        WELL_KNOWN_PREFIXES["media"]: {"backLink": _URL_TEXT, "response": _URL_TEXT, EVERYWHERE: _ALL_URLS},
+        WELL_KNOWN_PREFIXES["podcast"]: {EVERYWHERE: _ALL_URLS},
+        "https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": {
+            EVERYWHERE: _ALL_URLS
+        },
+        WELL_KNOWN_PREFIXES["itunes"]: {"image": _LINK, "new-feed-url": _URL_TEXT},
+        WELL_KNOWN_PREFIXES["googleplay"]: {"image": _LINK},
+        WELL_KNOWN_PREFIXES["wfw"]: {EVERYWHERE: _URL_TEXT},
+        WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": Rule(frozenset({"href", "source"}))},
+        WELL_KNOWN_PREFIXES["psc"]: {"chapter": Rule(frozenset({"href", "image"}))},
+        WELL_KNOWN_PREFIXES["feedburner"]: {"origLink": _URL_TEXT, "origEnclosureLink": _URL_TEXT},
+        WELL_KNOWN_PREFIXES["creativeCommons"]: {"license": _URL_TEXT},
+        "http://purl.oclc.org/net/rss_2.0/enc#": {
+            "enclosure": Rule(frozenset({"rdf:resource", "enc:url", "url"}))
+        },
+        WELL_KNOWN_PREFIXES["content"]: {EVERYWHERE: _CONTENT},
+        WELL_KNOWN_PREFIXES["xhtml"]: {EVERYWHERE: _CONTENT},
+    }.items()
+}
+_NONE: Final[Mapping[str, Rule]] = {}
+RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
+
+
+def rules_of(namespace: str, family: Family, default: str) -> Mapping[str, Rule]:
+    """Return the rules for the elements of a namespace, by their local names.
+
+    Args:
+        namespace: Of an element.
+        family: Of its document.
+        default: The default namespace of its document: around RSS it is RSS's own, however it is called.
+    """
+    rules = _FOREIGN.get(namespace.lower().rstrip("/"))
+    if rules is None and family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
+        return RSS
+    return _NONE if rules is None else rules
+
+
+# RFC 3986, section 3.1: what begins with a scheme is absolute.
+_SCHEME_BYTES: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*:"
+_QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
+_NAMES: Final = (
+    b"href",
+    b"src",
+    b"url",
+    b"uri",
+    b"srcset",
+    b"poster",
+    b"HREF",
+    b"SRC",
+    b"about",
+    b"resource",
+    b"img",
+    b"feedUrl",
+    b"accountUrl",
+)
+
+# Each search begins at one literal character and drops the usual case first, which makes it fast; white
+# space is never tried in two ways, which keeps it linear.
+_ATTRIBUTE: Final = re.compile(
+    rb"=(?!\"http)(?:(?<=[%s]=)(?:%s)|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
+    % (
+        bytes({name[-1] for name in _NAMES}),
+        b"|".join(rb"(?<=%s=)" % name for name in _NAMES),
+        _QUOTE,
+        _SCHEME_BYTES,
+    )
+)
+_NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES))
+_LONGEST_NAME: Final = 16
+_CONTENT_BYTES: Final = rb"(?:\s[^<>]*)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _SCHEME_BYTES
+_ELEMENT: Final = re.compile(
+    rb"<(?=[cgdluw])(?:link|comments|url|docs|wfw:comment(?:R[sS][sS])?|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))"
+    + _CONTENT_BYTES
+)
+_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|url|icon|logo|id)" + _CONTENT_BYTES)
+
+
+def has_relative_reference(
+    text: bytes, start: int = 0, end: int | None = None, *, is_atom: bool = False
+) -> bool:
+    """Return whether the slice seems to hold a relative reference. One too many does no harm."""
+    stop = len(text) if end is None else end
+    if (_ATOM_ELEMENT if is_atom else _ELEMENT).search(text, start, stop):
+        return True
+    return any(
+        _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
+        for match in _ATTRIBUTE.finditer(text, start, stop)
+    )
+
+
+def rebased(base: str, reference: str) -> str:
+    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    try:
+        made = resolve(base, reference)
+    except ValueError:
+        return base
+    return made if len(made) <= MAX_URL_CHARACTERS else base

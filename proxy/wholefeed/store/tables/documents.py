@@ -1,24 +1,93 @@
-"""The documents of a feed: put, found, touched, purged. One transaction a document that arrives."""
+"""The documents of a feed: put, found, touched, purged. One transaction a document that arrives.
+
+The bodies of documents, as fetched, compressed: the source of truth.
+
+zstd level 3 keeps Atom text at 28.7 % where isal's level 2 keeps 34.9 %, at 251 MB/s; bodies are read
+seldom and kept for good, so size counts (`benchmarks/deflate.py`).
+
+The entries of documents as they come: many rows in one statement.
+
+    entries.put(db, feed, [Coming(document, packed, is_live=1)])
+
+A row a statement, SQLite's thread waited for its turn a hundred times a document (`inserting`).
+
+What a document that is put brings to each table, as the statements take it.
+
+Documents of a walk of which nothing is stored yet: several in a few statements.
+
+    numbers = arrivals.put(db, change, feed, documents, now)
+    numbers.get(0)                  # None: the first of them is to be put by itself
+
+Put one after the other, eight of them were two hundred and fifty times that SQLite's thread waited for its
+turn (`inserting`).
+
+Which documents a feed is made of, and in what order: attach, detach, rank (rules R15, R20, R25).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+import json
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, count, islice, repeat
+from operator import add
+from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.remember import CopyDates
-from wholefeed.core.jobs.packed import PackedKeys
-from wholefeed.core.model import EntryId
-from wholefeed.core.terms import Role
+from backports import zstd
+
+from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.jobs import PackedEntries, PackedKeys
+from wholefeed.core.model import EntryId, Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
-from wholefeed.store.columns import DOCUMENT_COLUMNS, document_row
-from wholefeed.store.database import Database
-from wholefeed.store.rows import DocumentRow, NewDocument
-from wholefeed.store.statements import either, fetch_all, fetch_made, fetch_one, json_ids, run
-from wholefeed.store.tables import arrivals, entries, identities, tombstones
-from wholefeed.store.tables.entries import Coming
-from wholefeed.store.tables.incoming import BROUGHT, coded_body, columns, packed_entries
+from wholefeed.store.base import (
+    Database,
+    Sql,
+    either,
+    fetch_all,
+    fetch_made,
+    fetch_one,
+    inserting,
+    json_ids,
+    run,
+)
+from wholefeed.store.rows import DOCUMENT_COLUMNS, PUT_COLUMNS, DocumentRow, NewDocument, document_row
+from wholefeed.store.tables import feeds, identities, live
+from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
+
+BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
+"""The columns of a document that are its own, whether it is new or replaces what was there."""
+
+
+def columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
+    """Return the row of a document, by the names of all columns that are its own or begin with it."""
+    own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
+        "links": json.dumps(dict(document.links)) if document.links else "{}",
+        "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
+        "body_bytes": len(document.body),
+        "entries": len(document.entries),
+    }
+    return own | {
+        "feed": feed,
+        "detached_at": (document.detached_at or now) if document.rank is None else None,
+        "checked_at": document.fetched_at,
+        "is_dirty": 0,
+        "live_bytes": 0,
+    }
+
+
+def coded_body(document: NewDocument) -> bytes:
+    """Return the body of a document, encoded."""
+    return encode_body(document.body) if document.coded is None else document.coded
+
+
+def packed_entries(document: NewDocument) -> PackedEntries:
+    """Return the entries of a document, identified as it was read."""
+    entries = document.entries
+    return entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
+
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 """How long a detached document is kept."""
@@ -153,7 +222,7 @@ def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -
     A replaced document keeps its number. Returns the numbers, in order.
     """
     change = Change.begin(db, feed)
-    new = arrivals.put(db, change, feed, documents, now)
+    new = put_arrivals(db, change, feed, documents, now)
     ids = [
         new[place] if place in new else _put_one(db, change, feed, document, now)
         for place, document in enumerate(documents)
@@ -230,11 +299,11 @@ def _put_one(
     run(db, _PUT_BODY, body)
     packed = packed_entries(document)
     packed = packed.identified(named) if named else packed
-    entries.put(db, feed, [Coming(number, packed, None if document.rank is None else 1)])
+    put_entries(db, feed, [Coming(number, packed, None if document.rank is None else 1)])
     identities.put(db, feed, number, document.keys)
     change.has_tombstones = change.has_tombstones or bool(document.tombstones)
     if change.has_tombstones:
-        tombstones.replace(db, feed, number, document.tombstones, document.fetched_at)
+        live.replace_tombstones(db, feed, number, document.tombstones, document.fetched_at)
     if place is None and document.rank is not None and document.role is not Role.MEMORY:
         change.concern_new([number])
     else:
@@ -263,3 +332,308 @@ def _take_out(
     identities.remove(db, number)
     if document.rank is None:
         unlink(db, number, segment)
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_LEVEL: Final = 3
+_OPTIONS: Final[dict[int, int]] = {
+    zstd.CompressionParameter.compression_level: _LEVEL,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+_SMALL_BYTES: Final = 1 << 18
+"""Up to here zstd is set up once. That clears 110 to 180 pages, which for a body of 12 KB takes twice as long
+as to compress it; what larger ones need comes to megabytes."""
+_idle: Final[list[zstd.ZstdCompressor]] = []
+"""As many as were at work at once; each frame is one's own."""
+_GET: Final = "SELECT length, coded FROM body WHERE document = :document"
+
+
+def encode_body(body: bytes) -> bytes:
+    """Return the body as it is stored."""
+    if len(body) > _SMALL_BYTES:
+        return zstd.compress(body, options=_OPTIONS)
+    try:
+        compressor = _idle.pop()
+    except IndexError:
+        compressor = zstd.ZstdCompressor(options=_OPTIONS)
+    coded = compressor.compress(body, zstd.ZstdCompressor.FLUSH_FRAME)
+    _idle.append(compressor)
+    return coded
+
+
+def read_body(db: Database, document: int) -> bytes:
+    """Return a document's body as it was fetched, decoded.
+
+    Raises:
+        StoreError: There is no such document, or its body is damaged.
+    """
+    row = fetch_one(db, _GET, {"document": document})
+    if row is None:
+        raise StoreError(f"no body is stored for document {document}")
+    return _decoded(row["coded"], row["length"])
+
+
+def _decoded(coded: bytes, length: int) -> bytes:
+    try:
+        body = zstd.decompress(coded)
+    except zstd.ZstdError as exc:
+        raise StoreError(f"a stored body is damaged: {exc}") from exc
+    if len(body) != length:
+        raise StoreError(f"a stored body is damaged: expected {length} bytes, got {len(body)}")
+    return body
+
+
+_MOST_ENTRIES: Final = 256
+"""Rows of one statement: SQLite is at it for half a millisecond."""
+_COLUMNS: Final = (
+    "document, feed, is_live, ordinal, identity, updated_at, order_at, document_updated_at, size"
+)
+_ROW: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, ?"
+
+
+class Coming(NamedTuple):
+    """The entries of a document that has none."""
+
+    document: int
+    entries: PackedEntries
+    is_live: int | None
+    """As it is stored."""
+
+
+def put_entries(db: Database, feed: int, documents: Sequence[Coming]) -> None:
+    """Put the entries of documents of a feed."""
+    rows = chain.from_iterable(_rows(feed, each) for each in documents)
+    left = sum(len(each.entries) for each in documents)
+    while left:
+        # A power of two, so that there are few statements to prepare.
+        taken = min(_MOST_ENTRIES, 1 << (left.bit_length() - 1))
+        run(db, _statement(taken), list(chain.from_iterable(islice(rows, taken))))
+        left -= taken
+
+
+def _rows(feed: int, coming: Coming) -> Iterator[tuple[object, ...]]:
+    document, entries, is_live = coming
+    places: Iterable[tuple[object, ...]] = zip(
+        repeat(document), repeat(feed), repeat(is_live), count(), strict=False
+    )
+    return map(add, places, entries.records())
+
+
+@cache
+def _statement(rows: int) -> Sql:
+    """Return what puts so many rows."""
+    return either(
+        # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).
+        sqlite=inserting("entry", _COLUMNS, rows),
+        postgres=inserting("entry", _COLUMNS, rows, _ROW.format("nullif(?, 'NaN')")),
+    )
+
+
+_MOST_DOCUMENTS: Final = 16
+"""Documents of one statement: what a walk gathers."""
+_IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, role"
+
+
+def put_arrivals(
+    db: Database, change: Change, feed: int, documents: Sequence[NewDocument], now: float
+) -> dict[int, int]:
+    """Put those of documents that are new to the feed, and take nothing but a place in it.
+
+    Returns:
+        Their numbers, by their places among the documents.
+    """
+    plain = dict[tuple[str, Role], int]()
+    for place, document in enumerate(documents):
+        if _is_plain(document):
+            plain.setdefault((document.url, document.role), place)
+    if len(plain) < 2 or change.has_tombstones:  # noqa: PLR2004 - one alone is put as any other
+        return {}
+    places, found = list(plain.values()), dict[int, int]()
+    for start in range(0, len(places), _MOST_DOCUMENTS):
+        taken = {place: documents[place] for place in places[start : start + _MOST_DOCUMENTS]}
+        found |= _put(db, change, feed, taken, now)
+    return found
+
+
+def _is_plain(document: NewDocument) -> bool:
+    """Whether its entries are new to it and have ids of their own, if it is new to the feed itself."""
+    is_old = document.role in (Role.ARCHIVE, Role.PAGE)
+    is_attached = document.rank is not None
+    return is_old and is_attached and not (document.keys or document.ambiguous or document.tombstones)
+
+
+def _put(
+    db: Database, change: Change, feed: int, documents: Mapping[int, NewDocument], now: float
+) -> dict[int, int]:
+    rows = [columns(feed, each, now) for each in documents.values()]
+    values = list(chain.from_iterable(each.values() for each in rows))
+    inserted = fetch_all(db, inserting("document", ", ".join(rows[0]), len(rows)) + _IF_NEW, values)
+    numbers = {(row["url"], row["role"]): int(row["id"]) for row in inserted}
+    new = {at: each for at, each in documents.items() if (each.url, each.role) in numbers}
+    found = {at: numbers[each.url, each.role] for at, each in new.items()}
+    if new:
+        bodies = [(found[at], len(each.body), coded_body(each)) for at, each in new.items()]
+        sql = inserting("body", "document, length, coded", len(bodies))
+        run(db, sql, list(chain.from_iterable(bodies)))
+        put_entries(db, feed, [Coming(found[at], packed_entries(each), 1) for at, each in new.items()])
+        change.concern_new(found.values())
+        change.mark(found.values())
+    return found
+
+
+_PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
+_RANK: Final = "UPDATE document SET rank = ? WHERE id = ?"
+_ATTACH: Final = "UPDATE document SET rank = :rank, detached_at = NULL WHERE id = :document"
+_DETACH: Final = """
+    UPDATE document SET rank = NULL, detached_at = :now, is_dirty = 0, live_bytes = 0 WHERE id = :document
+"""
+_SET_ENTRIES: Final = "UPDATE entry SET is_live = :is_live WHERE document = :document"
+_SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
+
+_CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
+"""Ranks compare within these (R10, R20)."""
+
+
+class _Place(NamedTuple):
+    role: Role
+    rank: int | None
+    segment: int | None
+
+
+def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float) -> None:
+    """Give documents their ranks, attaching those that were detached, and detach others."""
+    require_known(db, feed)
+    before = _places(db, feed)
+    _check(feed, before, ranks, detached)
+    leaving = [document for document in detached if before[document].rank is not None]
+    coming = [document for document in ranks if before[document].rank is None]
+    moving = [
+        (rank, document)
+        for document, rank in ranks.items()
+        if before[document].rank is not None and before[document].rank != rank
+    ]
+    if not (leaving or coming or moving):
+        return
+    change = Change.begin(db, feed)
+    for document in leaving:
+        _detach(db, change, document, before[document].segment, now)
+        if before[document].role is Role.SUBSCRIPTION:
+            live.release_tombstones(db, feed, document)
+    for document in coming:
+        _attach(db, change, document, ranks[document])
+    db.executemany(_RANK, moving)
+    if moving:
+        _move(db, change, before, ranks, set(leaving))
+    change.finish()
+
+
+def _places(db: Database, feed: int) -> dict[int, _Place]:
+    rows = fetch_all(db, _PLACES, {"feed": feed})
+    return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
+
+
+def _check(
+    feed: int, places: Mapping[int, _Place], ranks: Mapping[int, int], detached: Collection[int]
+) -> None:
+    if unknown := [document for document in (*ranks, *detached) if document not in places]:
+        raise StoreError(f"expected documents of feed {feed}, got {unknown}")
+    if both := ranks.keys() & set(detached):
+        raise StoreError(f"expected documents to be ranked or detached, got both for {sorted(both)}")
+
+
+def _detach(db: Database, change: Change, document: int, segment: int | None, now: float) -> None:
+    change.concern(document)
+    unlink(db, document, segment)
+    run(db, _DETACH, {"document": document, "now": now})
+    run(db, _SET_ENTRIES, {"document": document, "is_live": None})
+
+
+def _attach(db: Database, change: Change, document: int, rank: int) -> None:
+    run(db, _ATTACH, {"document": document, "rank": rank})
+    run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
+    change.concern(document)
+    change.mark([document])
+
+
+def _move(
+    db: Database,
+    change: Change,
+    places: Mapping[int, _Place],
+    ranks: Mapping[int, int],
+    leaving: Collection[int],
+) -> None:
+    """Deal with the documents that stay and trade places among each other."""
+    staying = [
+        document for document, place in places.items() if place.rank is not None and document not in leaving
+    ]
+    before = {d: (_CLASSES[places[d].role], places[d].rank or 0) for d in staying}
+    after = {d: (_CLASSES[places[d].role], ranks.get(d, places[d].rank or 0)) for d in staying}
+    moved = moved_documents(before, after)
+    if not moved:
+        return
+    change.concern_moved(moved)
+    segments = {places[d].segment for d in moved} - {None}
+    order_before = [d for d in _ordered(before) if places[d].segment in segments]
+    order_after = [d for d in _ordered(after) if places[d].segment in segments]
+    turned = [
+        (segment,)
+        for segment in segments
+        if [d for d in order_before if places[d].segment == segment]
+        != [d for d in order_after if places[d].segment == segment]
+    ]
+    db.executemany(_SEGMENT_DIRTY, turned)
+
+
+def moved_documents(
+    before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]
+) -> Sequence[int]:
+    """Return a span of the order outside of which no two documents compare differently than before.
+
+    Args:
+        before: (class, rank) of each document. Equal ones compare as equal.
+        after: The same, of the same documents.
+    """
+    old, new = _tokens(before), _tokens(after)
+    end = len(new)
+    start = 0
+    while start < end and old[start] == new[start]:
+        start += 1
+    while end > start and old[end - 1] == new[end - 1] and not new[end - 1][1]:
+        end -= 1
+    if start == end:
+        return []
+    while start and (old[start][1] or new[start][1]):  # a tie concerns the documents in front of it too
+        start -= 1
+    return [document for document, _ in new[start:end]]
+
+
+def _tokens(places: Mapping[int, tuple[int, int]]) -> list[tuple[int, bool]]:
+    """Return each document in order, and whether it compares as equal to the one in front of it."""
+    order = _ordered(places)
+    return [(d, at > 0 and places[d] == places[order[at - 1]]) for at, d in enumerate(order)]
+
+
+def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
+    return sorted(places, key=lambda document: (places[document], document))
+
+
+def put_arranged(
+    db: Database,
+    feed: int,
+    new: Sequence[NewDocument],
+    ranks: Mapping[int, int],
+    detached: Collection[int],
+    changes: Mapping[str, Any],
+    now: float,
+) -> list[int]:
+    """Put documents, and with them what changes of the chain and of the feed."""
+    if ranks or detached:
+        arrange(db, feed, ranks, detached, now)
+    numbers = put(db, feed, new, now)
+    if changes:
+        feeds.update(db, feed, changes)
+    return numbers

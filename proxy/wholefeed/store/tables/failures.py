@@ -1,15 +1,19 @@
-"""What could not be had of a feed: its archive documents or pages, and the subscription document itself."""
+"""What could not be had of a feed: its archive documents or pages, and the subscription document itself.
+
+What a web archive is asked for: what could not be had, and how far each search has come (R33).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.store.database import Database
+from wholefeed.core.model import Kind
+from wholefeed.core.notes import MementoServed
+from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.store.base import Database, Row, either, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.statements import fetch_all, fetch_value, run
 from wholefeed.store.tables import feeds
 
 _READ: Final = """
@@ -81,3 +85,109 @@ def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapp
 def overview(db: Database, feed: int) -> Overview:
     """Return what is known of a feed beside its documents."""
     return Overview(feeds.require(db, feed), read(db, feed), feeds.body_bytes(db, feed))
+
+
+_OPEN: Final = """
+    SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
+        coalesce(s.position, '') AS position, s.taken_at, EXISTS (
+            SELECT 1 FROM document AS d
+            WHERE d.feed = a.feed AND d.role = 'subscription' AND d.rank IS NOT NULL AND d.memento <> ''
+        ) AS is_begun
+    FROM attempt AS a
+    CROSS JOIN feed AS f ON f.id = a.feed
+    LEFT JOIN memento_search AS s ON s.feed = a.feed AND s.url = a.url
+    WHERE (s.next_at IS NULL OR s.next_at <= :now OR s.next_at > :horizon)
+        AND (a.feed = :feed OR :feed IS NULL)
+        AND a.reason <> :served
+        AND (a.url = '' OR NOT EXISTS (
+            SELECT 1 FROM document AS d WHERE d.feed = a.feed AND d.url = a.url AND d.memento <> ''
+        ))
+    ORDER BY coalesce(s.next_at, 0), a.feed, a.url
+"""
+_PUTTING: Final = """
+    INTO memento_search (feed, url, position, taken_at, next_at)
+    SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at
+    WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    ON CONFLICT ({}) DO UPDATE SET
+        position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
+"""
+_PUT_SEARCH: Final = either(
+    sqlite="INSERT" + _PUTTING.format("feed, url"), postgres="INSERT" + _PUTTING.format("feed, md5(url)")
+)
+_POSTPONING: Final = """
+    INTO memento_search (feed, url, next_at)
+    SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
+    ON CONFLICT ({}) DO UPDATE SET next_at = excluded.next_at
+"""
+_POSTPONE: Final = either(
+    sqlite="INSERT" + _POSTPONING.format("feed, url"),
+    postgres="INSERT" + _POSTPONING.format("feed, md5(url)"),
+)
+_NEXT_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE next_at > :now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A document that is missing, and what an archive has been asked of it."""
+
+    feed: int
+    url: str
+    """As in `Attempt`: empty for the subscription document."""
+    reason: str
+    status: int | None
+    attempts: int
+    fetch_url: str
+    """Of the feed."""
+    kind: Kind
+    """The same."""
+    is_begun: bool = False
+    """Whether an archive's copy stands in for the subscription document already."""
+    position: str = ""
+    """Where the next page of the index begins."""
+    taken_at: float | None = None
+    """When the newest copy that was taken was made."""
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is for the subscription document."""
+        return not self.url
+
+    @property
+    def target(self) -> str:
+        """The URL that is looked for."""
+        return self.url or self.fetch_url
+
+
+def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
+    """Return the searches whose time has come, longest due first; of one feed, or of all.
+
+    Args:
+        db: The connection.
+        now: Epoch seconds.
+        horizon: An instant behind this comes from a clock that was wrong.
+        feed: The feed.
+    """
+    values = {"now": now, "horizon": horizon, "feed": feed, "served": MementoServed.slug}
+    return [_search(row) for row in fetch_all(db, _OPEN, values)]
+
+
+def _search(row: Row) -> Search:
+    changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
+    return Search(**{**dict(row), **changed})
+
+
+def note_search(db: Database, search: Search, *, next_at: float) -> None:
+    """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
+    values = {"feed": search.feed, "url": search.url, "position": search.position}
+    run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
+
+
+def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
+    """Let a search go on later from where it is."""
+    run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
+
+
+def next_search_at(db: Database, now: float) -> float | None:
+    """Return when the next search goes on; None when none waits."""
+    row = fetch_one(db, _NEXT_AT, {"now": now})
+    return None if row is None else row["at"]

@@ -1,16 +1,100 @@
-"""Feeds and their other names."""
+"""What tells whether a feed is still what was read of it: of its row what is sent, or decides what is done.
+
+A feed that was published again, or is walked, stale or warned of, has another version. When it was checked,
+and until when it is fresh, are told beside that: nothing that is made of a feed depends on them.
+
+Feeds and their other names.
+
+Which feeds may be polled now, and when the next one may.
+
+That publishers have said of feeds that nothing has changed, of many at once.
+
+What is written to find out whether there is room again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from wholefeed.core.terms import Family, Kind, State
+from wholefeed.core.model import Family, Kind, State
+from wholefeed.core.schedule import Times
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.columns import FEED_COLUMNS, feed_row
-from wholefeed.store.database import Database
-from wholefeed.store.rows import FeedRow
-from wholefeed.store.statements import CLOCK, either, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.base import CLOCK, Database, changed, either, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
+
+_READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "digest": bytes.fromhex,
+    "modified_at": float,
+    "revision": int,
+    "published_revision": int,
+    "state": str,
+    "kind": str,
+    "is_walking": int,
+    "is_stale": int,
+    "is_private": int,
+    "documents": int,
+    "entries": int,
+    "parser_version": int,
+    "warning": str,
+    "warned_at": float,
+    "published_family": str,
+    "via_url": str,
+    "checked_at": float,
+    "fresh_until": float,
+}
+"""Columns, and what reads each from a text."""
+_AGES: Final = 2
+"""The last ones of them are no part of the version."""
+_values = attrgetter(*_READ_AS)
+_SELECTED: Final = ", ".join(
+    f"encode({name}, 'hex')" if read_as == bytes.fromhex else name for name, read_as in _READ_AS.items()
+)
+VERSIONS_OF_FEEDS: Final = f"SELECT id, {_SELECTED} FROM feed WHERE id = ANY (CAST($1 AS bigint[]))"  # noqa: S608
+"""Takes what `numbers` makes; `parsed` reads what it gives, each value as a text."""
+
+
+class Version(NamedTuple):
+    """What a feed is."""
+
+    published: tuple[object, ...]
+    checked_at: float | None
+    fresh_until: float | None
+
+
+def version_of(feed: FeedRow) -> Version:
+    """Return what a feed was when its row was read."""
+    return _version(_values(feed))
+
+
+def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
+    """Return what feeds are, those that there are."""
+    rows = [find(db, each) for each in ids]
+    return {row.id: version_of(row) for row in rows if row is not None}
+
+
+def version_numbers(ids: Collection[int]) -> bytes:
+    """Return the parameter of `POSTGRES`."""
+    return b"{%s}" % b",".join(b"%d" % each for each in ids)
+
+
+def parsed_versions(rows: Iterable[tuple[bytes | None, ...]]) -> dict[int, Version]:
+    """Return what feeds are, of the rows that `POSTGRES` gives."""
+    found = {}
+    for number, *values in rows:
+        assert number is not None, "it is the key"
+        read_as = zip(_READ_AS.values(), values, strict=True)
+        found[int(number)] = _version(
+            tuple(None if value is None else read(value.decode()) for read, value in read_as)
+        )
+    return found
+
+
+def _version(values: tuple[Any, ...]) -> Version:
+    return Version(values[:-_AGES], *values[-_AGES:])
+
 
 _IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
 _BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S608 - names of columns
@@ -195,3 +279,93 @@ def forget(db: Database, feed: int, now: float) -> bool:
 def unknown(feed: int) -> UnknownFeedError:
     """Return what is raised where a feed was forgotten."""
     return UnknownFeedError(f"no feed is stored under the number {feed}")
+
+
+_DUE: Final = """
+    SELECT id, fetch_url, checked_at FROM feed
+    WHERE checked_at <= :before AND (fresh_until <= :now OR fresh_until > :horizon)
+    UNION ALL
+    SELECT id, fetch_url, checked_at FROM feed
+    WHERE checked_at > :now AND (fresh_until <= :now OR fresh_until > :horizon)
+    ORDER BY checked_at
+"""
+_NEXT_AT: Final = """
+    SELECT min(due_at) FROM (
+        SELECT min(fresh_until) AS due_at FROM feed WHERE checked_at <= :before AND fresh_until > :now
+        UNION ALL
+        SELECT min(checked_at) + :interval FROM feed WHERE checked_at > :before
+    ) AS found
+"""
+_COUNT: Final = "SELECT count(*) FROM feed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What there is to be polled."""
+
+    feeds: int
+    """How many are known."""
+    due: tuple[tuple[int, str], ...]
+    """Number and `fetch_url` of those that may be polled, the one that was checked longest ago first."""
+    next_at: float | None
+    """When another one may be at the earliest, epoch seconds; None when there is none."""
+
+
+def outlook(db: Database, times: Times) -> Outlook:
+    """Look for what `core.schedule.polling.poll_due_at` lets be polled; feeds never heard of are left out."""
+    now, before = times.now, times.now - times.interval_seconds
+    due = fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})
+    instants = {"now": now, "before": before, "interval": times.interval_seconds}
+    return Outlook(
+        feeds=int(fetch_value(db, _COUNT)),
+        due=tuple((row["id"], row["fetch_url"]) for row in due),
+        next_at=fetch_value(db, _NEXT_AT, instants),
+    )
+
+
+_NOTE_FEED: Final = "UPDATE feed SET checked_at = ?, fresh_until = ? WHERE id = ?"
+_NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
+
+
+class Check(NamedTuple):
+    """What one publisher has said."""
+
+    feed: int
+    document: int
+    """That has not changed."""
+    checked_at: float
+    fresh_until: float
+
+    def noted_in(self, row: FeedRow) -> FeedRow:
+        """Return the feed's row with it, unless the row is of later."""
+        if row.checked_at is not None and row.checked_at >= self.checked_at:
+            return row
+        return changed(row, checked_at=self.checked_at, fresh_until=self.fresh_until)
+
+
+def note_check(db: Database, checks: Sequence[Check]) -> None:
+    """Note them, of feeds that are still there."""
+    db.executemany(_NOTE_FEED, [(each.checked_at, each.fresh_until, each.feed) for each in checks])
+    db.executemany(_NOTE_DOCUMENT, [(each.checked_at, each.document) for each in checks])
+
+
+_READ: Final = "SELECT count(*) FROM probe"
+_WRITE: Final = either(
+    sqlite="REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))",
+    # Random, since what repeats itself is stored in a few bytes.
+    postgres="""
+        INSERT INTO probe (id, filler)
+        SELECT 1, decode(string_agg(md5(random()::text), ''), 'hex') FROM generate_series(1, 1024)
+        ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
+    """,
+)
+
+
+def read_probe(db: Database) -> None:
+    """Ask the database something."""
+    fetch_value(db, _READ)
+
+
+def write_probe(db: Database) -> None:
+    """Write 16 KiB, in place of those before."""
+    run(db, _WRITE)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
-from wholefeed.core.jobs.packed import PackedKeys
+from wholefeed.core.jobs import PackedKeys
 from wholefeed.core.model import EntryId, EntryKeys
-from wholefeed.store.database import Database
-from wholefeed.store.statements import fetch_all, fetch_one, run
+from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables.live import Change
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"

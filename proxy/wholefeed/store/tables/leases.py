@@ -4,6 +4,10 @@ A lease is one row. It is held while it has not ended and its replica is alive; 
 one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does
 late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
 the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
+
+The processes that share the store, each with its last sign of life. On PostgreSQL alone.
+
+The database's clock (`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
 """
 
 from __future__ import annotations
@@ -14,12 +18,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from wholefeed.store.columns import FEED_COLUMNS, feed_row
-from wholefeed.store.database import Database, Row
-from wholefeed.store.rows import FeedRow
-from wholefeed.store.statements import fetch_all, fetch_one, fetch_value, run
-from wholefeed.store.tables import replicas
-from wholefeed.store.tables.replicas import DEAD_SECONDS
+from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
 KEPT_SECONDS: Final = 120.0
 """For so long it is known how a lease has ended that did not go well."""
@@ -232,11 +232,11 @@ def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -
         replica: Whose.
         progress: How far it is with what it does: text, lease and token.
     """
-    was_known = replicas.beat(db, replica)
+    was_known = beat_replica(db, replica)
     if progress:
         db.executemany(_NOTE_PROGRESS, progress)
     held = {row["name"]: row["token"] for row in fetch_all(db, _HELD, {"replica": replica})}
-    return Beat(was_known, held, replicas.count_live(db))
+    return Beat(was_known, held, count_live_replicas(db))
 
 
 def orphans(db: Database, limit: int) -> list[int]:
@@ -254,4 +254,57 @@ def forget_old(db: Database) -> None:
     """Delete what nobody asks for any more, of replicas too."""
     run(db, _FORGET_ENDED, {"kept_seconds": KEPT_SECONDS})
     run(db, _FORGET_DEAD, {"kept_seconds": KEPT_SECONDS})
-    replicas.forget_dead(db)
+    forget_dead_replicas(db)
+
+
+DEAD_SECONDS: Final = 6.0
+"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
+FORGOTTEN_SECONDS: Final = 600.0
+"""After so long its row is deleted. Longer than a request to a publisher may take: a place at a host is free
+when the row says that its replica is dead, and where there is none when the request must be over."""
+
+_BEAT: Final = """
+    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
+    ON CONFLICT (name) DO UPDATE SET
+        beat_at = excluded.beat_at,
+        began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
+"""
+_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
+COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
+_BEAT_AGAIN: Final = """
+    UPDATE replica SET beat_at = clock_seconds()
+    WHERE name = :name AND beat_at > clock_seconds() - :dead_seconds
+"""
+_LEAVE: Final = "DELETE FROM replica WHERE name = :name"
+_FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
+
+
+def beat_replica(db: Database, name: str) -> bool:
+    """Give a sign of life; return whether the replica was known before."""
+    is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
+    run(db, _BEAT, {"name": name})
+    return is_known
+
+
+def beat_replica_again(db: Database, name: str) -> bool:
+    """Give a sign of life of a replica that is known; return whether it is.
+
+    One that has left stays away, and one that is dead stays so, however late this comes: others may have
+    taken what it held.
+    """
+    return run(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
+
+
+def count_live_replicas(db: Database) -> int:
+    """Return how many replicas are alive."""
+    return int(fetch_value(db, COUNT_LIVE))
+
+
+def leave_replicas(db: Database, name: str) -> None:
+    """Take a replica off at once: it has ended, and what it held is anybody's."""
+    run(db, _LEAVE, {"name": name})
+
+
+def forget_dead_replicas(db: Database) -> None:
+    """Delete the rows of replicas that have been dead for long."""
+    run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": FORGOTTEN_SECONDS})

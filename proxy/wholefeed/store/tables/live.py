@@ -1,6 +1,6 @@
 """Which copies of the entries are live, kept true while documents come, go and trade places.
 
-`wholefeed.core.merge.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be
+`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be
 asked. A change to the documents of a feed is made between `begin` and `finish`:
 
     change = Change.begin(db, feed)
@@ -12,18 +12,38 @@ asked. A change to the documents of a feed is made between `begin` and `finish`:
 again. Of the identities concerned only the contested ones are loaded, and of those only the copy that
 won so far and the new ones. All copies of an identity are compared when its winner is gone or when what
 the comparison rests on has moved: ranks, or the date of the subscription document (R10).
+
+Which of the copies of each identity wins, where they come from the store in chunks (R8, R10, R19).
+
+What is stored of an entry beside one document: the copy that readers are served, and the others.
+
+Tombstones: kept for good, whatever becomes of the documents that bore them (rule R19).
+
+A row names the document that bears the tombstone. When its document no longer does, the row stays without
+one: it has fallen out. Tombstones of detached documents do not count until these come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, Self
 
-from wholefeed.core.model import EntryId
-from wholefeed.store.database import Database
-from wholefeed.store.statements import either, fetch_all, fetch_one, fetch_value, json_ids, run, run_many
-from wholefeed.store.tables import tombstones
-from wholefeed.store.tables.contest import Contest
+from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Dates, choose, comparable, dates_of, place_of
+from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.store.base import (
+    Database,
+    Row,
+    either,
+    fetch_all,
+    fetch_one,
+    fetch_value,
+    json_ids,
+    run,
+    run_many,
+)
+from wholefeed.store.rows import member
 from wholefeed.store.tables.feeds import unknown
 
 _CHUNK: Final = 512
@@ -246,10 +266,168 @@ class Change:
 
     def _decide(self, subscription_updated_at: float | None) -> bool:
         """Choose among the contested copies; return whether that changes anything."""
-        burials = tombstones.burials(self._db, self._feed) if self.has_tombstones else {}
+        burials = read_burials(self._db, self._feed) if self.has_tombstones else {}
         contest = Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
         has_changed = False
         while rows := cursor.fetchmany(_CHUNK):
             has_changed |= run_many(self._db, _DECIDE, list(contest.take(rows)))
         return run_many(self._db, _DECIDE, list(contest.end())) or has_changed
+
+
+_role: Final = member(Role)
+
+
+@dataclass(slots=True)
+class Contest:
+    """Chooses among copies that arrive in chunks, sorted by identity."""
+
+    subscription_updated_at: float | None
+    burials: Mapping[bytes, Sequence[Burial]]
+    identity: bytes | None = None
+    best: Copy | None = None
+    place: tuple[int, int] = (0, 0)
+    """Document and ordinal of the best."""
+    was_live: bool = False
+    fallen: list[tuple[int, int]] = field(default_factory=list)
+    """Copies that were live and lost."""
+
+    def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
+        """Yield (document, ordinal, is_live) for what changes, of each identity that is through."""
+        for identity, group in groupby(rows, key=lambda row: row["identity"]):
+            if identity != self.identity:
+                yield from self.end()
+                self.identity = identity
+            self._compare(list(group))
+
+    def end(self) -> Iterator[tuple[int, int, int]]:
+        """Yield what changes of the last identity."""
+        for place in self.fallen:
+            yield (*place, 0)
+        if self.best is not None and not self.was_live:
+            yield (*self.place, 1)
+        self.best = None
+        self.fallen = []
+
+    def _compare(self, rows: Sequence[Row]) -> None:
+        copies = [copy_of(key, row) for key, row in enumerate(rows)]
+        if self.best is not None:
+            copies.insert(0, self.best._replace(key=-1))
+        best = choose(
+            copies,
+            subscription_updated_at=self.subscription_updated_at,
+            settled=bool(rows[0]["is_gone"]),
+            burials=self.burials.get(rows[0]["identity"], ()),
+        )
+        key = -1 if best is None else best.key
+        self.fallen.extend(
+            (row["document"], row["ordinal"]) for at, row in enumerate(rows) if row["is_live"] and at != key
+        )
+        if key < 0:
+            return
+        if self.best is not None and self.was_live:
+            self.fallen.append(self.place)
+        self.best = best
+        self.place = (rows[key]["document"], rows[key]["ordinal"])
+        self.was_live = bool(rows[key]["is_live"])
+
+
+def copy_of(key: int, row: Row) -> Copy:
+    """Read a row of an entry and its document."""
+    return Copy(
+        key=key,
+        updated_at=row["updated_at"],
+        role=_role(row["role"]),
+        position=row["rank"],
+        ordinal=row["ordinal"],
+        document_updated_at=row["document_updated_at"],
+        fetched_at=row["fetched_at"],
+        generated_at=row["made_at"],
+        is_collected=bool(row["is_collected"]),
+    )
+
+
+_ATTACHED: Final = f"""
+    SELECT {COPY_COLUMNS}
+    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
+"""  # noqa: S608 - a constant
+_SERVED: Final = f"{_ATTACHED} AND e.is_live = 1 AND d.role <> 'memory'"
+
+
+def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
+    """Return the live copy of each identity that has one in an attached document that is not memory."""
+    rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
+    return {EntryId(row["identity"]): copy_of(0, row) for row in rows if row is not None}
+
+
+def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], document: int) -> set[EntryId]:
+    """Return those of which another attached document holds a copy with dates as good as the document's."""
+    latest, found = subscription_updated_at(db, feed), set[EntryId]()
+    for identity in identities:
+        own, others = [comparable(None, None)], list[Dates]()
+        for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
+            place = own if row["document"] == document else others
+            place.append(dates_of(copy_of(0, row), subscription_updated_at=latest))
+        if others and max(others) >= max(own):
+            found.add(identity)
+    return found
+
+
+_OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
+_DELETE: Final = "DELETE FROM tombstone WHERE document = :document"
+_PUT: Final = """
+    INSERT INTO tombstone (feed, identity, document, when_at, ref) VALUES (?, ?, ?, ?, ?)
+"""
+_KEEP: Final = """
+    INSERT INTO tombstone (feed, identity, document, when_at, ref) VALUES (?, ?, NULL, ?, ?)
+    ON CONFLICT (feed, identity) WHERE document IS NULL
+    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
+"""
+_COUNTING: Final = """
+    SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
+    WHERE t.feed = :feed AND (t.document IS NULL OR d.rank IS NOT NULL)
+"""
+_CONTESTED: Final = """
+    SELECT t.identity, t.when_at, d.role, d.rank
+    FROM contested AS c
+    CROSS JOIN tombstone AS t ON t.feed = :feed AND t.identity = c.identity
+    LEFT JOIN document AS d ON d.id = t.document
+    WHERE t.document IS NULL OR d.rank IS NOT NULL
+"""
+
+
+def replace_tombstones(
+    db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
+) -> None:
+    """Let a document bear these; what it no longer bears has fallen out.
+
+    No deletion lies in the future: its instant counts as at most that of the fetch.
+    """
+    before = fetch_all(db, _OF_DOCUMENT, {"document": document})
+    borne = {each.identity for each in tombstones}
+    fallen = [(feed, *row) for row in before if row["identity"] not in borne]
+    run_many(db, _KEEP, fallen)
+    run(db, _DELETE, {"document": document})
+    rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
+    run_many(db, _PUT, rows)
+
+
+def release_tombstones(db: Database, feed: int, document: int) -> None:
+    """Keep the tombstones of a document that ceases to be the subscription document."""
+    replace_tombstones(db, feed, document, (), 0.0)
+
+
+def counting(db: Database, feed: int) -> list[Tombstone]:
+    """Return the tombstones of a feed that count."""
+    rows = fetch_all(db, _COUNTING, {"feed": feed})
+    return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
+
+
+def read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
+    """Return what counts against the copies of the contested identities (`Change`)."""
+    found: dict[bytes, list[Burial]] = {}
+    for row in fetch_all(db, _CONTESTED, {"feed": feed}):
+        place = FALLEN_OUT if row["role"] is None else place_of(Role(row["role"]), row["rank"])
+        found.setdefault(row["identity"], []).append(Burial(row["when_at"], place))
+    return found

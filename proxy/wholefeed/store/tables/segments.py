@@ -1,36 +1,66 @@
-"""Segments: insert-only text, ready to be sent; and the publication of a feed made of them."""
+"""Segments: insert-only text, ready to be sent; and the publication of a feed made of them.
+
+Which segments answers are using (docs/faults.md row 66a): known to this process alone.
+
+A segment is removed only when it was retired by an earlier transaction and nobody uses it. Whoever is
+about to read a feed's segments says so first (`reading`), so there is no moment in which a segment that
+was seen live could be removed before it is pinned.
+
+The event loop alone counts. The sets are asked for in the writer's thread, within the transaction that
+removes: list() of a dict is one step of the interpreter, so nothing is counted in the middle of it.
+
+Segments that are no part of a publication any more: how long they stay, for answers that still use them.
+
+One process knows what it is sending (`Pins`) and removes the rest at once. Of several, each keeps what it is
+sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others (`keep`).
+
+Of which months the live entries of a feed are, document by document.
+
+months(db, feed)        # {document: {24150: 12, None: 3}}: a month as wholefeed.core.words numbers it
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from itertools import pairwise
 from typing import Final
 
-from wholefeed.core.compose.segmenting import Placed
-from wholefeed.core.compose.turns import Turn, Warned
-from wholefeed.core.terms import State
+from wholefeed.core.compose.segments import Placed
+from wholefeed.core.compose.views import Turn, Warned
+from wholefeed.core.model import State
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.words import month_number
 from wholefeed.errors import StoreError
-from wholefeed.store.changing import made
-from wholefeed.store.columns import FEED_COLUMNS, SEGMENT_COLUMNS, feed_row
-from wholefeed.store.database import Database
-from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
-from wholefeed.store.statements import (
+from wholefeed.store.base import (
     CLOCK,
+    Database,
     either,
     fetch_all,
     fetch_made,
     fetch_one,
     fetch_value,
     json_ids,
+    made,
     numbers_of,
     run,
     run_many,
 )
+from wholefeed.store.rows import (
+    FEED_COLUMNS,
+    SEGMENT_COLUMNS,
+    FeedRow,
+    NewSegment,
+    Publication,
+    SegmentRow,
+    Snapshot,
+    feed_row,
+)
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require, unknown
-from wholefeed.store.tables.pins import Pins
-from wholefeed.store.tables.retired import sweep
 
 _STRIDE: Final = 1 << 20
 """Room between two positions, so that a segment that is put between moves no other."""
@@ -176,7 +206,7 @@ def publish(
     if before["revision"] != revision or not current.keys() >= set(kept):
         return None
     if len(stored) > len(current):  # something was retired before
-        sweep(db, pins, feed)
+        sweep_retired(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
     moves = []
@@ -288,3 +318,157 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
     linked = db.executemany(_LINK, [(row["id"], document, feed) for document in segment.documents])
     if linked.rowcount != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")
+
+
+class Pins:
+    """Counts the users of segments, and the feeds whose segments are being read."""
+
+    def __init__(self) -> None:
+        self._segments: Counter[int] = Counter()
+        self._feeds: Counter[int] = Counter()
+        self._sent: Counter[int] = Counter()
+
+    @property
+    def segments(self) -> frozenset[int]:
+        """Segments in use."""
+        return frozenset(list(self._segments))
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        """Feeds of which any segment may be about to be pinned."""
+        return frozenset(list(self._feeds))
+
+    @property
+    def sent(self) -> frozenset[int]:
+        """Feeds that answers under way are made of."""
+        return frozenset(list(self._sent))
+
+    @contextmanager
+    def reading(self, feed: int) -> Iterator[None]:
+        """Hold all segments of a feed while it is found out which they are."""
+        with _counted(self._feeds, (feed,)):
+            yield
+
+    @contextmanager
+    def held(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
+        """Hold these segments of a feed."""
+        with _counted(self._sent, (feed,)), _counted(self._segments, tuple(segments)):
+            yield
+
+
+@contextmanager
+def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
+    counter.update(keys)
+    try:
+        yield
+    finally:
+        counter.subtract(keys)
+        for key in keys:
+            if counter[key] <= 0:
+                del counter[key]
+
+
+KEEP_RETIRED_SECONDS: Final = 3600
+"""Where there are several processes."""
+_SWEEP: Final = either(
+    sqlite="""
+        DELETE FROM segment
+        WHERE retired_at IS NOT NULL AND (:feed IS NULL OR feed = :feed)
+            AND id NOT IN (SELECT value FROM json_each(:pinned))
+            AND (feed IS NULL AND :is_reading = 0
+                OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
+    """,
+    # What another process removes or keeps at this moment is passed over.
+    postgres=f"""
+        DELETE FROM segment WHERE id IN (
+            SELECT id FROM segment
+            WHERE retired_at < {CLOCK} - {KEEP_RETIRED_SECONDS}
+                AND (feed = :feed OR CAST(:feed AS bigint) IS NULL)
+                AND id NOT IN (SELECT value FROM {numbers_of(":pinned")})
+            FOR UPDATE SKIP LOCKED
+        )
+    """,  # noqa: S608 - constants
+)
+_KEEPING: Final = """
+    segment SET retired_at = {now}
+    WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM {pinned})
+"""
+_KEEP: Final = either(
+    sqlite="UPDATE" + _KEEPING.format(now=":now", pinned="json_each(:pinned)"),
+    postgres="UPDATE" + _KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
+)
+
+
+def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
+    """Remove the segments that earlier transactions retired and no answer uses. Returns how many.
+
+    Where other processes send segments too, those stay that were retired less than an hour ago.
+    """
+    # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
+    # event loop goes on counting.
+    reading = pins.feeds
+    pinned = pins.segments
+    parameters = {
+        "feed": feed,
+        "pinned": json_ids(pinned),
+        "reading": json_ids(reading),
+        "is_reading": bool(reading),
+    }
+    return run(db, _SWEEP, parameters)
+
+
+def keep_retired(db: Database, pins: Pins, now: float) -> int:
+    """Let the segments that answers use count as retired just now, if they are. Returns how many."""
+    return run(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
+
+
+# Days, because a month takes a calendar; grouped in each document by itself, because one sorter for a million
+# entries took 0.6 s of a core where one for each document takes 0.4 s. 719162: the days to the epoch from
+# 0001-01-01, the first that a date can be, so that rounding goes one way on both sides of it.
+_DAYS: Final = either(
+    sqlite=f"""
+        SELECT d.id, (
+            SELECT group_concat(coalesce(day, '') || ':' || entries)
+            FROM (
+                SELECT CAST(e.order_at / {DAY_SECONDS} + 719162 AS INTEGER) AS day, count(*) AS entries
+                FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
+                GROUP BY 1
+            )
+        ) AS days
+        FROM document AS d
+        WHERE d.feed = :feed AND d.rank IS NOT NULL
+    """,  # noqa: S608 - a number
+    postgres=f"""
+        SELECT d.id, (
+            SELECT string_agg(coalesce(CAST(day AS text), '') || ':' || entries, ',')
+            FROM (
+                SELECT CAST(trunc(e.order_at / {DAY_SECONDS} + 719162) AS bigint) AS day, count(*) AS entries
+                FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
+                GROUP BY 1
+            ) AS counted
+        ) AS days
+        FROM document AS d
+        WHERE d.feed = :feed AND d.rank IS NOT NULL
+    """,  # noqa: S608 - a number
+)
+
+Months = Mapping[int | None, int]
+"""How many entries are of a month; None: of those that bear no date."""
+
+
+def months(db: Database, feed: int) -> dict[int, Months]:
+    """Return how many live entries each attached document has of each month."""
+    return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
+
+
+def _by_month(days: str) -> Months:
+    found: Counter[int | None] = Counter()
+    for each in days.split(",") if days else ():
+        day, _, entries = each.partition(":")
+        found[_month(int(day)) if day else None] += int(entries)
+    return found
+
+
+def _month(day: int) -> int:
+    at = date.fromordinal(min(max(day + 1, 1), date.max.toordinal()))
+    return month_number(at.year, at.month)

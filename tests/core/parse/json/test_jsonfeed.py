@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, slices
 from tests.patching import set_constant
-from wholefeed.core.model import FeedDocument, entry_id
+from wholefeed.core.model import Family, FeedDocument, entry_id
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.json.json_text import scan
-from wholefeed.core.parse.limits import UNLIMITED
-from wholefeed.core.terms import Family
+from wholefeed.core.parse.jsonfeed import scan
+from wholefeed.core.parse.limits import UNLIMITED, ParseError
 from wholefeed.core.text.dates import parse_rfc3339
 
 VERSION = "https://jsonfeed.org/version/1.1"

@@ -10,9 +10,9 @@ import feedparser
 import pytest
 
 from tests.core.parse.makers import URL
+from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated
+from wholefeed.core.parse.limits import ParseError
 
 CORPUS = Path(__file__).parents[4].parent / "shared" / "corpus"
 FIELDS = ("id", "title", "link", "updated", "published", "summary")

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss, slices
 from wholefeed.core.model import FeedDocument
+from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.repair.edits import MAX_EDITS
-from wholefeed.core.parse.repair.mender import mend
-from wholefeed.core.parse.repair.prefixes import UNKNOWN_NAMESPACE
-from wholefeed.core.parse.repair.references import MAX_REFERENCES
-from wholefeed.core.reading_notes import DocumentRepaired, DocumentTruncated
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.parse.repair import MAX_EDITS, MAX_REFERENCES, UNKNOWN_NAMESPACE, mend
 
 SLOW_MACHINE = 60.0
 """A second for a megabyte is meant, where nothing else runs."""

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.parse.makers import URL, atom, only, slices
-from wholefeed.core.model import HistoryElement, Link, entry_id
+from wholefeed.core.model import ATOM_NS, FH_NS, HistoryElement, Link, entry_id
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import ATOM_NS, FH_NS
 
 AT = 1071340202.0
 """2003-12-13T18:30:02Z"""

@@ -11,18 +11,17 @@ import pytest
 
 from tests.core.parse.makers import URL, atom, rss, slices
 from tests.patching import set_constant
+from wholefeed.core.parse import expat as limits
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.expat import MAX_SCOPE, MAX_SCOPE_PREFIXES, Guard
 from wholefeed.core.parse.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_HEAD_BYTES,
     MAX_NAMESPACE_CHARACTERS,
     UNLIMITED,
+    ParseError,
 )
-from wholefeed.core.parse.xml import guard as limits
-from wholefeed.core.parse.xml.attributes import MAX_SCOPE, MAX_SCOPE_PREFIXES
-from wholefeed.core.parse.xml.guard import Guard
 
 FLAT_BYTES = 64 << 20
 SOON_SECONDS = 30.0

@@ -12,21 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.model import Family, FeedDocument
+from wholefeed.core.notes import DocumentRepaired
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
+from wholefeed.core.parse.expat import Guard, Options
+from wholefeed.core.parse.families import Opening
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.limits import (
     FREE_NAME_CHARACTERS,
     MAX_ATTRIBUTES,
     MAX_DEPTH,
     MAX_NAMESPACE_CHARACTERS,
+    ParseError,
 )
-from wholefeed.core.parse.xml.frames import Options
-from wholefeed.core.parse.xml.guard import Guard
-from wholefeed.core.parse.xml.opening import Opening
-from wholefeed.core.reading_notes import DocumentRepaired
-from wholefeed.core.terms import Family
 from wholefeed.core.verbatim.addresses import with_absolute_urls
 
 ID = "<id>urn:1</id>"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tests.core.parse.makers import URL, slices
-from wholefeed.core.model import FeedDocument, entry_id
-from wholefeed.core.parse.documents import parse
-from wholefeed.core.terms import (
+from wholefeed.core.model import (
     ATOM_NS,
     DC_NS,
     DCTERMS_NS,
@@ -14,7 +12,10 @@ from wholefeed.core.terms import (
     RSS_10_NS,
     TOMBSTONE_NS,
     Family,
+    FeedDocument,
+    entry_id,
 )
+from wholefeed.core.parse.documents import parse
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.verbatim.fragments import Fragments
 

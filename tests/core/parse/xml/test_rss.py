@@ -3,11 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.core.parse.makers import URL, only, rss, slices
-from wholefeed.core.model import entry_id
+from wholefeed.core.model import ATOM_NS, Family, entry_id
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.errors import ParseError
-from wholefeed.core.parse.limits import MAX_SCOPES
-from wholefeed.core.terms import ATOM_NS, Family
+from wholefeed.core.parse.limits import MAX_SCOPES, ParseError
 
 AT = 1071340202.0
 """Sat, 13 Dec 2003 18:30:02 GMT"""

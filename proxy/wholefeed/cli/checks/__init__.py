@@ -1,1 +1,0 @@
-"""What `wholefeed doctor` looks at, one module a subject: what is gathered is judged by pure functions."""

@@ -1,0 +1,1197 @@
+"""What blocks, done in a thread that nobody waits for when the command ends.
+
+The event loop's own threads are waited for at its end, and a dead disk may keep one for ever.
+
+The database: its place, its rights, its schema, whether it is sound, who uses it, and the clock by it.
+
+What a check has found, in plain words, with what to type.
+
+found = wrong("database", "/data is not writable", "chown wholefeed /data")
+worst([found])                      # Verdict.WRONG
+
+Python, the libraries, the event loop, and what the machine allows.
+
+Names, and the way out: one document is fetched as the proxy would fetch it.
+
+Whether the server runs, and whether a reader can reach it from where it is.
+
+All checks of `wholefeed doctor`, at once, each for some seconds at most.
+
+Files that secrets come from: whether others on this machine can read them.
+
+Settings that are each allowed, and do not fit together or this machine.
+
+The database that replicas share: whether it is reached, what it is, its schema, rights and connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import socket
+import sqlite3
+import stat
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import Enum, StrEnum
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.resolver import DefaultResolver
+
+from wholefeed import __version__
+from wholefeed.cli.access_token import is_loopback, needs_token
+from wholefeed.cli.base import server_address
+from wholefeed.config.sources import SUFFIX
+from wholefeed.config.tables import KEYS, Config, StoreConfig
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
+from wholefeed.core.text.urls import safe_url
+from wholefeed.errors import DocumentError, StoreUnusableError
+from wholefeed.fetch.base import Fetched
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.guard import host_pattern, is_matched
+from wholefeed.futures import in_daemon
+from wholefeed.server.clients import UNIX, Networks
+from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
+
+if TYPE_CHECKING:
+    from wholefeed.store.postgres_upkeep import ExaminedDatabase
+
+
+_T = TypeVar("_T")
+
+
+async def beside(work: Callable[[], _T]) -> _T:
+    """Do what blocks in a thread that nobody waits for at the end: a dead disk may keep it for ever."""
+    return await in_daemon(work, name="doctor")
+
+
+EXAMINE_SECONDS: Final = 4.0
+_DATABASE: Final = "database"
+_LEAST_FREE_BYTES: Final = 64 << 20
+_FEW_FREE_BYTES: Final = 512 << 20
+_LARGE_LOG_BYTES: Final = 512 << 20
+_FILE_CLOCK_SECONDS: Final = 60.0
+_REMOTE: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
+)
+_EXPOSED: Final = 0o077
+_ROOT: Final = 0
+_BESIDE_FILE: Final = ("-wal", "-shm", ".lock", ".token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the database is, or is to be, and what may be done there."""
+
+    path: Path
+    has_folder: bool
+    is_folder_writable: bool
+    is_there: bool
+    is_readable: bool
+    is_writable: bool
+    mode: int
+    """Of the file, its rights alone."""
+    bytes: int
+    log_bytes: int
+    """Of what is not yet in the file."""
+    free_bytes: int
+    file_system: str
+    """Empty: not known."""
+    holder: int | None
+    """The process that has it for itself."""
+    foreign: tuple[str, ...] = ()
+    """Files of it that belong to another user than their folder."""
+    folder_owner: int = 0
+
+
+class Newest(Protocol):
+    """What was read of a database, whichever it is."""
+
+    @property
+    def checked_at(self) -> float | None:
+        """When a publisher was asked last; None: none was."""
+
+    @property
+    def url(self) -> str:
+        """Of the subscription document that was asked for last; empty where there are no feeds."""
+
+
+def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
+    """Look at the place of a database. Blocks."""
+    folder = path.absolute().parent
+    has_folder, is_there = folder.is_dir(), path.exists()
+    return Place(
+        path=path,
+        has_folder=has_folder,
+        is_folder_writable=os.access(folder, os.W_OK | os.X_OK),
+        is_there=is_there,
+        is_readable=os.access(path, os.R_OK),
+        is_writable=os.access(path, os.W_OK),
+        mode=stat.S_IMODE(path.stat().st_mode) if is_there else 0,
+        bytes=path.stat().st_size if is_there else 0,
+        log_bytes=log.stat().st_size if (log := Path(f"{path}-wal")).exists() else 0,
+        free_bytes=shutil.disk_usage(folder).free if has_folder else 0,
+        file_system=_file_system(folder, mounts),
+        holder=lock_holder(path),
+        foreign=_foreign(path, folder) if has_folder else (),
+        folder_owner=folder.stat().st_uid if has_folder else 0,
+    )
+
+
+def _foreign(path: Path, folder: Path) -> tuple[str, ...]:
+    """Return the files of a database that belong to somebody else than their folder does."""
+    owner = folder.stat().st_uid
+    files = (Path(f"{path}{suffix}") for suffix in ("", *_BESIDE_FILE))
+    return tuple(str(file) for file in files if file.exists() and file.stat().st_uid != owner)
+
+
+def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
+    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
+    place = look_at(path)
+    found = list(judge_place(place, max_bytes))
+    if not (place.is_there and place.is_readable):
+        return found, None
+    try:
+        examined = examine(path, seconds=EXAMINE_SECONDS)
+    except StoreUnusableError as exc:
+        advice = "restore a backup, or name another file: WHOLEFEED_STORE_PATH (docs/operations.md, Storage)"
+        return [*found, wrong(_DATABASE, str(exc), advice)], None
+    return [*found, *judge_content(place, examined)], examined
+
+
+def judge_place(place: Place, max_bytes: int) -> Iterator[Finding]:
+    """Judge where the database is; `max_bytes` is `store.max_bytes`."""
+    folder = place.path.absolute().parent
+    if not place.has_folder:
+        yield wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")
+        return
+    if place.file_system in _REMOTE:
+        text = f"{folder} is on {place.file_system}: SQLite's log does not work on network file systems"
+        yield wrong(_DATABASE, text, "set store.path to a local disk")
+    if not place.is_folder_writable:
+        yield wrong(
+            _DATABASE, f"{folder} cannot be written by uid {os.geteuid()}", f"chown {os.geteuid()} {folder}"
+        )
+    if place.is_there:
+        yield from _rights(place)
+    elif place.is_folder_writable:
+        yield good(_DATABASE, f"{place.path} is not there yet; the first start makes it")
+    yield from _room(place, max_bytes)
+
+
+def _rights(place: Place) -> Iterator[Finding]:
+    if not (place.is_readable and place.is_writable):
+        lack = "read" if not place.is_readable else "written"
+        text = f"{place.path} cannot be {lack} by uid {os.geteuid()}"
+        yield wrong(_DATABASE, text, f"chown {os.geteuid()} {place.path}*")
+    elif place.foreign and os.geteuid() == _ROOT and place.folder_owner != _ROOT:
+        # root may do everything; the service, whose folder it is, cannot open what was copied there as root
+        text = f"not of the user whose folder it is (uid {place.folder_owner}): {', '.join(place.foreign)}"
+        yield wrong(_DATABASE, text, f"chown {place.folder_owner} {place.path}*")
+    elif place.mode & _EXPOSED:
+        text = f"others on this machine can read {place.path} (mode {place.mode:04o})"
+        yield warning(_DATABASE, text, f"chmod 600 {place.path}*")
+
+
+def _room(place: Place, max_bytes: int) -> Iterator[Finding]:
+    free, advice = f"{_size(place.free_bytes)} are free on its volume", "make room, or set store.max_bytes"
+    if place.free_bytes < _LEAST_FREE_BYTES:
+        yield wrong("disk", free, advice)
+    elif place.free_bytes < max(_FEW_FREE_BYTES, place.bytes // 20):
+        yield warning("disk", f"{free}; the database has {_size(place.bytes)}", advice)
+    elif max_bytes > place.bytes + place.free_bytes:
+        text = f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before it counts"
+        yield warning("disk", text, f"store.max_bytes = {(place.bytes + place.free_bytes) * 9 // 10}")
+    else:
+        yield good("disk", free)
+    if place.log_bytes > _LARGE_LOG_BYTES:
+        text = f"{place.path}-wal has {_size(place.log_bytes)}: it was not worked in for long"
+        yield warning("disk", text, "start the server again; then look whether it shrinks")
+
+
+def judge_content(place: Place, examined: Examined) -> Iterator[Finding]:
+    """Judge what is in the database."""
+    about = f"{place.path}: {_size(place.bytes)}, schema {examined.version}"
+    if examined.version < examined.newest:
+        text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
+        yield good(_DATABASE, text, "wholefeed migrate does it now")
+    elif examined.damage:
+        text = f"{place.path} is damaged: {examined.damage[:200]}"
+        yield wrong(
+            _DATABASE, text, "stop the server, keep a copy, and restore a backup (docs/operations.md)"
+        )
+    elif examined.damage is None:
+        seconds = f"{EXAMINE_SECONDS:g} s"
+        yield skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
+    else:
+        yield good(_DATABASE, f"{about}, sound")
+    if place.holder is not None:
+        yield good(_DATABASE, f"process {place.holder} uses it{_command(place.holder)}")
+
+
+def judge_clock(examined: Newest | None, now: float) -> list[Finding]:
+    """Hold the clock against what was stored last, which cannot be of the future."""
+    if examined is None or examined.checked_at is None:
+        return [skipped("clock", "nothing is stored that the clock could be held against")]
+    at = format_rfc3339(examined.checked_at)
+    if examined.checked_at > now + _FILE_CLOCK_SECONDS:
+        text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
+        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
+    return [good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")]
+
+
+def judge_date(date: float | None, before: float, after: float) -> list[Finding]:
+    """Hold the clock against the Date of an answer that came between two instants of it."""
+    if date is None:
+        return [skipped("clock", "the publisher told no Date to hold the clock against")]
+    off_seconds = max(before - date, date - after, 0.0)
+    if off_seconds > _FILE_CLOCK_SECONDS:
+        text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
+        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
+    return [good("clock", "it agrees with the publisher's")]
+
+
+def check_clock(examined: Newest | None) -> list[Finding]:
+    """Hold the clock of this machine against what is stored."""
+    return judge_clock(examined, time.time())
+
+
+def _file_system(folder: Path, mounts: Path) -> str:
+    """Return the kind of the file system that a folder is on; the last mount over it counts."""
+    found = (Path("/"), "")
+    try:
+        lines = mounts.read_text("utf-8", "replace").splitlines()
+        folder = folder.resolve()
+    except OSError:
+        return ""
+    for line in lines:
+        _, place, kind, *_ = [*line.split(), "", "", ""]
+        at = Path(place.replace("\\040", " "))
+        if folder.is_relative_to(at) and len(at.parts) >= len(found[0].parts):
+            found = (at, kind)
+    return found[1]
+
+
+def _command(process: int) -> str:
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    text = b" ".join(words).decode("utf-8", "replace").strip()
+    return f": {text[:80]}" if text.isprintable() and text else ""
+
+
+def _size(size: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1024:.0f} KiB"
+
+
+_INDENT: Final = " " * 22
+
+
+class Verdict(StrEnum):
+    """How it stands. Only what is wrong keeps wholefeed from doing its work."""
+
+    GOOD = "good"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    check: str
+    verdict: Verdict
+    text: str
+    """What was found; a sentence without its full stop."""
+    advice: str = ""
+    """What to do; empty where there is nothing to do."""
+
+
+def good(check: str, text: str, advice: str = "") -> Finding:
+    """Nothing has to be done."""
+    return Finding(check, Verdict.GOOD, text, advice)
+
+
+def skipped(check: str, text: str, advice: str = "") -> Finding:
+    """It could not, or need not, be looked at."""
+    return Finding(check, Verdict.SKIPPED, text, advice)
+
+
+def warning(check: str, text: str, advice: str) -> Finding:
+    """It works, and may not be what is wanted."""
+    return Finding(check, Verdict.WARNING, text, advice)
+
+
+def wrong(check: str, text: str, advice: str) -> Finding:
+    """It does not work."""
+    return Finding(check, Verdict.WRONG, text, advice)
+
+
+def worst(findings: Iterable[Finding]) -> Verdict:
+    """Return the gravest verdict; what was skipped counts as good."""
+    verdicts = {finding.verdict for finding in findings}
+    for verdict in (Verdict.WRONG, Verdict.WARNING):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.GOOD
+
+
+def as_text(findings: Iterable[Finding]) -> str:
+    """Return what is printed: a line each, what to do below it, and the sum at the end."""
+    listed = list(findings)
+    lines = []
+    for finding in listed:
+        lines.append(f"{finding.verdict:<8} {finding.check:<12} {finding.text}")
+        if finding.advice:
+            lines.append(f"{_INDENT}-> {finding.advice}")
+    wrongs = sum(finding.verdict is Verdict.WRONG for finding in listed)
+    warnings = sum(finding.verdict is Verdict.WARNING for finding in listed)
+    total = f"{_count(wrongs, 'thing is', 'things are')} wrong" if wrongs else "nothing is wrong"
+    lines += ["", total + (f", {_count(warnings, 'warning', 'warnings')}" if warnings else "")]
+    return "\n".join(lines) + "\n"
+
+
+def as_object(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return the same for programs."""
+    listed = list(findings)
+    return {"verdict": worst(listed), "checks": [asdict(finding) for finding in listed]}
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
+_REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<bounds>[^;]*)(?:;(?P<marker>.*))?")
+_BOUND: Final = re.compile(r"(>=|<)\s*([0-9.]+)")
+_PYTHON_BELOW: Final = re.compile(r"python_version < '([0-9.]+)'")
+_OPEN_FILES: Final = 4096
+_COMMAND: Final = 'pip install --upgrade --force-reinstall "wholefeed[uvloop]"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the machine, or the container, gives this process."""
+
+    memory_bytes: int
+    """0: not known."""
+    open_files: int
+    """As many as it may have open; -1: any number."""
+    is_container: bool
+
+
+def this_machine(root: Path = Path("/")) -> Machine:
+    """Look at the machine."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return Machine(
+        memory_bytes=_memory_bytes(root),
+        open_files=-1 if hard == resource.RLIM_INFINITY else hard,
+        is_container=any((root / name).exists() for name in (".dockerenv", "run/.containerenv")),
+    )
+
+
+def _memory_bytes(root: Path) -> int:
+    amounts = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = (root / name).read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text.isdigit():
+            amounts.append(int(text))
+    return min(amounts)
+
+
+def judge_versions(
+    python: str,
+    requires_python: str,
+    requirements: Sequence[str],
+    version_of: Callable[[str], str | None],
+) -> list[Finding]:
+    """Hold Python and each library against the bounds of the package.
+
+    Args:
+        python: The version of Python.
+        requires_python: Its bounds, such as ">=3.11".
+        requirements: The package's own, as its metadata lists them.
+        version_of: Gives a library's version; None: it is not installed.
+    """
+    found = []
+    if not _is_within(python, requires_python):
+        advice = "install that Python and make the environment anew: make PYTHON=python3.13 setup"
+        found.append(wrong("python", f"Python {python}; wholefeed needs {requires_python}", advice))
+    else:
+        found.append(good("python", f"Python {python}, wholefeed {__version__}"))
+    outside, number = [], 0
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement)
+        if match is None or not _counts(match["marker"] or "", python):
+            continue
+        number += 1
+        version, bounds = version_of(match["name"]), match["bounds"].strip()
+        if version is None:
+            outside.append(f"{match['name']} is not installed")
+        elif not _is_within(version, bounds):
+            outside.append(f"{match['name']} is {version}, expected {bounds}")
+    if outside:
+        found.append(wrong("libraries", "; ".join(outside), f"{_COMMAND}, or `make setup` in a checkout"))
+    else:
+        found.append(good("libraries", f"{number} libraries, each within its bounds"))
+    return found
+
+
+def check_versions() -> list[Finding]:
+    """Hold what is installed against the bounds of the package."""
+    try:
+        about = metadata.metadata("wholefeed")
+        requirements = metadata.requires("wholefeed") or []
+    except metadata.PackageNotFoundError:
+        return [skipped("libraries", "wholefeed itself is not installed, so its bounds are not known")]
+    return judge_versions(
+        platform.python_version(), about["Requires-Python"] or "", requirements, _installed_version
+    )
+
+
+def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Finding]:
+    """Judge the event loop and the limit of open files."""
+    sqlite = f"SQLite {sqlite3.sqlite_version}"
+    if has_uvloop:
+        found = [good("event loop", f"{loop}; {sqlite}")]
+    else:
+        advice = 'optional: pip install "wholefeed[uvloop]" takes about 7 % less of the processor'
+        found = [good("event loop", f"{loop}, uvloop is not installed; {sqlite}", advice)]
+    if 0 <= machine.open_files < _OPEN_FILES:
+        text = f"at most {machine.open_files} open files; {_OPEN_FILES} are wanted for many readers at once"
+        advice = f"LimitNOFILE={_OPEN_FILES} in the unit of systemd, --ulimit nofile={_OPEN_FILES} for Docker"
+        found.append(warning("open files", text, advice))
+    else:
+        allowed = "any number of" if machine.open_files < 0 else str(machine.open_files)
+        found.append(good("open files", f"{allowed} open files"))
+    return found
+
+
+def check_machine(machine: Machine, loop: object) -> list[Finding]:
+    """Judge this machine and the loop that runs."""
+    kind = type(loop)
+    has_uvloop = find_spec("uvloop") is not None
+    return judge_machine(machine, has_uvloop=has_uvloop, loop=f"{kind.__module__}.{kind.__name__}")
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _counts(marker: str, python: str) -> bool:
+    """Whether a requirement is for this Python and no extra's."""
+    if "extra" in marker:
+        return False
+    below = _PYTHON_BELOW.search(marker.replace('"', "'"))
+    return below is None or _numbers(python) < _numbers(below[1])
+
+
+def _is_within(version: str, bounds: str) -> bool:
+    for sign, bound in _BOUND.findall(bounds):
+        if (_numbers(version) >= _numbers(bound)) is not (sign == ">="):
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version without zeros at the end: 3.11 is 3.11.0."""
+    numbers = [int(each) for each in re.findall(r"\d+", re.split(r"[a-z+-]", version)[0])]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+EXAMPLE_HOST: Final = "example.org"
+"""Is asked for where no feed is known whose host could be."""
+LOOKUP_SECONDS: Final = 4.0
+FETCH_SECONDS: Final = 8.0
+_SLOW_NAMES_SECONDS: Final = 2.0
+
+_WAY_OUT: Final = "look whether this machine may go out: firewall, or fetch.proxy where it must use one"
+_ADVICE: Final = {
+    "destination-forbidden": "if it is a feed of your own network: fetch.allow_networks;"
+    " else see fetch.ports, fetch.allow_hosts and fetch.deny_hosts",
+    "dns-error": "look whether the name is right, and which name server answers: /etc/resolv.conf",
+    "dns-timeout": "look which name server is asked: /etc/resolv.conf; in a container, its network",
+    "tls-certificate": "update the system's certificates (ca-certificates), or the publisher's have run out",
+    "connection-failed": _WAY_OUT,
+    "timeout": _WAY_OUT,
+    "downgrade": "the publisher redirects from https to http: fetch.allow_downgrade",
+    "too-large": "limits.document_bytes",
+}
+_ELSE: Final = "the publisher answers so; `wholefeed explain URL` tells more of a feed"
+
+
+async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> list[Finding]:
+    """Look a name up as the proxy does."""
+    if config.fetch.proxy:
+        return [skipped("dns", "fetch.proxy looks names up")]
+    names = resolver or DefaultResolver()
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            addresses = await names.resolve(host, 443)
+    except TimeoutError:
+        servers = await beside(_servers)
+        text = f"no name server answered in {LOOKUP_SECONDS:g} s ({servers}): this machine may be offline"
+        return [wrong("dns", text, _ADVICE["dns-timeout"])]
+    except OSError as exc:
+        servers = await beside(_servers)
+        text = f"{host} could not be looked up ({servers}): {exc.strerror or exc}"
+        return [wrong("dns", text, "look whether this machine is online, and /etc/resolv.conf")]
+    finally:
+        await names.close()
+    took_seconds = time.monotonic() - started
+    found = ", ".join(sorted({each["host"] for each in addresses})[:3])
+    if took_seconds > _SLOW_NAMES_SECONDS:
+        text = f"{host} is {found}, after {took_seconds:.1f} s"
+        return [warning("dns", text, "the first name server may be dead: /etc/resolv.conf")]
+    return [good("dns", f"{host} is {found}")]
+
+
+async def check_fetch(url: str, config: Config) -> list[Finding]:
+    """Fetch one document as the proxy does, once, and judge what comes."""
+    fetch = replace(
+        config.fetch,
+        retries=0,
+        connect_timeout_seconds=min(config.fetch.connect_timeout_seconds, FETCH_SECONDS / 2),
+        document_timeout_seconds=min(config.fetch.document_timeout_seconds, FETCH_SECONDS),
+    )
+    before = time.time()
+    try:
+        async with Fetcher.open(fetch, config.limits) as fetcher:
+            fetched = await fetcher.fetch(url)
+    except DocumentError as exc:
+        return [judge_failure(exc, url)]
+    date = parse_rfc822(fetched.headers.get("date", ""))
+    document = await beside(lambda: judge_document(fetched, config.limits.xml_depth))
+    return [document, *judge_date(date, before, time.time())]
+
+
+def judge_failure(error: DocumentError, url: str) -> Finding:
+    """Say why nothing came, and what may help."""
+    there = f", at {safe_url(error.url)}" if error.url != url else ""
+    text = f"{safe_url(url)}: {error.args[0]} ({error.slug}{there})"
+    return wrong("fetch", text, _ADVICE.get(error.slug, _ELSE))
+
+
+def judge_document(fetched: Fetched, max_depth: int) -> Finding:
+    """Say what came, and whether it is a feed."""
+    hops = len(fetched.hops) + (fetched.final_url != fetched.url)
+    redirects = f" after {hops} redirect{'s' * (hops > 1)} to {safe_url(fetched.final_url)}" if hops else ""
+    came = f"{fetched.status}, {len(fetched.body)} bytes of {fetched.media_type or 'no type'}{redirects}"
+    try:
+        document = parse(fetched.body, fetched.final_url, fetched.media_type, max_depth=max_depth)
+    except ParseError as exc:
+        text = f"{safe_url(fetched.url)}: {came}; it is no feed that can be read ({exc.slug})"
+        return warning(
+            "fetch", text, "if it is a page that announces a feed, that is enough: subscribe to it"
+        )
+    return good("fetch", f"{safe_url(fetched.url)}: {came}; {len(document.entries)} entries")
+
+
+def host_of(url: str) -> str:
+    """Return the host whose name is looked up for a URL."""
+    return urlsplit(url).hostname or EXAMPLE_HOST
+
+
+def _servers(path: Path = Path("/etc/resolv.conf")) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return "no /etc/resolv.conf"
+    named = [line.split()[1] for line in lines if line.startswith("nameserver") and len(line.split()) > 1]
+    return ", ".join(named) or "/etc/resolv.conf names none"
+
+
+ASK_SECONDS: Final = 4.0
+_SERVER: Final = "server"
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104
+_SOMEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
+"""Addresses of documentation: to choose a way to them sends nothing."""
+_MOST_BYTES: Final = 1024
+_SHOWN_CHARACTERS: Final = 200
+_REDIRECTS: Final = range(300, 400)
+
+
+class Heard(Enum):
+    """What answers at an address."""
+
+    WHOLEFEED = "wholefeed"
+    STRANGER = "something else"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of one address."""
+
+    base: str
+    heard: Heard
+    why: str = ""
+    """Where it is not wholefeed."""
+    leads_to: str = ""
+    """Where it redirects to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """What was tried."""
+
+    own: Answer
+    """From this machine."""
+    outer: Answer | None
+    """By the address that others see; None: there is none, or only this machine is listened to."""
+    public: Answer | None
+    """By `server.public_url`; None: there is none, or it was not to be asked."""
+    socket: Answer | None = None
+    """By `server.socket`; None: there is none."""
+
+
+async def check_server(config: Config, *, is_container: bool, is_offline: bool) -> list[Finding]:
+    """Ask the server by each of its addresses."""
+    host, port = server_address(config)
+    public_url = "" if is_offline else config.server.public_url.rstrip("/")
+    outer_host = await beside(lambda: _outer_address(config.server.host))
+    own, outer, public, by_socket = await asyncio.gather(
+        _ask(_base(host, port)),
+        _ask(_base(outer_host, port) if outer_host else ""),
+        _ask(public_url),
+        _ask("http://localhost" if config.server.socket else "", config.server.socket),
+    )
+    assert own is not None, "there is an address"
+    reached = Reached(own=own, outer=outer, public=public, socket=by_socket)
+    return list(judge_server(reached, config, is_container=is_container))
+
+
+def judge_server(reached: Reached, config: Config, *, is_container: bool) -> Iterator[Finding]:
+    """Say whether it runs, and what a reader elsewhere needs."""
+    own = reached.own
+    if own.heard is Heard.STRANGER:
+        text = f"what answers at {own.base} is not wholefeed ({own.why})"
+        yield wrong(_SERVER, text, "end that, or take another port: WHOLEFEED_SERVER_PORT=8081")
+    elif own.heard is Heard.NOBODY:
+        yield skipped(_SERVER, f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
+    else:
+        yield good(_SERVER, f"it runs at {own.base}")
+    if reached.socket is not None:
+        yield from _judge_socket(
+            reached.socket, config.server.socket, is_running=own.heard is Heard.WHOLEFEED
+        )
+    yield from _judge_public(reached, is_running=own.heard is Heard.WHOLEFEED)
+    yield from _judge_others(reached, config, is_container=is_container)
+
+
+def _judge_socket(found: Answer, path: str, *, is_running: bool) -> Iterator[Finding]:
+    if found.heard is Heard.WHOLEFEED:
+        yield good("socket", f"it answers at {path}; who is in the group of that file may ask there")
+    elif is_running and found.why == os.strerror(errno.EACCES):
+        text = f"uid {os.geteuid()} may not ask at {path}; its owner and its group may"
+        yield skipped(
+            "socket", text, f"ls -l {path} tells who: a reverse proxy's user belongs into that group"
+        )
+    elif is_running:
+        text = f"the server runs, and does not answer at {path} ({found.why})"
+        advice = f"ls -l {path}; a server that was started before server.socket was set must be started again"
+        yield wrong("socket", text, advice)
+    elif found.heard is Heard.STRANGER:
+        yield wrong("socket", f"what answers at {path} is not wholefeed ({found.why})", "name another path")
+    elif not (folder := Path(path).absolute().parent).is_dir():
+        yield wrong("socket", f"the folder {folder} is not there", f"mkdir -p {folder}")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        text = f"{folder} cannot be written by uid {os.geteuid()}"
+        yield wrong("socket", text, f"chown {os.geteuid()} {folder}")
+    elif os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        yield wrong("socket", f"{path} is no socket: the server would not start", "name another path")
+    else:
+        yield good("socket", f"nobody listens at {path} yet")
+
+
+def _judge_public(reached: Reached, *, is_running: bool) -> Iterator[Finding]:
+    public = reached.public
+    if public is None:
+        return
+    if public.heard is Heard.WHOLEFEED:
+        yield good("public url", f"readers reach it at {public.base}")
+    elif not is_running:
+        yield skipped("public url", f"{public.base} was not reached ({public.why}); the server does not run")
+    else:
+        text = f"the server runs, and {public.base}/healthz does not answer from here ({public.why})"
+        advice = "look at the reverse proxy and the name's address; its path must end where public_url does"
+        if public.leads_to:
+            advice = f"it leads on to {public.leads_to}: is that what public_url should be?"
+        yield wrong("public url", text, advice)
+
+
+def _judge_others(reached: Reached, config: Config, *, is_container: bool) -> Iterator[Finding]:
+    server, outer = config.server, reached.outer
+    if is_loopback(server.host):
+        if is_container and not (server.socket or server.public_url):
+            text = f"server.host is {server.host} in a container: only what shares its network reaches it"
+            yield warning(
+                "readers", text, "WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is made at the next start)"
+            )
+        elif not (server.socket or server.public_url):
+            text = f"only programs of this machine reach it, as {reached.own.base}/feed?url=…"
+            advice = (
+                "for a reader on another machine or in a container: WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is"
+                " made at the next start), and that reader's own guard must allow this address"
+            )
+            yield good("readers", text, advice)
+        return
+    if outer is None or reached.own.heard is not Heard.WHOLEFEED:
+        return
+    if outer.heard is Heard.WHOLEFEED:
+        text = f"other machines of this network reach it at {outer.base}, unless a firewall is between them"
+        yield good("readers", text)
+    else:
+        text = (
+            f"the server runs, and does not answer at this machine's own address {outer.base} ({outer.why})"
+        )
+        yield warning("readers", text, "look at the firewall, or set server.public_url")
+
+
+async def _ask(base: str, unix_socket: str = "") -> Answer | None:
+    """Ask for the health; None where there is no address."""
+    if not base:
+        return None
+    timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
+    connector = aiohttp.UnixConnector(unix_socket) if unix_socket else aiohttp.TCPConnector()
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=False, connector=connector) as session,
+            session.get(f"{base}/healthz", allow_redirects=False) as response,
+        ):
+            body = await response.content.read(_MOST_BYTES)
+    except TimeoutError:
+        return Answer(base, Heard.NOBODY, f"no answer in {ASK_SECONDS:g} s")
+    except aiohttp.ClientConnectorError as exc:
+        return Answer(base, Heard.NOBODY, exc.strerror or str(exc))
+    except (aiohttp.ClientError, OSError, ValueError) as exc:
+        return Answer(base, Heard.STRANGER, str(exc) or type(exc).__name__)
+    with suppress(ValueError):
+        if response.status == 200 and json.loads(body) == {"status": "ok"}:  # noqa: PLR2004
+            return Answer(base, Heard.WHOLEFEED)
+    leads_to = (
+        response.headers.get("Location", "")[:_SHOWN_CHARACTERS] if response.status in _REDIRECTS else ""
+    )
+    return Answer(base, Heard.STRANGER, f"status {response.status}", leads_to)
+
+
+def _base(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _outer_address(host: str) -> str:
+    """Return the address by which other machines see this one; empty where it is not listened on."""
+    if is_loopback(host):
+        return ""
+    if host not in _EVERYWHERE:
+        return host
+    family = socket.AF_INET if host == "0.0.0.0" else socket.AF_INET6  # noqa: S104
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as way:
+            way.connect(_SOMEWHERE[family])
+            address = str(way.getsockname()[0])
+    except OSError:
+        return ""
+    return "" if is_loopback(address) else address
+
+
+CHECK_SECONDS: Final = 9.5
+"""For one check; they run at once."""
+
+
+async def examined(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[Finding]:
+    """Run all checks; return what they found, in an order that does not depend on them.
+
+    Args:
+        config: What is in force.
+        url: A document to fetch; empty: none.
+        machine: What this process may use.
+        is_offline: Whether nothing may be asked that is not on this machine.
+    """
+
+    async def installation() -> list[Finding]:
+        versions = await beside(check_versions)
+        return [*versions, *check_machine(machine, asyncio.get_running_loop())]
+
+    async def settings() -> list[Finding]:
+        def secrets() -> list[Finding]:
+            files = secret_files(config.store.path, os.environ)
+            return list(check_secrets(files, is_container=machine.is_container))
+
+        return [*judge_settings(config, machine), *await beside(secrets)]
+
+    async def database() -> list[Finding]:
+        found, content = await beside(lambda: _check_store(config.store))
+        known_url = "" if content is None else content.url
+        return [*found, *check_clock(content), *await names(known_url)]
+
+    async def names(known_url: str) -> list[Finding]:
+        if is_offline:
+            return [skipped("dns", "not asked: --offline")]
+        asked = url or known_url
+        return await check_names(host_of(asked) if asked else EXAMPLE_HOST, config)
+
+    async def fetch() -> list[Finding]:
+        if is_offline or not url:
+            return [skipped("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
+        return await check_fetch(url, config)
+
+    async def server() -> list[Finding]:
+        return await check_server(config, is_container=machine.is_container, is_offline=is_offline)
+
+    checks = (installation, settings, database, fetch, server)
+    results = await asyncio.gather(*(_bounded(check.__name__, check()) for check in checks))
+    return [finding for result in results for finding in result]
+
+
+def _check_store(store: StoreConfig) -> tuple[list[Finding], Newest | None]:
+    if store.url:
+        return check_shared(store.url, store.connections)
+    return check_database(Path(store.path), store.max_bytes)
+
+
+async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
+    """Let no check take longer than it may, nor stop the others."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check
+    except TimeoutError:
+        text = f"it took longer than {CHECK_SECONDS:g} s"
+        return [warning(name, text, "try again; a disk or a network that does not answer may be behind it")]
+    except Exception as exc:  # noqa: BLE001 - the others are worth having above all
+        text = f"it could not be looked at: {type(exc).__name__}: {exc}"
+        return [wrong(name, text, "tell the project of this line")]
+
+
+_SECRETS: Final = "secrets"
+
+
+def secret_files(store_path: str, environ: Mapping[str, str]) -> dict[Path, str]:
+    """Return the files and what each is: those that variables name, and the token that was made. Blocks."""
+    named = {
+        Path(environ[name]): name for key in KEYS if key.secret and (name := key.variable + SUFFIX) in environ
+    }
+    made = Path(f"{store_path}.token")
+    return named | ({made: "the access token that was made"} if made.exists() else {})
+
+
+def check_secrets(files: Mapping[Path, str], *, is_container: bool) -> Iterator[Finding]:
+    """Judge each file; in a container there are no others than the service. Blocks."""
+    for path, what in files.items():
+        if not is_container and _is_open_to_others(path.absolute()):
+            text = f"others on this machine can read {path} ({what})"
+            yield warning(_SECRETS, text, f"chmod o-rwx {path}, and make a new secret: this one may be known")
+        else:
+            yield good(_SECRETS, f"{path} ({what})")
+
+
+def _is_open_to_others(path: Path) -> bool:
+    """Whether others may read a file, and enter each folder that it is in."""
+    try:
+        may_read = path.stat().st_mode & stat.S_IROTH
+        return bool(may_read) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
+    except OSError:  # of what this user may not look at
+        return False
+
+
+_SETTINGS: Final = "settings"
+_PATIENCE_SECONDS: Final = 10
+"""What the least patient readers wait for an answer."""
+_DOCKER_SECONDS: Final = 10
+_LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
+
+
+def judge_settings(config: Config, machine: Machine) -> list[Finding]:
+    """Return what does not fit; one good finding where everything does."""
+    found = [
+        *_access(config),
+        *_names(config),
+        *_networks(config),
+        *_times(config, machine),
+        *_sizes(config, machine),
+        *_history(config),
+    ]
+    return found or [good(_SETTINGS, "what is set fits together: `wholefeed config` shows it")]
+
+
+def _access(config: Config) -> Iterator[Finding]:
+    server = config.server
+    is_closed = bool(server.access_token or server.signing_keys)
+    is_public = not is_loopback(server.host)
+    if needs_token(server):
+        text = f"server.host {server.host} can be reached by others and no token is set"
+        if config.store.url:
+            text = (
+                f"{text}: each replica makes one of its own, and readers of one are strangers to the others"
+            )
+            yield warning(
+                _SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16) for all of them"
+            )
+        else:
+            yield good(
+                _SETTINGS, f"{text}: one is made at the first start and kept in {config.store.path}.token"
+            )
+    if server.open and is_public and not is_closed:
+        advice = "server.open = false: a token is made at the next start"
+        yield warning(_SETTINGS, "server.open lets anybody fetch through this proxy", advice)
+    if server.open and is_public and not is_closed and config.fetch.allow_networks:
+        text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
+        yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
+    if (server.public_url or server.socket) and not is_public and not is_closed:
+        key = "server.public_url" if server.public_url else "server.socket"
+        text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
+        yield warning(
+            _SETTINGS,
+            f"{text} proxy looks like this machine, and anybody may use it",
+            "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)",
+        )
+    if server.signing_keys and not server.access_token:
+        text = "server.signing_keys without server.access_token: nobody can list, refresh or forget feeds"
+        yield warning(_SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)")
+    url = urlsplit(server.public_url)
+    if (
+        url.scheme == "http"
+        and is_closed
+        and not is_loopback(url.hostname or "")
+        and "." in (url.hostname or "")
+    ):
+        text = f"server.public_url {server.public_url} is http: tokens and signatures can be read on the way"
+        yield warning(
+            _SETTINGS, text, "put a reverse proxy with TLS in front, and https:// into server.public_url"
+        )
+
+
+def _names(config: Config) -> Iterator[Finding]:
+    server = config.server
+    if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
+        text = "server.trusted_proxies is set, and no name that readers may use: they get 421"
+        yield warning(_SETTINGS, text, 'server.public_url = "https://feeds.example.org", with your name')
+    if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
+        text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
+        yield warning(
+            _SETTINGS, text, 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
+        )
+    believes_socket = UNIX in server.trusted_proxies
+    if server.socket and server.client_requests_per_minute and not believes_socket:
+        text = "server.client_requests_per_minute counts all who come by server.socket as one client"
+        yield warning(_SETTINGS, text, f'add "{UNIX}" to server.trusted_proxies')
+    if believes_socket and not server.socket:
+        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: nobody comes that way'
+        yield warning(_SETTINGS, text, 'server.socket = "/run/wholefeed/wholefeed.sock"')
+    is_open_here = Networks(server.metrics_networks).include(_LOOPBACK)
+    if is_open_here and server.public_url and not server.trusted_proxies:
+        text = "server.metrics_networks holds this machine: a reverse proxy on it may show /metrics to all"
+        yield warning(_SETTINGS, text, "set server.trusted_proxies, or refuse /metrics there")
+
+
+def _networks(config: Config) -> Iterator[Finding]:
+    if _everyone(config.server.trusted_proxies):
+        text = "server.trusted_proxies believes everybody: whoever asks can choose its own address and name"
+        yield wrong(_SETTINGS, text, "list the addresses of your reverse proxies alone")
+    if _everyone(config.server.metrics_networks):
+        text = "server.metrics_networks opens /metrics to everybody"
+        yield warning(_SETTINGS, text, "list the address of Prometheus alone")
+    if _everyone(config.fetch.allow_networks):
+        text = "fetch.allow_networks turns the guard of private addresses off"
+        yield warning(_SETTINGS, text, "list the networks that your publishers are in")
+    fetch = config.fetch
+    for host in sorted(set(fetch.allow_hosts) & set(fetch.deny_hosts)):
+        text = f"{host} is in fetch.allow_hosts and in fetch.deny_hosts: it is never asked"
+        yield warning(_SETTINGS, text, "take it out of one of them")
+
+
+def _times(config: Config, machine: Machine) -> Iterator[Finding]:
+    limits, fetch, freshness = config.limits, config.fetch, config.freshness
+    if limits.respond_within_seconds > _PATIENCE_SECONDS:
+        text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
+        yield warning(_SETTINGS, text, "limits.respond_within_seconds = 8")
+    if fetch.connect_timeout_seconds > fetch.document_timeout_seconds:
+        text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it never counts"
+        yield warning(_SETTINGS, text, "make it the shorter one")
+    if freshness.minimum_seconds > freshness.maximum_seconds:
+        text = "freshness.minimum_seconds is larger than freshness.maximum_seconds"
+        yield wrong(_SETTINGS, text, "exchange them")
+    elif not freshness.minimum_seconds <= freshness.default_seconds <= freshness.maximum_seconds:
+        text = "freshness.default_seconds is not between the minimum and the maximum, so those count instead"
+        yield warning(_SETTINGS, text, "put it between them")
+    grace_seconds = config.server.shutdown_grace_seconds
+    if machine.is_container and grace_seconds >= _DOCKER_SECONDS:
+        text = f"server.shutdown_grace_seconds is {grace_seconds:g}: Docker kills after 10 s"
+        yield warning(
+            _SETTINGS, text, "server.shutdown_grace_seconds = 8, or `docker stop --time` longer than it"
+        )
+
+
+def _sizes(config: Config, machine: Machine) -> Iterator[Finding]:
+    limits, fetch, memory_bytes = config.limits, config.fetch, machine.memory_bytes
+    held_bytes = config.store.memory_bytes
+    if memory_bytes and held_bytes > memory_bytes:
+        text = f"store.memory_bytes is {_mib(held_bytes)}, more than the {_mib(memory_bytes)} that there are"
+        yield wrong(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
+    elif memory_bytes and held_bytes > memory_bytes // 2:
+        text = (
+            f"store.memory_bytes is {_mib(held_bytes)}, more than half of the {_mib(memory_bytes)} there are"
+        )
+        yield warning(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
+    if limits.document_bytes > limits.feed_bytes:
+        text = "limits.document_bytes is larger than limits.feed_bytes: a feed ends at its first document"
+        yield warning(_SETTINGS, text, "make limits.feed_bytes the larger one")
+    if limits.workers == 0:
+        text = "limits.workers is 0: the server reads large documents itself, which slows every answer"
+        yield warning(_SETTINGS, text, 'limits.workers = "auto"')
+    if fetch.concurrency_per_host > fetch.concurrency:
+        text = "fetch.concurrency_per_host is larger than fetch.concurrency, which counts then"
+        yield warning(_SETTINGS, text, "make fetch.concurrency the larger one")
+
+
+def _history(config: Config) -> Iterator[Finding]:
+    history = config.history
+    if 0 < history.poll_seconds < config.freshness.minimum_seconds:
+        text = "history.poll_seconds is shorter than freshness.minimum_seconds: most polls ask nobody"
+        yield warning(_SETTINGS, text, "make it at least as long")
+    if history.poll_seconds and not history.remember:
+        text = "history.poll_seconds without history.remember: what the polls see is not kept"
+        yield warning(_SETTINGS, text, "history.remember = true, or history.poll_seconds = 0")
+    if history.memento and config.fetch.proxy == "" and config.fetch.allow_hosts:
+        host = urlsplit(history.memento_url).hostname or ""
+        if not any(is_matched(host, host_pattern(each)) for each in config.fetch.allow_hosts):
+            text = f"history.memento asks {host}, which is not in fetch.allow_hosts"
+            yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
+
+
+def _everyone(networks: tuple[str, ...]) -> bool:
+    return any(ipaddress.ip_network(each).prefixlen == 0 for each in networks if each != UNIX)
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
+
+
+_OLDEST_SERVER: Final = 15
+_SLOW_DATABASE_SECONDS: Final = 0.005
+"""An answer that is not in memory needs some round trips, a refresh some dozen."""
+_SERVER_CLOCK_SECONDS: Final = 5.0
+_BESIDE_CONNECTIONS: Final = 2
+"""Connections of a replica beside store.connections: one listens, one gives signs of life."""
+_ROLES: Final = "deploy/replicas/roles.sql"
+
+
+def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
+    """Look at the database of `store.url` and judge it; also return what was seen. Blocks, for seconds."""
+    try:
+        from wholefeed.store.postgres_upkeep import examine
+    except ImportError:
+        return [wrong(_DATABASE, "store.url needs psycopg", "pip install 'wholefeed[postgres]'")], None
+    try:
+        examined = examine(url)
+    except StoreUnusableError as exc:
+        return [wrong(_DATABASE, str(exc), "look at store.url, the server and its pg_hba.conf")], None
+    return [*judge_shared(examined, connections)], examined
+
+
+def judge_shared(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
+    """Judge the database; `connections` is `store.connections`."""
+    yield from _server(examined)
+    yield from _schema(examined)
+    yield from _user(examined)
+    yield from _connections(examined, connections)
+
+
+def _server(examined: ExaminedDatabase) -> Iterator[Finding]:
+    if examined.server < _OLDEST_SERVER:
+        text = f"{examined.place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
+        yield wrong(_DATABASE, text, "update the server")
+    if examined.encoding != "UTF8":
+        text = f"{examined.place} is encoded in {examined.encoding}: feeds have all characters there are"
+        yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move what is stored")
+    if examined.is_pooled:
+        text = "a pooler gives each transaction another connection: prepared statements, temporary tables and"
+        text += " LISTEN get lost"
+        yield wrong(_DATABASE, text, "name the server itself, or let the pooler use pool_mode = session")
+    if examined.is_standby:
+        text = f"{examined.place} is a standby: it can be read, and nothing can be kept"
+        yield wrong(_DATABASE, text, "name the primary; store.url may list hosts, with target_session_attrs")
+    if not examined.is_durable:
+        text = f"{examined.place} runs without fsync or full_page_writes: a power cut may destroy it"
+        yield warning(_DATABASE, text, "ALTER SYSTEM RESET fsync; ALTER SYSTEM RESET full_page_writes")
+    if abs(examined.clock_ahead_seconds) > _SERVER_CLOCK_SECONDS:
+        text = f"its clock and this machine's differ by {abs(examined.clock_ahead_seconds):.0f} s"
+        yield warning("clock", text, "timedatectl set-ntp true, on both")
+
+
+def _schema(examined: ExaminedDatabase) -> Iterator[Finding]:
+    about = f"{examined.place}: PostgreSQL {examined.server}, {examined.bytes / (1 << 20):,.1f} MiB"
+    owner = "run `wholefeed migrate` as the tables' owner"
+    if examined.is_moving:
+        text = f"{about}; it holds the unfinished copy of a SQLite database"
+        yield wrong(_DATABASE, text, "`wholefeed migrate --to` goes on with it")
+    elif examined.version == examined.newest:
+        text = f"{about}, schema {examined.version}"
+        yield good(_DATABASE, f"{text}, {examined.replicas} replicas use it" if examined.replicas else text)
+    elif examined.can_create:
+        had = f"schema {examined.version}" if examined.version else "no tables yet"
+        yield good(_DATABASE, f"{about}, {had}; the next start makes schema {examined.newest}", owner)
+    else:
+        text = f"{about}, schema {examined.version or 'none'}; this version needs {examined.newest}, and its"
+        yield wrong(_DATABASE, f"{text} user may not make tables", owner)
+
+
+def _user(examined: ExaminedDatabase) -> Iterator[Finding]:
+    if examined.lacking:
+        text = f"the user of store.url lacks rights: {'; '.join(examined.lacking)}"
+        yield wrong("rights", text, f"{_ROLES} has the GRANTs")
+    elif examined.is_superuser:
+        text = "the user of store.url is a superuser of the whole server"
+        yield warning("rights", text, f"serve as one with the least rights: {_ROLES}")
+    elif examined.version:
+        text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
+        yield good("rights", f"the user of store.url may do what a replica does, {text}")
+    else:
+        yield skipped("rights", "there are no tables yet")
+
+
+def _connections(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
+    needed = connections + _BESIDE_CONNECTIONS
+    if examined.connections_left < needed:
+        text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
+        yield warning(
+            "connections", text, "raise max_connections or the role's limit, or lower store.connections"
+        )
+    milliseconds = examined.round_trip_seconds * 1000
+    if examined.round_trip_seconds > _SLOW_DATABASE_SECONDS:
+        text = f"a question and its answer take {milliseconds:.1f} ms"
+        yield warning(
+            "connections", text, "bring the replicas nearer to the database: a refresh asks some dozen"
+        )
+    else:
+        yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")

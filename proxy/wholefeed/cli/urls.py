@@ -1,0 +1,249 @@
+"""`wholefeed url`: the URL to subscribe to.
+
+`wholefeed sign`: a URL that lets whoever has it read one feed through the proxy.
+
+`wholefeed opml`: a reader's subscription list led through the proxy, or back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wholefeed.cli.base import (
+    EXIT_DONE,
+    Command,
+    add_base,
+    add_reader,
+    base_of,
+    load,
+    load_for_result,
+    server_with_token,
+    show,
+    some,
+    tell,
+    url_here,
+)
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.errors import ConfigError, RequestError, UploadError, WholefeedError
+
+if TYPE_CHECKING:
+    from wholefeed.config.tables import Config
+    from wholefeed.core.opml import OpmlDocument
+    from wholefeed.web.opml import Moved
+
+
+def _add_url(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "feed",
+        metavar="FEED",
+        type=some("the URL of a feed or of a site"),
+        help="the URL of a feed or a site",
+    )
+    add_base(parser)
+    add_reader(parser)
+    parser.add_argument("--limit", metavar="N", type=_option("limit"), help="only the first N entries")
+    since_help = "only entries from then on, e.g. 2026-01-31T00:00:00Z"
+    parser.add_argument("--since", metavar="TIME", type=_option("since"), help=since_help)
+    parser.add_argument(
+        "--answer-bytes",
+        metavar="N",
+        type=_option("answer_bytes"),
+        help="at most N bytes, newest entries first",
+    )
+
+
+def _option(name: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        from wholefeed.web.request import read_view
+
+        try:
+            read_view({name: text}, 0)
+        except RequestError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from exc
+        return text
+
+    return read
+
+
+def _url(options: argparse.Namespace) -> int:
+    config = load(options)
+    from wholefeed.web.opml import OwnAddresses, proxied_url
+    from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url
+
+    reader = options.reader
+    wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
+    wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
+    base = base_of(options, config.server)
+    own = OwnAddresses([base, config.server.public_url, url_here(config)])
+    # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
+    behind = filter(None, map(own.feed_behind, completed(options.feed)))
+    feed = feed_url(next(behind, options.feed))
+    url = proxied_url(base, feed, server_with_token(config), wanted)
+    show(f"{url}\n")
+    if reader is not None:
+        tell(f"{reader.name}: {reader.hint}")
+    return EXIT_DONE
+
+
+URL: Final = Command(
+    name="url",
+    summary="print the URL to subscribe to, with the token or a signature where readers need one",
+    examples="  wholefeed url example.org/feed.atom\n"
+    "  wholefeed url --base http://192.168.1.5:8080 --for Miniflux https://example.org/feed.atom",
+    run=_url,
+    add_arguments=_add_url,
+)
+
+
+_LONGEST_DAYS: Final = 36_500
+
+
+def _add_sign(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
+    add_base(parser)
+    parser.add_argument("--days", metavar="N", type=_days, help="days that it is good for (for ever)")
+
+
+def _days(text: str) -> int:
+    with suppress(ValueError):
+        if 1 <= (value := int(text)) <= _LONGEST_DAYS:
+            return value
+    raise argparse.ArgumentTypeError(f"expected whole days from 1 to {_LONGEST_DAYS}, got {text!r}")
+
+
+def _sign(options: argparse.Namespace) -> int:
+    server = load(options).server
+    from wholefeed.server.clients import sign
+    from wholefeed.web.request import feed_url, own_url
+
+    if not server.signing_keys:
+        raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")
+    base = base_of(options, server)
+    expires_at = None if options.days is None else int(time.time()) + options.days * DAY_SECONDS
+    url = feed_url(options.url)
+    show(own_url(base, url, sign(url, server.signing_keys, expires_at=expires_at)) + "\n")
+    return EXIT_DONE
+
+
+SIGN: Final = Command(
+    name="sign",
+    summary="print a URL that lets whoever has it read one feed, and no other (needs server.signing_keys)",
+    examples="  wholefeed sign https://example.org/feed.atom\n"
+    "  wholefeed sign --days 365 --base https://feeds.example.net https://example.org/feed.atom",
+    run=_sign,
+    add_arguments=_add_sign,
+)
+
+
+_SHOWN: Final = 20
+"""Subscriptions that were left alone and are named one by one."""
+
+
+def _add_opml(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    file_help = "the list that a reader exported; - is standard input"
+    source.add_argument("file", metavar="FILE", nargs="?", type=Path, help=file_help)
+    source.add_argument("--export", action="store_true", help="instead, the feeds that the proxy knows")
+    output_help = "where the list goes; may be FILE itself (default: standard output)"
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=output_help)
+    add_base(parser, is_repeatable=True)
+    add_reader(parser)
+    parser.add_argument("--undo", action="store_true", help="back to the publishers' own URLs")
+
+
+def _opml(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import opened_output
+    from wholefeed.core.opml import read_opml
+    from wholefeed.core.parse.limits import ParseError
+
+    name = {None: "the proxy's list", "-": "standard input"}.get(
+        options.file and str(options.file), options.file
+    )
+    try:
+        document = read_opml(_exported(config) if options.export else _read(options.file))
+    except ParseError as exc:
+        raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
+    if document.repairs:
+        tell(f"{name} is not well-formed; put right: {', '.join(document.repairs)}")
+    moved = _moved(options, config, document)
+    with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
+        output.write(moved.document)
+    if not options.export:
+        _tell(moved, is_undone=options.undo)
+    elif not document.subscriptions:
+        tell("no feed is known yet")
+    return EXIT_DONE
+
+
+def _exported(config: Config) -> bytes:
+    """Return the known feeds, at their publishers."""
+    from wholefeed.cli.backend import reach
+    from wholefeed.core.opml import read_opml
+    from wholefeed.web.opml import OwnAddresses, moved_out
+
+    own = OwnAddresses([config.server.public_url, url_here(config)])
+    return moved_out(read_opml(reach(config).exported()), own).document
+
+
+def _read(path: Path) -> bytes:
+    from wholefeed.core.opml import MAX_BYTES
+
+    try:
+        if str(path) == "-":
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as exc:
+        raise WholefeedError(f"cannot read {path}: {exc.strerror}") from exc
+
+
+def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) -> Moved:
+    from wholefeed.fetch.guard import AddressPolicy
+    from wholefeed.web.opml import OwnAddresses, Way, moved_in, moved_out
+
+    own = OwnAddresses([*(options.base or ()), config.server.public_url, url_here(config)])
+    if options.undo:
+        return moved_out(document, own)
+    way = Way(
+        base_of(options, config.server),
+        server_with_token(config),
+        AddressPolicy.from_config(config.fetch),
+        options.reader.parameters(time.time()) if options.reader is not None else {},
+    )
+    return moved_in(document, way, own)
+
+
+def _tell(moved: Moved, *, is_undone: bool) -> None:
+    """Say what became of the subscriptions, on standard error."""
+    from wholefeed.web.opml import IN_WORDS, Left
+
+    number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
+    way = "lead to their publishers again" if is_undone else "go through the proxy now"
+    tell(f"{number} of {all_of_them} subscriptions {way}")
+    left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]
+    for each in left[:_SHOWN]:
+        tell(f"line {each.line}, left as it is: {each.url or 'nothing'}: {IN_WORDS[each.why]}")
+    if len(left) > _SHOWN:
+        tell(f"{len(left) - _SHOWN} more are left as they are")
+    for why in (Left.ALREADY, Left.DIRECT):
+        if count := sum(each.why is why for each in moved.left):
+            tell(f"left as they are: {count}: {IN_WORDS[why]}")
+
+
+OPML: Final = Command(
+    name="opml",
+    summary="lead a reader's subscription list (OPML) through the proxy, or back; or export the known feeds",
+    examples="  wholefeed opml subscriptions.opml -o moved.opml\n"
+    "  wholefeed opml --undo moved.opml -o subscriptions.opml\n"
+    "  wholefeed opml --export -o wholefeed.opml\n"
+    "  newsboat -e | wholefeed opml --base http://192.168.1.5:8080 - > moved.opml",
+    run=_opml,
+    add_arguments=_add_opml,
+)

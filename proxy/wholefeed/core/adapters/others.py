@@ -1,0 +1,533 @@
+"""GitHub: the releases and the tags of a repository, ten a page.
+
+    releases.atom?after=v1.2    the ten that stand behind the release or tag of that name
+
+Facts: `after` with the name of the last entry's tag gives the ten behind it (`belokoz/klats`, a program that
+looks for its updates so, has found that the feed never holds more than ten, and that a release which was
+deleted stays in it as a tag); the pages for people know the parameter too (`…/releases?after=v2.8.0`, in many
+guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes. What is
+given behind a tag that is gone is not known: an empty page, the first one and 404 are all taken for that.
+
+Discourse: the posts of a forum, fifty a page.
+
+    posts.rss?before=1234    the fifty posts with the highest numbers below that
+
+Facts, by its source (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`): posts
+are ordered by number, and `before` is a number; an item's guid is `HOST-post-NUMBER`, in older versions
+`post-NUMBER`; posts of users who are gone are left out of a page, so that a short one is not the last. Until
+pull request 27098 (May 2024) `before` meant a span of fifty numbers, which may all be of private messages: an
+empty page need not be the end. Each answer names its route in the field X-Discourse-Route.
+
+The feeds of a category (25 topics), a tag, a user (50 posts) and the top topics read no parameter for more
+(`list_controller.rb`, `tags_controller.rb`).
+
+Mastodon: the statuses of an account, two hundred at most.
+
+    @somebody.rss?limit=200    the newest two hundred; without it twenty
+
+Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By its
+source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes further back.
+Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names its generator,
+`Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
+
+So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the feed
+stays partial then, and what comes later is added to it. Where all was had once it grows beyond two hundred.
+
+Blogger: the posts of a blog, a hundred a page.
+
+    /feeds/posts/default?start-index=25&max-results=100    a hundred from the twenty-fifth on
+
+Facts, by Google's guide to the protocol ("Blogger Data API, Reference Guide", version 2: `start-index` counts
+from 1, beside `max-results`) and by bloggers who watched it ("The incredible shrinking feeds", 2019: 25 posts
+without the parameters; at most 500 at first, 150 from 2016 on, 100 since): the newest first, and all posts
+of the blog can be had so. Comments have a path of their own. Atom feeds link `next`, paged feeds then;
+this is for those without the link, such as `alt=rss`.
+
+A number of entries is no firm ground: what is deleted moves all that is older. So a page begins with the last
+entry of the one before it; where it does not have any of that one, it is asked for from further up.
+
+Publishers that give what stands behind an entry that is named (rules R27, R28 and R30).
+
+    the subscription document   its last entry names the first page
+    a page                      its last entry names the next one
+    a page without entries      the end
+
+What is added or deleted meanwhile moves nothing: a page begins behind an entry, not behind a number of them.
+Only where the entry that was named is itself gone is the page that gave it asked for again, for its last
+entry of now. The first key is kept: when all is asked for again, the pages are the same ones (the store may
+have them), and what came since is asked for from the subscription document down to where both meet.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Collection as AbstractCollection
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from wholefeed.core.adapters.base import (
+    MOST_PAGES,
+    Answer,
+    Ask,
+    Asking,
+    Collection,
+    Job,
+    Outcome,
+    Page,
+    Refused,
+    Sight,
+    has_parameter,
+    one,
+    page_url,
+)
+from wholefeed.core.model import EntryId, Family
+
+FRONT_PLACE: Final = -1_000_000_000
+"""Pages behind a later subscription document stand in front of those behind the first one."""
+_LOST_KEYS: Final = 5
+"""So many entries in a row may be gone that were asked behind."""
+
+
+def _nothing(_key: str) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyset:
+    """How a publisher is asked for what stands behind an entry."""
+
+    parameter: str
+    key_of: Callable[[str], str | None]
+    """The key of an entry, of what identifies it as written; None where it bears none."""
+    is_lasting: bool
+    """Whether a key serves when its entry is gone."""
+    behind: Callable[[str], Sequence[str]] = _nothing
+    """Further keys to be tried where the page behind a key has no entries, and that need not be the end."""
+
+
+def collect_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
+    """Ask for all pages, until nothing new comes."""
+    pages = _KeysetPages(job, keyset)
+    key = keyset.key_of(job.page.marks.last_id)
+    if key is None:
+        return job.unproven("the last entry bears nothing to ask for more by")
+    first_key = keyset.key_of(job.known.start_id) or key
+    is_honoured = yield from pages.down(first_key)
+    chain = frozenset(pages.on_pages)
+    if key != first_key and pages.refused is None and chain.isdisjoint(job.page.identities):
+        pages.place = FRONT_PLACE
+        is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
+    if not is_honoured:
+        return job.unproven(pages.reason or "the publisher does not answer by entries")
+    known = replace(
+        job.known,
+        way=keyset.parameter,
+        pages=pages.count,
+        page_entries=len(job.page.identities),
+        collected=len(pages.met),
+        top=job.top,
+        retry_at=None,
+        reason="",
+    )
+    return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
+
+
+def look_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
+    """Ask for what came since the last look, where the subscription document does not reach back to it.
+
+    Nothing new stands below what is known, so that there is nothing to ask for else; the page behind the
+    subscription document is asked for once a day nevertheless.
+    """
+    pages = _KeysetPages(job, keyset, is_again=True)
+    pages.place = FRONT_PLACE
+    key = keyset.key_of(job.page.marks.last_id)
+    is_joined = job.is_linked
+    if key is not None and (not is_joined or job.is_daily):
+        is_joined = (yield from pages.down(key, is_look=True)) or is_joined
+    is_whole = is_joined and pages.refused is None
+    reason = pages.reason or ("" if is_whole else "the publisher does not answer by entries any more")
+    known = replace(job.known, top=job.top) if is_whole else job.known
+    return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
+
+
+class _KeysetPages:
+    """What is known of the pages while they are asked for."""
+
+    def __init__(self, job: Job, keyset: Keyset, *, is_again: bool = False) -> None:
+        self._job = job
+        self._keyset = keyset
+        self._is_again = is_again
+        self.met: set[EntryId] = set(job.page.identities)
+        self.on_pages: set[EntryId] = set()
+        """What of that stood on pages."""
+        self.count = 1
+        """Pages with entries, the subscription document among them."""
+        self.place = 0
+        self.refused: Refused | None = None
+        """What ended the questions before their end."""
+        self._tops: set[EntryId] = set(job.page.identities[:1])
+        """What pages begin with: one that has any of it repeats what was had."""
+        self._asked = 0
+        self._lost_keys = 0
+
+    @property
+    def reason(self) -> str:
+        """Why they are not all there, if something could not be had."""
+        return "" if self.refused is None else self.refused.slug
+
+    def down(
+        self, key: str | None, *, until: AbstractCollection[EntryId] = (), is_look: bool = False
+    ) -> Asking[bool]:
+        """Ask for page after page; return whether the first one showed that the key is honoured (R27).
+
+        Args:
+            key: Of the entry to begin behind.
+            until: A page that has one of these is the last.
+            is_look: So is one without news.
+        """
+        before: Ask | None = None
+        while key is not None and self._asked < MOST_PAGES:
+            ask = self._ask(key)
+            answer = yield from self._answer(ask, key)
+            if isinstance(answer, Refused) and not answer.is_gone:
+                self.refused = answer
+                break
+            is_empty = isinstance(answer, Page) and not answer.identities
+            if is_empty and (before is None or self._keyset.is_lasting):
+                return True
+            if isinstance(answer, Page) and self._is_further(answer):
+                self._meet(answer)
+                if (is_look and not answer.news) or any(each in until for each in answer.identities):
+                    return True
+                before, key = ask, self._key_of(answer)
+            elif before is None:
+                break
+            else:
+                key = yield from self._other_key(before, key)
+        return before is not None
+
+    def _ask(self, key: str) -> Ask:
+        self._asked += 1
+        url = page_url(self._job.url, **{self._keyset.parameter: quote(key, safe="")})
+        return Ask(url, place=self.place + self._asked, is_again=self._is_again)
+
+    def _answer(self, ask: Ask, key: str) -> Asking[Answer]:
+        """Have the answer; an empty page only where all further keys give none either."""
+        answer = yield from one(ask)
+        if isinstance(answer, Page) and not answer.identities:
+            for further in self._keyset.behind(key):
+                other = yield from one(self._ask(further))
+                if not isinstance(other, Page) or other.identities:
+                    return other
+        return answer
+
+    def _is_further(self, page: Page) -> bool:
+        """Whether a page brings what was not met, and is no repetition."""
+        return self._tops.isdisjoint(page.identities) and not self.met.issuperset(page.identities)
+
+    def _meet(self, page: Page) -> None:
+        self.count += 1
+        self._lost_keys = 0
+        self.met.update(page.identities)
+        self.on_pages.update(page.identities)
+        self._tops.add(page.identities[0])
+
+    def _key_of(self, page: Page) -> str | None:
+        return self._keyset.key_of(page.marks.last_id)
+
+    def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
+        """Ask once more for the page that ended with it; return the key of its last if that is another."""
+        self._lost_keys += 1
+        answer = yield from one(before._replace(is_again=True))
+        if isinstance(answer, Refused) and not answer.is_gone:
+            self.refused = answer
+            return None
+        is_lost = not isinstance(answer, Page) or not self.on_pages.intersection(answer.identities)
+        if is_lost or self._lost_keys > _LOST_KEYS:
+            self.refused = Refused("the entries to ask behind are gone, one after the other")
+            return None
+        assert isinstance(answer, Page)
+        self.met.update(answer.identities)
+        self.on_pages.update(answer.identities)
+        found = self._key_of(answer)
+        return found if found != key else None
+
+
+HOST: Final = "github.com"
+_SITE_ID: Final = "tag:github.com,2008:"
+_ENTRY_ID: Final = re.compile(r"tag:github\.com,2008:Repository/\d+/(.+)")
+_GITHUB_PATH: Final = re.compile(r"/[^/]+/[^/]+/(?:releases|tags)\.atom")
+_GITHUB_PARAMETER: Final = "after"
+
+
+def tag_of(entry_id: str) -> str | None:
+    """Return the tag that an entry's id names."""
+    found = _ENTRY_ID.fullmatch(html.unescape(entry_id))
+    return found.group(1) if found else None
+
+
+_GITHUB_KEYSET: Final = Keyset(parameter=_GITHUB_PARAMETER, key_of=tag_of, is_lasting=False)
+
+
+class GitHub:
+    """Releases and tags at github.com; installations elsewhere may be of any age.
+
+    Args:
+        host: Where it is.
+    """
+
+    name: Final = "github"
+
+    def __init__(self, host: str = HOST) -> None:
+        self._host = host
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether host, the feed's id and its last entry's say so."""
+        if sight.family is not Family.ATOM or not sight.site_id.startswith(_SITE_ID):
+            return False
+        parts = urlsplit(sight.url)
+        is_there = parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
+        is_theirs = is_there and tag_of(sight.marks.last_id) is not None
+        return is_theirs and not has_parameter(_GITHUB_PARAMETER, sight.url, sight.asked_url)
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask from the last entry down."""
+        return collect_by_key(job, _GITHUB_KEYSET)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for what the subscription document does not reach."""
+        return look_by_key(job, _GITHUB_KEYSET)
+
+
+_ROUTE: Final = "posts/latest"
+_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
+_DISCOURSE_PARAMETER: Final = "before"
+_SPAN: Final = 50
+"""Numbers of one page, before May 2024."""
+_SPANS: Final = 3
+"""So many without an entry in a row are taken for the end."""
+
+
+def number_of(guid: str) -> str | None:
+    """Return the number of the post that a guid names."""
+    found = _GUID.fullmatch(guid)
+    return found.group(1) if found else None
+
+
+def _behind(key: str) -> Sequence[str]:
+    numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
+    return [str(number) for number in numbers if number > 1]
+
+
+_DISCOURSE_KEYSET: Final = Keyset(
+    parameter=_DISCOURSE_PARAMETER, key_of=number_of, is_lasting=True, behind=_behind
+)
+
+
+class Discourse:
+    """A forum's latest posts."""
+
+    name: Final = "discourse"
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether the answer names the route, and the last post's number."""
+        is_one = sight.marks.route == _ROUTE and number_of(sight.marks.last_id) is not None
+        return (
+            is_one
+            and sight.family is Family.RSS
+            and not has_parameter(_DISCOURSE_PARAMETER, sight.url, sight.asked_url)
+        )
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask from the last post down."""
+        return collect_by_key(job, _DISCOURSE_KEYSET)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for the posts that the subscription document does not reach."""
+        return look_by_key(job, _DISCOURSE_KEYSET)
+
+
+MASTODON_MOST: Final = 200
+_MASTODON_PARAMETER: Final = "limit"
+_MASTODON_GENERATOR: Final = re.compile(r"Mastodon v\d")
+_CUT: Final = f"the publisher gives its newest {MASTODON_MOST} entries, and may have more"
+
+
+class Mastodon:
+    """What an account says, or many under a hashtag."""
+
+    name: Final = "mastodon"
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether the generator says so."""
+        is_one = sight.family is Family.RSS and _MASTODON_GENERATOR.match(sight.marks.generator) is not None
+        return is_one and not has_parameter(_MASTODON_PARAMETER, sight.url, sight.asked_url)
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for the largest page."""
+        answer = yield from one(_ask(job, MASTODON_MOST))
+        if isinstance(answer, Refused):
+            return job.unproven(answer.slug)
+        assert isinstance(answer, Page)
+        if not (_goes_further(answer, job.page.identities) or (yield from _is_counted(job))):
+            return job.unproven("the publisher does not give as much as is asked for")
+        known = replace(job.known, pages=1, retry_at=None, reason="")
+        return _outcome(job, answer, known)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for it again where the subscription document does not reach back, and once a day."""
+        if job.is_linked and not job.is_daily:
+            is_cut = job.known.page_entries >= MASTODON_MOST
+            known = replace(job.known, top=job.top)
+            return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_CUT if is_cut else "")
+        answer = yield from one(_ask(job, MASTODON_MOST, is_again=True))
+        if isinstance(answer, Refused):
+            return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=answer.slug)
+        assert isinstance(answer, Page)
+        return _outcome(job, answer, job.known)
+
+
+def _ask(job: Job, limit: int, *, is_again: bool = False) -> Ask:
+    return Ask(page_url(job.url, **{_MASTODON_PARAMETER: limit}), place=limit, is_again=is_again)
+
+
+def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
+    """Whether a page has more behind what the subscription document has; a new status stands in front."""
+    places = [place for place, identity in enumerate(page.identities) if identity in first]
+    return bool(places) and places[-1] < len(page.identities) - 1
+
+
+def _is_counted(job: Job) -> Asking[bool]:
+    """R27: of an account with few statuses, the parameter has to show by giving fewer."""
+    if len(job.page.identities) < 2:  # noqa: PLR2004 - one cannot become fewer
+        return False
+    answer = yield from one(_ask(job, 1))
+    return isinstance(answer, Page) and len(answer.identities) == 1
+
+
+def _outcome(job: Job, page: Page, known: Collection) -> Outcome:
+    is_cut = _is_cut(job, page)
+    entries = len(page.identities)
+    known = replace(
+        known,
+        way=_MASTODON_PARAMETER,
+        page_entries=max(entries, MASTODON_MOST) if is_cut else min(entries, MASTODON_MOST - 1),
+        collected=max(known.collected, len({*page.identities, *job.page.identities})),
+        top=job.top,
+    )
+    return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_CUT if is_cut else "")
+
+
+def _is_cut(job: Job, page: Page) -> bool:
+    """Whether there may be what nobody has seen: not where a page reaches what once was all there was."""
+    was_all = job.known.is_ended and job.known.page_entries < MASTODON_MOST
+    is_joined = page.news < len(set(page.identities) - set(job.page.identities))
+    return len(page.identities) >= MASTODON_MOST and not (was_all and is_joined)
+
+
+BLOGGER_MOST: Final = 100
+_BLOGGER_GENERATOR: Final = re.compile(r"(?:https?://www\.blogger\.com/? )?Blogger")
+_BLOGGER_PATH: Final = re.compile(r"/feeds/(?:\d+/)?posts/|/(?:atom|rss)\.xml$")
+_HIGHEST: Final = MOST_PAGES * BLOGGER_MOST
+_STEPS_BACK: Final = 5
+"""So often in a row a page is asked for from further up."""
+_STALLED: Final = 2
+"""So many pages in a row that end with one entry are the end: as many posts as a page has may have come."""
+_STEP: Final = 10
+"""So many entries the first time: each time twice as many as before."""
+
+
+class Blogger:
+    """A blog, or what bears a label in it."""
+
+    name: Final = "blogger"
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether the generator says so, at the address of a blog: services republish such feeds."""
+        if sight.family not in (Family.ATOM, Family.RSS) or not _BLOGGER_GENERATOR.fullmatch(
+            sight.marks.generator
+        ):
+            return False
+        is_there = _BLOGGER_PATH.search(urlsplit(sight.url).path) is not None
+        urls = sight.url, sight.asked_url
+        return is_there and not (has_parameter("start-index", *urls) or has_parameter("max-results", *urls))
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask from the last entry of the subscription document down."""
+        if len(job.page.identities) < 2:  # noqa: PLR2004 - what is given from the first on shows nothing
+            return job.unproven("one entry does not tell whether numbers count")
+        pages = _BloggerPages(job)
+        is_honoured = yield from pages.down()
+        if not is_honoured:
+            return job.unproven(pages.reason or "the publisher does not answer by numbers of entries")
+        known = replace(
+            job.known,
+            way="start-index",
+            pages=pages.count,
+            page_entries=len(job.page.identities),
+            collected=len(pages.met),
+            top=job.top,
+            retry_at=None,
+            reason="",
+        )
+        return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for what the subscription document does not reach, and for the page behind it once a day."""
+        if job.is_linked and not job.is_daily:
+            return Outcome(is_honoured=True, known=replace(job.known, top=job.top))
+        pages = _BloggerPages(job, is_look=True)
+        is_joined = (yield from pages.down()) or job.is_linked
+        is_whole = is_joined and not pages.reason
+        reason = pages.reason or ("" if is_whole else "the publisher does not answer by numbers any more")
+        known = replace(job.known, top=job.top) if is_whole else job.known
+        return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
+
+
+class _BloggerPages:
+    """What is known of the pages while they are asked for."""
+
+    def __init__(self, job: Job, *, is_look: bool = False) -> None:
+        self._job = job
+        self._is_look = is_look
+        self.met: set[EntryId] = set(job.page.identities)
+        self.count = 1
+        """Pages with entries, the subscription document among them."""
+        self.reason = ""
+        """Why they are not all there."""
+
+    def down(self) -> Asking[bool]:
+        """Ask for page after page; return whether the first one shows that numbers count (R27)."""
+        before, start = self._job.page.identities, len(self._job.page.identities)
+        back = stalled = 0
+        while 1 < start <= _HIGHEST:
+            answer = yield from one(self._ask(start, is_again=self._is_look or back > 0))
+            if isinstance(answer, Refused):
+                self.reason = "" if answer.is_gone and self.count == 1 else answer.slug
+                break
+            assert isinstance(answer, Page)
+            page = answer.identities
+            if self.count == 1 and self._job.page.identities[0] in page:
+                break
+            if set(before).isdisjoint(page):
+                back += 1
+                if back > _STEPS_BACK:
+                    self.reason = "the entries moved while they were asked for"
+                    break
+                start = max(2, start - (_STEP << (back - 1)))
+                continue
+            stalled = stalled + 1 if page[-1] == before[-1] else 0
+            self.met.update(page)
+            self.count += not stalled
+            is_end = len(page) == 1 or stalled >= _STALLED
+            if (stalled and is_end) or (self._is_look and not answer.news):
+                return True
+            before, start, back = page, start + len(page) - 1, 0
+        return self.count > 1
+
+    def _ask(self, start: int, *, is_again: bool) -> Ask:
+        url = page_url(self._job.url, **{"start-index": start, "max-results": BLOGGER_MOST})
+        return Ask(url, place=start, is_again=is_again)

@@ -1,0 +1,521 @@
+"""Which documents share a segment, and which segments can stay as they are (docs/design.md#segments).
+
+A segment holds the live entries of one document or of several small settled neighbours, because small
+blocks compress badly. The plan keeps what it can:
+
+    for step in plan(documents):
+        match step:
+            case Keep(segment): ...
+            case Build(documents): ...
+
+**Cost.** Without a change nothing is built. A kept segment of less than half the target is drawn into a
+new one only by a neighbour that is new and at least half its size. So each time a byte is sealed again
+its segment has grown by half: log1.5(target / size) times in all, amortised, however the documents
+arrive; and small segments side by side are each more than twice the next, so they stay few. Groups fill
+up from the old end, so a document that is put in front moves nothing behind it. Where entries are sorted
+across documents, the subscription document is sealed together with the newest pages each time it changes.
+
+Sealed text: deflated once, joined into any number of answers (docs/design.md#segments).
+
+A sealed block is raw deflate data (RFC 1951) that ends on a byte boundary and refers to nothing before
+it, so blocks that stand in a row are one deflate stream. A gzip answer (RFC 1952) is
+
+    GZIP_HEADER + head.block + segment.block + ... + FINAL_BLOCK + gzip_trailer(crc, length)
+
+where the CRC of the whole comes from the CRCs of the parts:
+
+    crc = combine(crc, segment.crc32, segment.length)
+
+Nothing is compressed again, whatever the answer's size. `benchmarks/deflate.py` measures why it is
+isal at level 2: 408 MB/s for 34.9 % of the text, where zlib ran at 94 MB/s for 37.4 % (level 1) and at
+34 MB/s for 32.5 % (level 6), and isal's level 3 at 293 MB/s for 34.4 %.
+
+The CRC-32 of texts that follow one another, from those of the texts.
+
+    crc = combine(crc_a, crc_b, len(b))
+
+A CRC is a polynomial over GF(2), bits reflected as in CRC-32 (RFC 1952, section 8).
+
+Where the entries of a segment stand in its text, and of when they are: for views that take some of them.
+
+    outline = pack([(120, updated_at), (80, None)], 1, 202)
+    unpack(outline)         # [Slice(0, 121, updated_at), Slice(121, 202, None)]
+
+Sixteen bytes an entry: where its slice ends, and its date. The next one begins there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import isnan, nan
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from isal import isal_zlib
+from isal.igzip_lib import IsalError
+
+TARGET_BYTES: Final = 1 << 20
+
+
+_FRONT_TARGETS: Final = 4
+"""What is sorted with the newest pages may come to as much, with them."""
+
+
+class Placed(NamedTuple):
+    """An attached document, as far as the plan is concerned."""
+
+    document: int
+    segment: int | None
+    """The segment that its entries were put into last."""
+    is_clean: bool
+    """Whether its live entries are those that were put there, in a place that has not moved within it."""
+    is_settled: bool
+    """Whether it is final: only such documents share a segment."""
+    live_bytes: int
+    is_mixed: bool = False
+    """Whether the feed has pages that an adapter asked for: then documents share segments whose entries are
+    sorted across them (R20)."""
+    is_front: bool = False
+    """Of such a feed: the subscription document or remembered copies, which go with the newest pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """This segment serves as it is."""
+
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The live entries of these documents, in output order, become one new segment."""
+
+    documents: tuple[int, ...]
+    is_mixed: bool = False
+    """Whether their entries are sorted across them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    documents: tuple[int, ...]
+    """From old to new."""
+    segment: int | None
+    """The segment to keep; None: it is to be built."""
+    is_settled: bool
+    live_bytes: int
+    is_mixed: bool
+    is_front: bool
+
+
+def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
+    """Return the segments of a feed, newest first.
+
+    Args:
+        documents: The attached documents in output order. Those without live bytes belong to no segment.
+        target_bytes: What several documents may come to together. A larger document stands alone.
+    """
+    groups: list[_Group] = []
+    for group in _kept_or_single(documents):
+        joined = group
+        while groups and _may_join(groups[-1], joined, target_bytes):
+            joined = _join(groups.pop(), joined)
+        groups.append(joined)
+    return [
+        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1], group.is_mixed)
+        for group in reversed(groups)
+    ]
+
+
+def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
+    """Yield a group for each intact segment and each document that is in none, from old to new."""
+    tainted = {placed.segment for placed in documents if not placed.is_clean}
+    runs: list[list[Placed]] = []
+    for placed in reversed(documents):
+        if not placed.live_bytes:
+            continue
+        has_segment = placed.segment is not None and placed.segment not in tainted
+        if has_segment and runs and runs[-1][-1].segment == placed.segment:
+            runs[-1].append(placed)
+        else:
+            runs.append([placed])
+    counts: dict[int | None, int] = {}
+    for run in runs:
+        counts[run[0].segment] = counts.get(run[0].segment, 0) + 1
+    for run in runs:
+        segment = run[0].segment
+        if segment is not None and segment not in tainted and counts[segment] == 1:
+            yield _group(run, segment)
+        else:
+            yield from (_group([placed], None) for placed in run)
+
+
+def _group(run: Sequence[Placed], segment: int | None) -> _Group:
+    return _Group(
+        documents=tuple(placed.document for placed in run),
+        segment=segment,
+        is_settled=all(placed.is_settled or placed.is_mixed for placed in run),
+        is_mixed=run[0].is_mixed,
+        is_front=all(placed.is_front for placed in run),
+        live_bytes=sum(placed.live_bytes for placed in run),
+    )
+
+
+def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
+    if older.is_mixed is not newer.is_mixed:
+        return False
+    if newer.is_mixed and newer.is_front:
+        return older.live_bytes + newer.live_bytes <= _FRONT_TARGETS * target_bytes
+    if not (older.is_settled and newer.is_settled) or older.live_bytes + newer.live_bytes > target_bytes:
+        return False
+    if older.segment is None and newer.segment is None:
+        return True
+    return _draws_in(older, newer, target_bytes) or _draws_in(newer, older, target_bytes)
+
+
+def _draws_in(new: _Group, kept: _Group, target_bytes: int) -> bool:
+    if new.segment is not None or kept.segment is None:
+        return False
+    return kept.live_bytes <= 2 * new.live_bytes and may_be_drawn_in(kept.live_bytes, target_bytes)
+
+
+def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
+    """Whether a segment of so many bytes may become part of a larger one, while nothing in it changes."""
+    return 2 * live_bytes < target_bytes
+
+
+def _join(older: _Group, newer: _Group) -> _Group:
+    return _Group(
+        documents=older.documents + newer.documents,
+        segment=None,
+        is_settled=True,
+        live_bytes=older.live_bytes + newer.live_bytes,
+        is_mixed=newer.is_mixed,
+        is_front=older.is_front and newer.is_front,
+    )
+
+
+GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+"""RFC 1952, section 2.3: deflate, no flags, no time, unknown system."""
+
+FINAL_BLOCK: Final = b"\x03\x00"
+"""An empty deflate block with BFINAL set (RFC 1951, section 3.2.3): it ends the stream."""
+
+DIGEST_BYTES: Final = 16
+
+_RENEWED_BYTES: Final = 1 << 30
+"""isal counts what it has been given in 32 bits."""
+_ADLER_BASE: Final = 65521
+_LEVEL: Final = 2
+_DAMAGED: Final = cast("type[Exception]", IsalError)
+_RAW: Final = -15
+_MASK32: Final = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Text, ready to be sent."""
+
+    block: bytes
+    """Raw deflate data, byte-aligned, without a final block."""
+    length: int
+    """Of the text, in bytes."""
+    crc32: int
+    """Of the text."""
+    crc_shift: int
+    """As `wholefeed.core.compose.segments.crc_shift` gives it."""
+    digest: bytes
+    """Adler-32 of the text, for `TextDigest`; of what earlier versions sealed, BLAKE2b."""
+
+
+class Deflaters:
+    """Deflates one text after the other with the same few deflaters; in several threads, with one for each.
+
+    What isal works with is 330 KB, which takes as long to set up as to deflate 12 KB. A full flush lets
+    nothing behind it refer to what stands before.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[Any, int]] = []
+        """How much each may be given yet."""
+
+    def block(self, text: bytes) -> bytes:
+        """Return a text as a sealed block."""
+        try:
+            deflater, left_bytes = self._idle.pop()
+        except IndexError:
+            deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
+            left_bytes = _RENEWED_BYTES
+        block: bytes = deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH)
+        if left_bytes > len(text):
+            self._idle.append((deflater, left_bytes - len(text)))
+        return block
+
+
+_deflaters: Final = Deflaters()
+
+
+def seal(text: bytes) -> Sealed:
+    """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
+    block = _deflaters.block(text) if text else b""
+    adler32 = isal_zlib.adler32(text).to_bytes(4)
+    return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
+
+
+def join_sealed(parts: Sequence[Sealed]) -> Sealed:
+    """Return sealed texts that follow one another as one, without deflating anything again.
+
+    It takes a little more than `seal` would make of them, which looks back 32 KiB: 2 to 5 % for texts of
+    64 KiB, a tenth for half of that.
+    """
+    whole = TextDigest()
+    for part in parts:
+        whole.add(part)
+    return whole.sealed(b"".join([part.block for part in parts]))
+
+
+class Deflater:
+    """Deflates text that comes in parts into a sealed block.
+
+    deflater = Deflater()
+    block = b"".join(map(deflater.add, texts)) + deflater.end().block
+    """
+
+    def __init__(self) -> None:
+        self._deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
+        self._length = 0
+        self._crc32 = 0
+        self._adler32 = 1
+
+    def add(self, text: bytes) -> bytes:
+        """Return what the next part makes; it may be nothing."""
+        self._length += len(text)
+        self._crc32 = isal_zlib.crc32(text, self._crc32)
+        self._adler32 = isal_zlib.adler32(text, self._adler32)
+        return self._deflater.compress(text)
+
+    def end(self) -> Sealed:
+        """Return the end of the block, with what is known of all of its text."""
+        end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._length else b""
+        return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._adler32.to_bytes(4))
+
+
+class Inflater:
+    """Inflates one sealed block that comes in pieces, a little at a time.
+
+        inflater = Inflater(length, crc32)
+        for piece in pieces:
+            for text in inflater.add(piece, 65_536):
+                ...
+        inflater.end()
+
+    Args:
+        length: Of the block's text.
+        crc32: Of the block's text.
+    """
+
+    def __init__(self, length: int, crc32: int) -> None:
+        self._length = length
+        self._crc32 = crc32
+        self._inflater = isal_zlib.decompressobj(_RAW)
+        self._seen_bytes = 0
+        self._seen_crc32 = 0
+
+    def add(self, piece: bytes, most_bytes: int) -> Iterator[bytes]:
+        """Yield the text that the next piece makes, in parts of at most so many bytes.
+
+        Raises:
+            ValueError: The block is damaged.
+        """
+        left = piece
+        while True:
+            try:
+                text = self._inflater.decompress(left, most_bytes)
+            except _DAMAGED as exc:
+                raise ValueError(f"damaged block: {exc}") from exc
+            left = self._inflater.unconsumed_tail
+            self._seen_bytes += len(text)
+            self._seen_crc32 = isal_zlib.crc32(text, self._seen_crc32)
+            if self._seen_bytes > self._length:
+                raise ValueError(f"damaged block: expected {self._length} bytes, got more")
+            if text:
+                yield text
+            if not left and len(text) < most_bytes:
+                return
+
+    def end(self) -> None:
+        """See to it that the block was whole.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        for _ in self.add(FINAL_BLOCK, 1):
+            raise ValueError(f"damaged block: expected {self._length} bytes, got more")
+        is_whole = self._inflater.eof and not self._inflater.unused_data
+        if not is_whole or self._seen_bytes != self._length or self._seen_crc32 != self._crc32:
+            expected = f"{self._length} bytes of CRC {self._crc32:08x}"
+            raise ValueError(f"damaged block: expected {expected}, got {self._seen_bytes}")
+
+
+class Part(Protocol):
+    """What has been sealed, and is known of it."""
+
+    @property
+    def length(self) -> int:
+        """Of the text, in bytes."""
+
+    @property
+    def crc32(self) -> int:
+        """Of the text."""
+
+    @property
+    def digest(self) -> bytes:
+        """As in `Sealed`."""
+
+
+class TextDigest:
+    """Digests a text that is put together from parts: the same one however it was cut.
+
+    It is made of CRC-32, Adler-32 and length, which can be joined. Who writes a text can find another one of
+    the same digest: publishers, of their own feeds.
+    """
+
+    def __init__(self) -> None:
+        self._crc32 = 0
+        self._sums = (1, 0)
+        self._length = 0
+
+    def add(self, part: Part) -> None:
+        """Add a part that was sealed."""
+        self._crc32 = combine(self._crc32, part.crc32, part.length)
+        self._join(int.from_bytes(part.digest[-4:]), part.length)
+
+    def add_text(self, text: bytes) -> None:
+        """Add a part that was not."""
+        self._crc32 = isal_zlib.crc32(text, self._crc32)
+        self._join(isal_zlib.adler32(text), len(text))
+
+    def _join(self, adler32: int, length: int) -> None:
+        """Take the Adler-32 of a part (zlib's adler32_combine)."""
+        low, high = self._sums
+        self._sums = (
+            (low + (adler32 & 0xFFFF) - 1) % _ADLER_BASE,
+            (high + (adler32 >> 16) + length * (low - 1)) % _ADLER_BASE,
+        )
+        self._length += length
+
+    def sealed(self, block: bytes) -> Sealed:
+        """Return what was added, sealed as it is in that block."""
+        low, high = self._sums
+        adler32 = (high << 16 | low).to_bytes(4)
+        return Sealed(block, self._length, self._crc32, crc_shift(self._length), adler32)
+
+    def bytes(self) -> bytes:
+        """Return the digest of what was added."""
+        whole = struct.pack("<IIIQ", self._crc32, *self._sums, self._length)
+        return hashlib.blake2b(whole, digest_size=DIGEST_BYTES).digest()
+
+
+def inflate(block: bytes, length: int, crc32: int) -> bytes:
+    """Return the text of a sealed block.
+
+    Raises:
+        ValueError: The block is damaged: it does not inflate to `length` bytes of that CRC.
+    """
+    inflater = Inflater(length, crc32)
+    text = b"".join(inflater.add(block, length + 1))
+    inflater.end()
+    return text
+
+
+def gzip_trailer(crc: int, length: int) -> bytes:
+    """Return what ends a gzip member (RFC 1952, section 2.3.1): CRC-32 and length modulo 2^32."""
+    return struct.pack("<II", crc, length & _MASK32)
+
+
+_ONE: Final = 1 << 31
+
+
+def combine(crc_a: int, crc_b: int, length_b: int) -> int:
+    """Return the CRC-32 of a text A followed by a text B (zlib's crc32_combine).
+
+    Args:
+        crc_a: CRC of A; 0 when A is empty.
+        crc_b: CRC of B.
+        length_b: Of B, in bytes; it may be beyond 32 bits.
+    """
+    return isal_zlib.crc32_combine(crc_a, crc_b, length_b)
+
+
+def crc_shift(length: int) -> int:
+    """Return x^(8 * length) modulo the CRC's polynomial (zlib's crc32_combine_gen).
+
+    It stands beside each text that is stored: earlier versions, which may run on the same store, go by it.
+    """
+    return isal_zlib.crc32_combine(_ONE, 0, length)
+
+
+_ENTRY: Final = struct.Struct("=Qd")
+
+
+class Slice(NamedTuple):
+    """An entry within the text of a segment, up to the next one."""
+
+    start: int
+    end: int
+    order_at: float | None
+
+
+def pack_outline(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -> bytes:
+    """Return the outline of a segment.
+
+    Args:
+        entries: Length and date of each, in their order.
+        joint: How many bytes stand between two of them.
+        length: Of the whole, with what ends it.
+    """
+    ends = list(accumulate([size + joint for size, _ in entries]))
+    ends[-1:] = [length] if ends else []
+    dates = [nan if order_at is None else order_at for _, order_at in entries]
+    return b"".join(map(_ENTRY.pack, ends, dates))
+
+
+def join_outlines(outlines: Iterable[bytes]) -> bytes:
+    """Return the outline of segments whose texts become one, in that order."""
+    joined: list[bytes] = []
+    before = 0
+    for outline in outlines:
+        for end, order_at in _ENTRY.iter_unpack(outline):
+            joined.append(_ENTRY.pack(before + end, order_at))
+        before = _ENTRY.unpack(joined[-1])[0] if joined else 0
+    return b"".join(joined)
+
+
+def unpack_outline(outline: bytes) -> list[Slice]:
+    """Return the slices of a segment."""
+    return list(each_of(outline))
+
+
+def each_of(outline: bytes) -> Iterator[Slice]:
+    """Yield the slices of a segment, for who may not need all of them."""
+    start = 0
+    for end, order_at in _ENTRY.iter_unpack(outline):
+        yield Slice(start, end, None if isnan(order_at) else order_at)
+        start = end
+
+
+def between(outline: bytes, first: int, last: int) -> list[Slice]:
+    """Return the slices from one up to another, without a look at those before and behind."""
+    start = _ENTRY.unpack_from(outline, (first - 1) * _ENTRY.size)[0] if first else 0
+    wanted = outline[first * _ENTRY.size : last * _ENTRY.size]
+    slices: list[Slice] = []
+    for each in each_of(wanted):
+        slices.append(each._replace(start=slices[-1].end if slices else start))
+    return slices
+
+
+def number_of(outline: bytes) -> int:
+    """Return how many slices a segment has."""
+    return len(outline) // _ENTRY.size

@@ -1,1 +1,0 @@
-"""Which copy stays (R8, R10, R19)."""

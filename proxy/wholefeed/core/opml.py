@@ -1,0 +1,292 @@
+"""A subscription list: where the URLs of its feeds stand, and the same list with others in their places.
+
+    document = read_opml(body)
+    document.subscriptions[0].url           # "https://example.org/feed?a=1&b=2"
+    document.with_urls([new, None])         # the first is changed; all else stays, byte for byte
+
+OPML is what readers make of it, so nobody's folders, attributes, order, comments, declaration or encoding are
+touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements; and those of the
+`htmlUrl` beside it where that is asked for.
+
+A subscription list made anew (OPML 2.0).
+
+What many exports of subscription lists get wrong, put right.
+
+That is: bare ampersands, entities of HTML, character references to nothing, control characters, and blanks
+before the XML declaration. Tags are left alone: which feeds and folders there are is not for guessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from wholefeed.core.parse import repair
+from wholefeed.core.parse.documents import is_html
+from wholefeed.core.parse.encodings import UTF8, Decoded, from_utf8, is_utf8, mended, to_utf8
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.parse.repair import Mark, TooManyError, tokens, without_controls
+from wholefeed.core.text.markup import attribute_places, escape, quoteattr
+
+MAX_BYTES: Final = 8 << 20
+"""Of one list: thirty thousand feeds with all that readers write about them."""
+MAX_DEPTH: Final = 64
+"""Folders in folders."""
+MAX_TOKENS: Final = 200_000
+"""Of markup and texts that are looked at where something has to be put right."""
+MAX_ELEMENTS: Final = 50_000
+"""Each costs a fifth of a millisecond by the time that its URL is another."""
+
+_QUOTED: Final = {
+    b'"': {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+    b"'": {"'": "&apos;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+}
+_SHOWN_CHARACTERS: Final = 60
+
+
+class Subscription(NamedTuple):
+    """One feed of a list."""
+
+    url: str
+    line: int
+    """Where its start tag ends, from 1."""
+    start: int
+    """Where its URL stands in the text of the document, quotes included."""
+    end: int
+
+
+class OpmlDocument(NamedTuple):
+    """A subscription list as it was read."""
+
+    text: bytes
+    """In UTF-8, without a byte order mark."""
+    mark: bytes
+    """The byte order mark."""
+    codec: str
+    """What it goes out in."""
+    subscriptions: tuple[Subscription, ...]
+    """In the order of the document."""
+    sites: tuple[Subscription, ...] = ()
+    """The `htmlUrl` of subscriptions that have one, in the same way."""
+    repairs: tuple[str, ...] = ()
+    """What was put right so that it could be read, by name."""
+
+    def with_urls(self, urls: Sequence[str | None], sites: Sequence[str | None] | None = None) -> bytes:
+        """Return the document with other URLs.
+
+        Args:
+            urls: One for each subscription; None: it stays as it is, byte for byte.
+            sites: The same for each `htmlUrl`; None: all of them stay.
+        """
+        others = () if sites is None else zip(self.sites, sites, strict=True)
+        changes = [*zip(self.subscriptions, urls, strict=True), *others]
+        pieces, position = [], 0
+        for each, url in sorted(changes, key=lambda change: change[0].start):
+            if url is None:
+                continue
+            quote = self.text[each.start : each.start + 1]
+            pieces += [self.text[position : each.start], quote, escape(url, _QUOTED[quote]).encode(), quote]
+            position = each.end
+        return self.mark + from_utf8(b"".join([*pieces, self.text[position:]]), self.codec)
+
+
+def read_opml(body: bytes) -> OpmlDocument:
+    """Read a subscription list.
+
+    What many exports get wrong is put right (`wholefeed.core.opml`). Everything else that is not
+    well-formed is refused with line and column: a list that lost feeds without a word is worse than none.
+
+    Raises:
+        ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
+            `unsupported-encoding`, `unsupported-format`.
+    """
+    if len(body) > MAX_BYTES:
+        raise ParseError(f"expected OPML of at most {MAX_BYTES} bytes, got {len(body)}", slug="xml-limit")
+    decoded = to_utf8(body, "")
+    _refuse_others(decoded.text)
+    try:
+        found = _found(decoded.text)
+    except ParseError as exc:
+        if exc.slug != "malformed-xml":
+            raise
+        return _read_repaired(body, decoded)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found)
+
+
+def _refuse_others(text: bytes) -> None:
+    if is_html(text):
+        raise ParseError("expected OPML, got a page of HTML", slug="not-opml")
+    start = text.lstrip()[:1]
+    if start != b"<":
+        found = "something else" if start else "nothing"
+        raise ParseError(f"expected OPML, a document of XML, got {found}", slug="not-opml")
+
+
+def _codec(body: bytes, decoded: Decoded) -> str:
+    """Return what the document goes out in: what it came in, if that gives the same bytes again.
+
+    That is what it declares, to the letter: by the Encoding Standard a document is read as windows-1252 that
+    says ISO-8859-1 or US-ASCII, but who takes it at its word must be able to read what is put into it.
+
+    Raises:
+        ParseError: `unsupported-encoding`.
+    """
+    encoding = decoded.encoding
+    if UTF8 in (encoding.codec, decoded.used):
+        return UTF8
+    for codec in (encoding.declared, encoding.codec):
+        with suppress(LookupError, ValueError):
+            if from_utf8(decoded.text, codec) == body[encoding.mark_bytes :]:
+                return codec
+    raise ParseError(
+        f"expected text in {encoding.declared or encoding.codec}, got something else: save the list as UTF-8",
+        slug="unsupported-encoding",
+    )
+
+
+def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
+    """Read a list that is not well-formed, after what many exports get wrong was put right.
+
+    Raises:
+        ParseError: That does not help.
+    """
+    repairs: set[str] = set()
+    codec = _codec(body, decoded)
+    if codec == UTF8 and not is_utf8(decoded.text):
+        decoded = mended(body, decoded.encoding)
+        repairs.add(ENCODING)
+    text = repaired(decoded.text, repairs, MAX_TOKENS)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(text, mark, codec, *_found(text), tuple(sorted(repairs)))
+
+
+def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
+    """Return the subscriptions, and their sites."""
+    guard = Guard(max_depth=MAX_DEPTH)
+    finder = _Finder(guard)
+    try:
+        guard.read(text)
+    except ParseError as exc:
+        if exc.slug != "not-a-feed":
+            raise
+        raise ParseError("expected OPML, got HTML", slug="not-opml") from exc
+    finally:
+        guard.close()
+    return tuple(finder.found["xmlurl"]), tuple(finder.found["htmlurl"])
+
+
+class _Finder:
+    """Finds the URLs of one document while its guard reads it."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.found: dict[str, list[Subscription]] = {"xmlurl": [], "htmlurl": []}
+        """By the name of the attribute."""
+        self._guard = guard
+        self._depth = 0
+        self._elements = 0
+        guard.parser.StartElementHandler = self._began
+        guard.parser.EndElementHandler = self._ended
+
+    def _began(self, name: str, attributes: list[str]) -> None:
+        guard = self._guard
+        guard.check_element(name, attributes)
+        local = name.rpartition("}")[2].lower()
+        if not self._depth and local != "opml":
+            shown = name.rpartition("}")[2][:_SHOWN_CHARACTERS]
+            guard.stop("not-opml", "OPML", f"a document of <{shown}>")
+        self._depth += 1
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
+        if self._depth > MAX_DEPTH:
+            guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
+        if local == "outline":
+            self._note(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+
+    def _note(self, values: dict[str, str]) -> None:
+        if not any(name.lower() == "xmlurl" for name in values):
+            return
+        parser, text = self._guard.parser, self._guard.text
+        assert isinstance(text, bytes), "it was read whole"
+        for raw, start, end in attribute_places(text, parser.CurrentByteIndex).quoted:
+            name = raw.decode()
+            if name in values and (found := self.found.get(name.lower())) is not None:
+                found.append(Subscription(values[name], parser.CurrentLineNumber, start, end))
+
+    def _ended(self, _name: str) -> None:
+        self._depth -= 1
+
+
+class Listed(NamedTuple):
+    """One feed of the list."""
+
+    title: str
+    url: str
+    """To subscribe to."""
+    site: str
+    """Of the page that it is about; may be empty."""
+
+
+def compose_opml(title: str, feeds: Iterable[Listed]) -> bytes:
+    """Return the list, in the order given.
+
+    Args:
+        title: Of the list.
+        feeds: One outline each. Their type is `rss`, which is what readers write for every format.
+    """
+    outlines = "".join(map(_outline, feeds))
+    made = (
+        '<?xml version="1.0" encoding="utf-8"?>\n<opml version="2.0">\n'
+        f"<head><title>{escape(title)}</title></head>\n<body>\n{outlines}</body>\n</opml>\n"
+    )
+    return without_controls(made.encode("utf-8", "replace"))
+
+
+def _outline(feed: Listed) -> str:
+    name = quoteattr(feed.title)
+    site = f" htmlUrl={quoteattr(feed.site)}" if feed.site else ""
+    return f'<outline type="rss" text={name} title={name} xmlUrl={quoteattr(feed.url)}{site}/>\n'
+
+
+ENCODING: Final = "encoding"
+"""A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
+DECLARATION: Final = "declaration"
+
+_WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
+
+
+def repaired(text: bytes, repairs: set[str], most: int) -> bytes:
+    """Return the text with those faults put right.
+
+    Args:
+        text: In UTF-8.
+        repairs: Gains the names of what was done.
+        most: Pieces of markup and texts that are looked at.
+
+    Raises:
+        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
+    """
+    cleaned = repair.without_controls(text)
+    if len(cleaned) != len(text):
+        repairs.add(repair.CONTROL_CHARACTERS)
+    begun = cleaned.lstrip()
+    if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
+        repairs.add(DECLARATION)
+        cleaned = begun
+    pieces = []
+    try:
+        for number, token in enumerate(tokens(cleaned)):
+            if number > most:
+                raise TooManyError
+            piece = cleaned[token.start : token.end]
+            pieces.append(
+                piece if token.mark in _WITHOUT_REFERENCES else repair.mended_references(piece, repairs)
+            )
+    except TooManyError as exc:
+        raise ParseError(
+            "expected a list that can be repaired, got too much markup", slug="xml-limit"
+        ) from exc
+    return b"".join(pieces)

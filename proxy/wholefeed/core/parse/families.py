@@ -1,0 +1,1020 @@
+"""What Atom and RSS have in common: an element that holds the head's children and the entries.
+
+A `FamilyParser` takes the elements of one document from expat. At any time it waits for two things only:
+elements that begin at one depth (`Frame.watch`), and the end of the element at another (`Frame.until`);
+everything else costs a comparison. Nothing is built from what lies deeper; entries are byte ranges.
+
+    container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
+    container --another child begins--> head child --ends--> container
+
+Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
+
+Entries of either may stand in a document of the other, each in its own namespace: that is how documents of
+both come to be one feed (rule R23).
+
+RSS 2.0 and its forebears 0.9x, but for those in RDF.
+
+All have an `rss` root. Some documents put it in a default namespace of their own making; then its elements
+are those of that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a
+further one.
+
+RSS 1.0 and 0.90: an rdf:RDF element with a channel, and the items beside it.
+
+What the channel declares holds for its own children alone. Some documents have the items in the channel all
+the same; then it holds for them too.
+
+Entries that are written plainly, each read by one match instead of a call for each of its elements.
+
+Most entries are: an identity and a date in text that needs no decoding, and other children that mean nothing
+to the parser. What expat would tell of such an entry one match of its family's pattern finds, at a fifth of
+the cost. expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed
+that is not. An entry that does not match goes through the handlers, and the next is tried again.
+
+    read_plainly(guard, lambda: opening.family)         # instead of guard.read(text)
+
+A pattern holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside
+of a CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
+another one of that name begins before. No match needs more than a few looks at each byte. In what is
+well-formed none looks further than the entry's end; in what is not expat stops behind the first that does.
+
+The root of a document, which tells what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol
+
+from wholefeed.core.model import (
+    ATOM_03,
+    ATOM_03_NS,
+    ATOM_NAMESPACES,
+    ATOM_NS,
+    DC_NS,
+    DCTERMS_NS,
+    FH_NS,
+    MEMORY_URL,
+    RDF_NS,
+    RSS_090,
+    RSS_090_NS,
+    RSS_10_NS,
+    RSS_NAMESPACES,
+    WELL_KNOWN_PREFIXES,
+    Channel,
+    Entry,
+    EntryId,
+    EntryKeys,
+    Family,
+    FeedDocument,
+    Head,
+    HeadChild,
+    HistoryElement,
+    Link,
+    Scope,
+    Span,
+    Tombstone,
+    entry_id,
+    written_id,
+)
+from wholefeed.core.notes import Note
+from wholefeed.core.parse.expat import (
+    DELETED,
+    LINKS,
+    CarefulNeededError,
+    Frame,
+    FurtherScopes,
+    Guard,
+    Options,
+    Waiting,
+    base_in,
+    head_link,
+    ignore,
+    nothing,
+    tombstone,
+)
+from wholefeed.core.parse.identities import (
+    MAX_TITLE_CHARACTERS,
+    SPACES,
+    FieldsNeededError,
+    absolute,
+    entry_keys,
+    has_id,
+    site_id,
+    told_apart,
+)
+from wholefeed.core.parse.limits import (
+    FREE_NAME_CHARACTERS,
+    MAX_ATTRIBUTES,
+    MAX_ELEMENTS,
+    MAX_ENTRIES,
+    MAX_HEAD_BYTES,
+    MAX_HEAD_CHILDREN,
+    MAX_LIKE_ENTRIES,
+    NAME_CHARACTERS_PER_BYTE,
+    collapsed,
+)
+from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
+from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
+from wholefeed.core.verbatim.addresses import ABSOLUTE
+
+
+class FamilyParser(Waiting, ABC):
+    """Reads one document of one family, from the start of its root on.
+
+    Args:
+        guard: It watches over expat; its element handlers are taken over.
+        url: Of the document, after redirects.
+        options: What is wanted.
+    """
+
+    family: ClassVar[Family]
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        super().__init__(guard)
+        self.url = url
+        self.version = ""
+        self.has_entered = False
+        """Whether the first entry began."""
+        self._options = options
+        self.is_full = options.is_full
+        self.fields: Mapping[str, str] = {}
+        """Children of entries that are read, and what each is kept as."""
+        self.marks: frozenset[str] = frozenset()
+        """Those among them whose text is not wanted: `mark` looks at them."""
+        self.entries: list[Entry] = []
+        self._keys: list[EntryKeys] = []
+        """Of each entry, where all fields are read."""
+        self.values: dict[str, str] = {}
+        """Of the entry that is being read."""
+        self.enclosures: list[str] = []
+        """The URLs of its enclosures, as written."""
+        self.head_values: dict[str, str] = {}
+        self.children: list[HeadChild] = []
+        self.links: list[Link] = []
+        self.history: list[HistoryElement] = []
+        self.tombstones: list[Tombstone] = []
+        self.scope = Scope({}, "", url)
+        """The head's."""
+        self.scopes = FurtherScopes(guard)
+        self.start_at = 0
+        """Of the entry or head child that is being read."""
+        self.entry_base = ""
+        """What its relative URLs count from, where all fields are read."""
+        self._head_bytes = 0
+        self._child = ("", "", "")
+        self._slot = ""
+        self._pieces: list[str] = []
+        self._add = self._pieces.append
+        self._field_end = self._field_ended
+        self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
+        self._container_at = 0
+
+    # -- what a family adds -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self, attributes: list[str]) -> None:
+        """Take the root's start tag."""
+
+    @abstractmethod
+    def head_slot(self, name: str) -> str:
+        """Return what the text of a head child is kept as; empty when it is not wanted."""
+
+    @abstractmethod
+    def entry(self, start: int, end: int) -> Entry:
+        """Make the entry from `values`; one without an id is identified afterwards."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """Make the head from what was read so far."""
+
+    # -- expat's handlers ---------------------------------------------------------------------------------
+
+    def take_over(self, attributes: list[str]) -> None:
+        """Begin with the root, whose start tag expat reports now."""
+        self.guard.check_element("", attributes)
+        self.begin(attributes)
+        self.look()
+
+    # -- plain entries ------------------------------------------------------------------------------------
+
+    def plain(self) -> Plain | None:
+        """Return how the plain entries of the element are read that holds the entries; None: not at all."""
+        return None
+
+    def plain_at(self, at: int) -> Plain | None:
+        """Return how plain entries are read that begin there; None where none can begin."""
+        container = self._container
+        is_between = self.watch == container.watch and self.until == container.until
+        if self.is_full or not is_between or self.parser.CurrentByteIndex != at:
+            return None
+        behind = max(self._container_at, 0, *(each[-1].end for each in (self.children, self.entries) if each))
+        return None if self.guard.text.find(b"<![CDATA[", behind, at) >= 0 else self.plain()
+
+    # -- the container ------------------------------------------------------------------------------------
+
+    def enter(self, container: Frame, attributes: Sequence[str]) -> None:
+        """Go into the element that holds head and entries: what it declares holds for them."""
+        self.scope = self.scopes.inner(self.scope, attributes)
+        self.contain(container)
+
+    def contain(self, container: Frame) -> None:
+        """Wait for the children of an element that holds entries."""
+        self._container = container
+        self._container_at = self.parser.CurrentByteIndex
+        depth = container.watch
+        self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
+        self.wait(container)
+
+    # -- the head -----------------------------------------------------------------------------------------
+
+    def head_child(self, name: str, attributes: list[str]) -> None:
+        """A child of the container that is no entry began."""
+        self.start_at = self.parser.CurrentByteIndex
+        namespace, _, local = name.rpartition("}")
+        relation = ""
+        if name in LINKS:
+            self.links.append(head_link(attributes, self.scope))
+            relation = self.links[-1].relation
+        elif name == DELETED and (deleted := tombstone(attributes)):
+            self.tombstones.append(deleted)
+        self._child = (namespace, local, relation)
+        self._slot = local if namespace == FH_NS else self.head_slot(name)
+        if self._slot:
+            self.parser.CharacterDataHandler = self._add
+        self.until, self.on_end = self.watch, self._head_child_ended
+
+    def _head_child_ended(self) -> None:
+        namespace, local, relation = self._child
+        end = self.guard.end_of(self.start_at)
+        self.children.append(HeadChild(namespace, local, self.start_at, end, relation))
+        self._head_bytes += end - self.start_at
+        if len(self.children) > MAX_HEAD_CHILDREN:
+            self.guard.limit(f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.guard.limit(f"at most {MAX_HEAD_BYTES} bytes of elements beside the entries", "more")
+        if self._slot:
+            text = self._captured().strip(SPACES)
+            if namespace == FH_NS:
+                self.history.append(HistoryElement(local, text))
+            else:
+                self.head_values.setdefault(self._slot, text)
+        self.wait(self._container)
+
+    # -- entries ------------------------------------------------------------------------------------------
+
+    def entry_began(self, attributes: Sequence[str], scope: Scope) -> None:
+        """A child of the container that is an entry began, in these surroundings."""
+        self.has_entered = True
+        self.start_at = self.parser.CurrentByteIndex
+        if self._options.is_early:
+            self.parser.StartElementHandler = self.parser.EndElementHandler = None
+            return
+        self.values = {}
+        if self.is_full:
+            self.enclosures = []
+            self.entry_base = base_in(scope.base, attributes)
+        self.wait(self._entry_frame)
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        """A field whose text is not wanted began: it is noted."""
+        self.values[slot] = ""
+
+    def _field_began(self, name: str, attributes: list[str]) -> None:
+        slot = self.fields.get(name)
+        if slot is None:
+            return
+        if slot in self.marks:
+            self.mark(slot, attributes)
+        elif slot not in self.values:
+            self._slot = slot
+            self.until, self.on_end = self.watch, self._field_end
+            self.parser.CharacterDataHandler = self._add
+
+    def _field_ended(self) -> None:
+        self.values[self._slot] = self._captured()
+        _, _, self.until, self.on_end = self._entry_frame
+
+    def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
+        """Look at the children of the field that begins now."""
+        self.wait(Frame(self.watch + 1, on_child, self.watch, self._descended))
+
+    def _descended(self) -> None:
+        self.wait(self._entry_frame)
+
+    def _captured(self) -> str:
+        self.parser.CharacterDataHandler = None
+        pieces = self._pieces
+        text = pieces[0] if len(pieces) == 1 else "".join(pieces)
+        pieces.clear()
+        return text
+
+    def is_blank(self) -> bool:
+        """Whether nothing of the entry that ends now is wanted: all such entries are the same (R9)."""
+        return self.is_full and not self.values and not self.enclosures
+
+    def _entry_ended(self) -> None:
+        if len(self.entries) >= MAX_LIKE_ENTRIES and self.is_blank() and not self.url.startswith(MEMORY_URL):
+            self.wait(self._container)
+            return
+        if self.values:  # it has children: there is an end tag
+            end = self.guard.text.find(b">", self.parser.CurrentByteIndex) + 1
+        else:
+            end = self.guard.end_of(self.start_at)
+        entry = self.entry(self.start_at, end)
+        if len(self.entries) >= MAX_ENTRIES:
+            self.guard.limit(f"at most {MAX_ENTRIES} entries", "more")
+        if self.is_full:
+            keys = entry_keys(self.values, self.enclosures, self.entry_base)
+            self._keys.append(keys)
+            if not has_id(self.values):
+                entry = entry._replace(keys=keys)
+        self.entries.append(entry)
+        self.wait(self._container)
+
+    def identity(self) -> EntryId:
+        """Return the identity that the entry's own id makes (R9).
+
+        Raises:
+            FieldsNeededError: It has none, and what else identifies it was not collected.
+        """
+        if not self.is_full and not has_id(self.values):
+            raise FieldsNeededError
+        return entry_id(self.values.get("id", ""))
+
+    def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
+        """Return what was read."""
+        own_links = [absolute(self.scope.base, self.head_values.get("link", ""))]
+        own_links += [
+            absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
+        ]
+        told = told_apart(self.url, self.entries, self._keys, own_links, text)
+        entries, notes, further = (
+            collapsed(self.url, told.entries),
+            (*notes, *told.notes),
+            tuple(self.scopes.further),
+        )
+        head, version = self.head(), self.version
+        return FeedDocument(
+            self.url, self.family, version, text, head, entries, notes, further, told.ambiguous
+        )
+
+
+_MAX_TAGS: Final = 400
+"""In one child of a plain entry: they cannot nest deeper than half of that."""
+_LEAST_DEPTH: Final = _MAX_TAGS // 2 + 16
+"""Where fewer levels of elements are allowed, every one is looked at."""
+_FREE_MISSES: Final = 8
+_SMALLEST_TAG_BYTES: Final = 4
+"""`<a/>`; no attribute is smaller."""
+
+_SPACE: Final = rb"[ \t\r\n]"
+_NAME: Final = rb"[^\s<>/=\"'!?]++"
+_ATTRIBUTES: Final = rb"(?:%(s)s++%%(but)s%(name)s%(s)s*+=%(s)s*+%(value)s){0,%(most)d}+%(s)s*+" % {
+    b"s": _SPACE,
+    b"name": _NAME,
+    b"value": ATTRIBUTE_VALUE,
+    b"most": MAX_ATTRIBUTES,
+}
+_ANY: Final = _ATTRIBUTES % {b"but": b""}
+DECLARES_NOTHING: Final = _ATTRIBUTES % {b"but": b"(?!xmlns)"}
+"""What may stand in a start tag behind the name, where the name has to mean what it means around it."""
+TEXT: Final = rb"[^<&\r]++"
+"""Text that means what is written."""
+DATE: Final = rb"[ \t\n!-%'-;=-~]++"
+"""The same in ASCII."""
+_CDATA: Final = rb"<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]>"
+
+
+def skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
+    """Return the pattern of a child that is passed over, behind the "<" of its start tag.
+
+    Args:
+        name: The pattern of its name.
+        group: A name for what is remembered of it.
+        attributes: The pattern of its attributes.
+    """
+    inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
+    body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)
+    return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
+
+
+def leaf(name: str, attributes: bytes = _ANY) -> bytes:
+    """Return the pattern of a child without elements in it, behind the "<" of its start tag.
+
+    Args:
+        name: Its name.
+        attributes: The pattern of its attributes.
+    """
+    text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
+    return rb"%s%s(?:/>|>%s</%s\s*+>)" % (name.encode(), attributes, text, name.encode())
+
+
+def leaf_or(leaves: Iterable[bytes], other: bytes) -> bytes:
+    """Return the pattern of a child that is one of these leaves, as most are, else the other one.
+
+    It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
+    match in the end each way would be tried with each of all others.
+    """
+    either = b"|".join(leaves)
+    return rb"%s|(?!%s)%s" % (either, either, other)
+
+
+def once(number: int, name: str, text: bytes) -> bytes:
+    """Return the pattern of a child whose text counts, behind the "<" of its start tag.
+
+    A second one in the same entry does not match: the first one counts (rule R9).
+
+    Args:
+        number: Of the group that its text becomes, by its place in the whole pattern.
+        name: Its name.
+        text: The pattern of its text.
+    """
+    only = rb"(?(%d)(?!)|(%s))" % (number, text)
+    return rb"%s%s>%s</%s\s*+>" % (name.encode(), DECLARES_NOTHING, only, name.encode())
+
+
+def other_than(*names: str) -> bytes:
+    """Return the pattern of a name, with a prefix or without, that ends in none of these."""
+    return rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
+
+
+def entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
+    """Return the pattern of an entry that holds nothing but such children, and of the blanks before it.
+
+    A group that one child sets keeps what it has where another child matches in the end: no two patterns may
+    begin to match the same child. Group 1 is where the entry begins.
+    """
+    name = tag.encode()
+    inside = rb"\s*+(?:<(?:%s)\s*+)*" % b"|".join(children)
+    return re.compile(rb"[ \t\r\n]*+(<)%s%s>%s</%s\s*+>" % (name, DECLARES_NOTHING, inside, name))
+
+
+class Plain(NamedTuple):
+    """How the plain entries of a document are read."""
+
+    end_tag: bytes
+    """Behind which the next is looked for where an entry is not plain."""
+    pattern: re.Pattern[bytes]
+    """Of an entry, without a "<!" in it but for CDATA sections."""
+    made: Callable[[re.Match[bytes]], Entry | None]
+    """Makes the entry that was found; None: it has to be looked at closely."""
+
+
+class PlainParser(Protocol):
+    """The parser of a document, as far as its plain entries are concerned."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> list[Entry]:
+        """What was read so far."""
+
+    @abstractmethod
+    def plain_at(self, at: int) -> Plain | None:
+        """Return how plain entries are read that begin there, where expat is; None: there can be none."""
+
+    @abstractmethod
+    def look_away(self) -> None:
+        """Be told nothing by expat until `look_again`."""
+
+    @abstractmethod
+    def look_again(self) -> None:
+        """Go on where `look_away` was called, behind whole entries."""
+
+
+_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
+_NOTHING_MORE: Final = re.compile(rb"(?:\s++|</[^<>]*+>|<!--(?:[^-]++|-(?!->))*+-->)*+\Z")
+
+
+def read_plainly(guard: Guard, parser: Callable[[], PlainParser | None]) -> None:
+    """Read the rest of the guard's document.
+
+    Args:
+        guard: The document; its root has not begun.
+        parser: Returns who reads it, once the root has begun.
+
+    Raises:
+        ParseError: As `Guard.read` does.
+        CarefulNeededError: Whether a limit is broken shows only when every element is looked at.
+    """
+    text = guard.text
+    found = None if guard.must_measure or guard.max_depth < _LEAST_DEPTH else _BEGINS.search(text)
+    hits = misses = 0
+    while found is not None and misses <= hits + _FREE_MISSES:
+        at = found.start()
+        guard.feed_to(at)
+        reader = parser()
+        plain = reader.plain_at(at) if reader is not None else None
+        if reader is None or plain is None:
+            break
+        before = len(reader.entries)
+        stop = _taken(reader.entries, plain, text, at)
+        hits += len(reader.entries) - before
+        if stop == at:
+            misses += 1
+            stop = text.find(plain.end_tag, at)
+            found = None if stop < 0 else _BEGINS.search(text, stop)
+            continue
+        is_rest = _NOTHING_MORE.match(text, stop) is not None
+        reader.look_away()
+        guard.feed_to(len(text) if is_rest else stop)
+        if is_rest:
+            break
+        reader.look_again()
+        found = _BEGINS.search(text, stop)
+    guard.finish()
+    if hits and guard.is_limited and not _is_within_limits(guard):
+        raise CarefulNeededError
+
+
+def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int) -> int:
+    """Add the plain entries that follow one another from there; return where the last of them ends."""
+    match, made, add = plain.pattern.match, plain.made, entries.append
+    room = MAX_ENTRIES - len(entries)
+    while room > 0:
+        room -= 1
+        found = match(text, at)
+        entry = made(found) if found is not None else None
+        if entry is None:
+            break
+        add(entry)
+        at = entry.end
+    return at
+
+
+def _is_within_limits(guard: Guard) -> bool:
+    """Whether no limit on all elements together can be broken, in whatever of them nobody looked at."""
+    size = len(guard.text)
+    most_characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * size
+    tags = attributes = size // _SMALLEST_TAG_BYTES
+    for _ in range(2):
+        names = (tags + attributes) * (guard.longest_namespace + 1)
+        if tags <= MAX_ELEMENTS and size + names <= most_characters:
+            return True
+        tags, attributes = guard.text.count(b"<"), guard.text.count(b"=")
+    return False
+
+
+# Atom 0.3's names for what RFC 4287 calls otherwise.
+_OLD_NAMES: Final = {
+    "updated": ("modified",),
+    "published": ("issued", "created"),
+    "rights": ("copyright",),
+}
+
+
+def _named(*names: str) -> dict[str, str]:
+    """Return Atom's elements of these names as expat reports them, of both versions."""
+    new = {f"{ATOM_NS}}}{name}": name for name in names}
+    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _OLD_NAMES.get(name, (name,))}
+    return new | old
+
+
+_ENTRIES: Final = frozenset(_named("entry"))
+_PERSON_AND_RIGHTS: Final = _named("author", "rights")
+_ATOM_HEAD: Final = _named("id", "title", "updated")
+_FIELDS: Final = _named("author", "rights", "id", "updated", "source")
+_LEAVES: Final = (
+    *(leaf(name, DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
+    *(leaf(name, ABSOLUTE) for name in ("link", "content")),
+)
+"""In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
+_ATOM_PLAIN: Final = entry_pattern(
+    "entry",
+    once(2, "id", TEXT),
+    once(3, "updated", DATE),
+    leaf_or(_LEAVES, skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other")),
+    skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", DECLARES_NOTHING),
+)
+_GROUPS: Final = (2, 3, *(_ATOM_PLAIN.groupindex[name] for name in ("author", "rights", "other")))
+_FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
+
+
+class AtomParser(FamilyParser):
+    """Reads atom:feed, in either namespace."""
+
+    family: ClassVar[Family] = Family.ATOM
+
+    def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
+        super().__init__(guard, url, options)
+        self.version = version
+        self.fields = _FULL_FIELDS if self.is_full else _FIELDS
+        self.marks = frozenset({"author", "rights", "source", "link"})
+
+    def begin(self, attributes: list[str]) -> None:
+        self.enter(Frame(2, self._child_began, 1, nothing), attributes)
+
+    def _child_began(self, name: str, attributes: list[str]) -> None:
+        if name in _ENTRIES:
+            self.entry_began(attributes, self.scope)
+        else:
+            self.head_child(name, attributes)
+
+    def plain(self) -> Plain | None:
+        is_usual = self.scope.prefixes.get("") == ATOM_NS
+        return Plain(b"</entry>", _ATOM_PLAIN, _plain_entry) if is_usual else None
+
+    def head_slot(self, name: str) -> str:
+        return _ATOM_HEAD.get(name, "")
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        if slot == "source":
+            self.descend(self._source_child)
+        elif slot == "link":
+            relation = attribute_of(attributes, "rel") or "alternate"
+            target = absolute(base_in(self.entry_base, attributes), attribute_of(attributes, "href") or "")
+            if relation == "alternate":
+                self.values.setdefault("link", target)
+            elif relation == "enclosure":
+                self.enclosures.append(target)
+        else:
+            super().mark(slot, attributes)
+
+    def _source_child(self, name: str, _attributes: list[str]) -> None:
+        """The author and rights of atom:source count for its entry (RFC 4287, 4.2.1 and 4.2.11)."""
+        slot = _PERSON_AND_RIGHTS.get(name)
+        if slot:
+            self.values[slot] = ""
+
+    def entry(self, start: int, end: int) -> Entry:
+        values = self.values
+        updated = values.get("updated")
+        updated_at = parse_rfc3339(updated) if updated else None
+        order_at = updated_at
+        if updated_at is None:
+            if not self.is_full:
+                raise FieldsNeededError
+            order_at = parse_rfc3339(values.get("published", ""))
+        return Entry(
+            self.identity(), updated_at, order_at, start, end, "author" in values, "rights" in values
+        )
+
+    def head(self) -> Head:
+        values = self.head_values
+        return Head(
+            site_id=site_id(values.get("id", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=parse_rfc3339(values.get("updated", "")),
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )
+
+
+def _plain_entry(found: re.Match[bytes]) -> Entry | None:
+    written, at, author, rights, other = found.group(*_GROUPS)
+    if not written or written.isspace() or not at:
+        return None
+    instant = parse_rfc3339(at.decode())
+    if instant is None:
+        return None
+    has_author, has_rights = author is not None, rights is not None
+    is_absolute = other is None and not (has_author or has_rights)
+    start, end = found.start(1), found.end()
+    identity = written_id(written)
+    return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)
+
+
+_CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
+
+_RSS_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
+_RSS_PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}
+_PLAIN_FULL: Final = {**_RSS_PLAIN, "link": "link", "title": "title", "description": "summary"} | {
+    "enclosure": "enclosure"
+}
+_FOREIGN: Final = {
+    f"{ATOM_NS}}}updated": "updated",
+    f"{DCTERMS_NS}}}modified": "modified",
+    f"{ATOM_NS}}}published": "published",
+    f"{DC_NS}}}date": "date",
+}
+_MEDIA: Final = "media"
+_FOREIGN_FULL: Final = {
+    **_FOREIGN,
+    f"{_CONTENT_NS}}}encoded": "content",
+    f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
+}
+_MAX_VERSION_CHARACTERS: Final = 16
+# An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
+# counts only where there is none.
+_OTHER_DATES: Final = ("updated", "modified", "published")
+_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
+_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
+_PLAIN_ITEM: Final = entry_pattern(
+    "item",
+    once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
+    once(3, "pubDate", DATE),
+    leaf_or(map(leaf, _TEXTS + _FOREIGN_TEXTS), skipped(other_than(*_RSS_PLAIN, *_OTHER_DATES), b"other")),
+)
+_CDATA_BEGINS: Final = b"<![CDATA["
+_CDATA_ENDS: Final = b"]]>"
+
+
+def plain_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
+    """Return RSS's own element names as expat reports them in any of these namespaces."""
+    return {
+        f"{namespace}}}{name}" if namespace else name: slot
+        for namespace in namespaces
+        for name, slot in names.items()
+    }
+
+
+class RssParser(FamilyParser):
+    """Reads rss, in whatever namespace it is."""
+
+    family: ClassVar[Family] = Family.RSS
+
+    def __init__(self, guard: Guard, url: str, options: Options, namespace: str) -> None:
+        super().__init__(guard, url, options)
+        self._namespaces: set[str] = set()
+        self._head_slots: dict[str, str] = {}
+        self._has_channel = False
+        self.marks = frozenset({"enclosure", _MEDIA})
+        self._place = 0
+        """`Entry.scope` of the items that come."""
+        self._around = self.scope
+        """What is in force for items that are not in the first channel, which is the feed."""
+        self._root_scope = self.scope
+        self._accept({namespace, *RSS_NAMESPACES})
+
+    def _accept(self, namespaces: set[str]) -> None:
+        """Take RSS's own elements from these namespaces too."""
+        self._namespaces |= namespaces
+        plain, foreign = (_PLAIN_FULL, _FOREIGN_FULL) if self.is_full else (_RSS_PLAIN, _FOREIGN)
+        self.fields = {**plain_names(plain, self._namespaces), **foreign}
+        self._head_slots = {
+            **plain_names(_RSS_HEAD, self._namespaces - {ATOM_NS}),
+            f"{ATOM_NS}}}updated": "updated",
+        }
+
+    def begin(self, attributes: list[str]) -> None:
+        self.version = (attribute_of(attributes, "version") or "").strip(SPACES)[
+            :_MAX_VERSION_CHARACTERS
+        ] or "2.0"
+        self.enter(self._root_frame(), attributes)
+        self._root_scope = self._around = self.scope
+
+    def _root_frame(self) -> Frame:
+        return Frame(2, self._root_child, 1, nothing)
+
+    def _root_child(self, name: str, attributes: list[str]) -> None:
+        namespace, _, local = name.rpartition("}")
+        if local == "channel" and namespace in self._namespaces:
+            self._place = 0
+            if self._has_channel:
+                self._around = self.scopes.inner(self._root_scope, attributes)
+                self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
+            else:
+                self._has_channel = True
+                self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
+        else:
+            self._beside_child(name, attributes)
+
+    def _channel_ended(self) -> None:
+        self._place = 0
+        self._around = self._root_scope
+        self.contain(self._root_frame())
+
+    def _beside_child(self, name: str, attributes: list[str]) -> None:
+        """Beside the first channel and in further ones only items count."""
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self._place = self._place or self.scopes.numbered(self._around)
+            self.item_began(attributes)
+
+    def _channel_child(self, name: str, attributes: list[str]) -> None:
+        if name == "item":
+            self.item_began(attributes)
+            return
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self.item_began(attributes)
+        else:
+            self.head_child(name, attributes)
+
+    def plain(self) -> Plain | None:
+        is_usual = self._container.on_child == self._channel_child and not self.scope.prefixes.get("")
+        return Plain(b"</item>", _PLAIN_ITEM, self._plain_item) if is_usual else None
+
+    def _plain_item(self, found: re.Match[bytes]) -> Entry | None:
+        written, at = found.group(2, 3)
+        if not written or not at:
+            return None
+        if written.startswith(_CDATA_BEGINS):
+            written = written[len(_CDATA_BEGINS) : -len(_CDATA_ENDS)]
+        order_at = parse_rfc822(at.decode())
+        if order_at is None or written.isspace():
+            return None
+        return Entry(written_id(written), None, order_at, found.start(1), found.end(), scope=self._place)
+
+    def item_began(self, attributes: list[str]) -> None:
+        """An item began."""
+        self.entry_began(attributes, self.scopes.at(self._place, self.scope))
+
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        url = attribute_of(attributes, "url")
+        if url and slot == _MEDIA:  # no enclosure: such URLs change with an edit
+            self.values[_MEDIA] = f"{self.values.get(_MEDIA, '')}\n{url}"
+        elif url:
+            self.enclosures.append(url)
+
+    def _is_plain(self, namespace: str) -> bool:
+        """An item without a prefix is one, whatever default namespace was put around it.
+
+        With a prefix only where every reader knows its namespace: the output's rss element is in none.
+        """
+        if namespace in RSS_NAMESPACES:
+            return True
+        if not self.guard.is_written("item"):
+            return False
+        if namespace not in self._namespaces:
+            self._accept({namespace})
+        return True
+
+    def head_slot(self, name: str) -> str:
+        return self._head_slots.get(name, "")
+
+    def entry(self, start: int, end: int) -> Entry:
+        values = self.values
+        updated_at = None
+        if "updated" in values:
+            updated_at = parse_rfc3339(values["updated"])
+        if updated_at is None and "modified" in values:
+            updated_at = parse_rfc3339(values["modified"])
+        order_at = updated_at
+        for slot in ("published", "pubDate", "date"):
+            if order_at is None and slot in values:
+                order_at = parse_rfc822(values[slot])
+        return Entry(self.identity(), updated_at, order_at, start, end, scope=self._place)
+
+    def head(self) -> Head:
+        values = self.head_values
+        dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
+        return Head(
+            site_id=site_id(values.get("link", "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=next((date for date in dates if date is not None), None),
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )
+
+
+RDF_ROOT: Final = f"{RDF_NS}}}RDF"
+
+_ABOUT: Final = f"{RDF_NS}}}about"
+_OLD_NAMESPACES: Final = frozenset({RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"})
+_NAMESPACES: Final = _OLD_NAMESPACES | {RSS_10_NS}
+_RDF_HEAD: Final = {f"{DC_NS}}}date": "published", f"{DCTERMS_NS}}}modified": "updated"}
+
+
+class RdfParser(RssParser):
+    """Reads rdf:RDF. The channel's dc:date counts as its pubDate, for RSS 1.0 has no other (R10)."""
+
+    family: ClassVar[Family] = Family.RDF
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        super().__init__(guard, url, options, RSS_10_NS)
+        self._accept(set(_OLD_NAMESPACES))
+        self.version = "1.0"
+        self._site_id = ""
+        self._about = ""
+        self._tag_start = 0
+        self._channel: Channel | None = None
+
+    def begin(self, attributes: list[str]) -> None:
+        self.enter(self._root_frame(), attributes)
+        self._root_scope = self.scope
+
+    def plain(self) -> Plain | None:
+        return None  # rdf:about counts first
+
+    def _root_child(self, name: str, attributes: list[str]) -> None:
+        namespace, _, local = name.rpartition("}")
+        if local == "item" and self._is_plain(namespace):
+            self.item_began(attributes)
+        elif local == "channel" and not self._has_channel:
+            self._channel_began(namespace, attributes)
+        else:
+            self.head_child(name, attributes)
+
+    def _channel_began(self, namespace: str, attributes: list[str]) -> None:
+        self._has_channel = True
+        self._accept({namespace})
+        self.version = RSS_090 if namespace in _OLD_NAMESPACES else "1.0"
+        self._site_id = attribute_of(attributes, _ABOUT) or ""
+        self._tag_start = self.parser.CurrentByteIndex
+        self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
+
+    def _channel_ended(self) -> None:
+        start = self._tag_start
+        tag = Span(start, self.guard.end_of_tag(start))
+        self._channel = Channel(tag, self.guard.end_of(start))
+        self.scope = self._root_scope
+        super()._channel_ended()
+
+    def item_began(self, attributes: list[str]) -> None:
+        self._about = attribute_of(attributes, _ABOUT) or ""
+        if self._is_in_channel and self.scope != self._root_scope:
+            self._place = self.scopes.numbered(self.scope)
+        super().item_began(attributes)
+
+    @property
+    def _is_in_channel(self) -> bool:
+        return self._has_channel and self._channel is None
+
+    def _is_plain(self, namespace: str) -> bool:
+        """With a prefix too where every reader knows the namespace, which a channel may have made up."""
+        return namespace in _NAMESPACES or super()._is_plain(namespace)
+
+    def head_slot(self, name: str) -> str:
+        if self._has_channel and self._channel is not None:
+            return ""
+        return super().head_slot(name) or _RDF_HEAD.get(name, "")
+
+    def is_blank(self) -> bool:
+        return not self._about and super().is_blank()
+
+    def entry(self, start: int, end: int) -> Entry:
+        if self._about:  # R9
+            self.values["id"] = self._about
+        return super().entry(start, end)
+
+    def head(self) -> Head:
+        head = super().head()
+        return replace(head, site_id=site_id(self._site_id) or head.site_id, channel=self._channel)
+
+
+_SHOWN_CHARACTERS: Final = 60
+
+
+class NamespaceNeededError(Exception):
+    """A feed of Atom declares no namespace. Never leaves this package.
+
+    Args:
+        at: Where the declaration goes.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+class Opening:
+    """Waits for the root of a document and hands over to the parser of its family.
+
+    Args:
+        guard: The document's parser.
+        url: Of the document, after redirects.
+        options: What is wanted of the reading.
+    """
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        self.family: FamilyParser | None = None
+        self.guard = guard
+        self._url = url
+        self._options = options
+        guard.parser.StartElementHandler = self._root_began
+
+    def close(self) -> None:
+        """Let go of expat and of the family's parser; nothing is asked of either any more."""
+        self.guard.close()
+        if self.family is not None:
+            self.family.close()
+            self.family = None
+
+    def _root_began(self, name: str, attributes: list[str]) -> None:
+        namespace, _, local = name.rpartition("}")
+        options = self._options
+        family: FamilyParser
+        if local == "rss" and (namespace in RSS_NAMESPACES or self.guard.is_written("rss")):
+            family = RssParser(self.guard, self._url, options, namespace)
+        elif local == "feed" and namespace in ATOM_NAMESPACES:
+            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
+            family = AtomParser(self.guard, self._url, options, version)
+        elif name == RDF_ROOT:
+            family = RdfParser(self.guard, self._url, options)
+        else:
+            self._refuse(namespace, local)
+        self.family = family
+        family.take_over(attributes)
+
+    def _refuse(self, namespace: str, local: str) -> NoReturn:
+        if local == "feed" and not namespace and "" not in self.guard.declarations():
+            raise NamespaceNeededError(self.guard.parser.CurrentByteIndex + len("<feed"))
+        if local == "feed":
+            found = f"a feed element in namespace {namespace!r}"
+            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "rss":
+            found = f"an rss element with a prefix, in namespace {namespace!r}"
+            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "entry" and namespace == ATOM_NS:
+            self.guard.stop("not-a-feed", "a feed", "a single Atom entry")
+        found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
+        self.guard.stop("not-a-feed", "a feed", found)

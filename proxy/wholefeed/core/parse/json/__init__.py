@@ -1,1 +1,0 @@
-"""JSON Feed, and the places of its values in the text."""

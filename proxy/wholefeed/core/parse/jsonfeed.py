@@ -1,0 +1,436 @@
+"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/).
+
+Items are slices of the text, as in the other formats. JSON Feed has no base that relative references count
+from but the document's URL.
+
+JSON text: its encoding, its limits, and where the members of its top-level object stand (RFC 8259).
+
+text = json_text(body)                        # None: no JSON object
+members = scan(text, items="items", read=len, max_depth=256)
+text.encode()[members["title"].start : members["title"].end]      # '"title": "A feed"'
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn
+
+from wholefeed.core.model import (
+    MEMORY_URL,
+    Entry,
+    EntryKeys,
+    Family,
+    FeedDocument,
+    Head,
+    HeadChild,
+    Link,
+    Scope,
+    entry_id,
+)
+from wholefeed.core.parse.identities import (
+    MAX_TITLE_CHARACTERS,
+    SPACES,
+    absolute,
+    entry_keys,
+    has_id,
+    site_id,
+    told_apart,
+)
+from wholefeed.core.parse.limits import (
+    MAX_ENTRIES,
+    MAX_HEAD_BYTES,
+    MAX_HEAD_CHILDREN,
+    MAX_LANG_CHARACTERS,
+    MAX_LIKE_ENTRIES,
+    UNLIMITED,
+    ParseError,
+    collapsed,
+)
+from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.urls import resolve
+
+ITEMS: Final = "items"
+
+RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
+"""Members of the head that are links, and the relations they stand for (R6, R21)."""
+
+_VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,14})/?\s*")
+
+
+def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
+    """Return the document that a JSON object is.
+
+    Raises:
+        ParseError: It is malformed, breaks a limit, or is no JSON Feed.
+    """
+    max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
+    members = scan(
+        text,
+        items=ITEMS,
+        read=partial(_item, url=url),
+        max_depth=max_depth,
+        max_items=max_items,
+        is_collapsing=not url.startswith(MEMORY_URL),
+    )
+    version = _VERSION.fullmatch(_string(members, "version"))
+    if version is None:
+        raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
+    held = members[ITEMS].elements or () if ITEMS in members else ()
+    items = [element for element in held if element.value is not None]
+    if max_depth < UNLIMITED:
+        _check_sizes(members)
+    places = byte_offsets(text, iter([place for item in items for place in (item.start, item.end)]))
+    entries = [
+        item.value.entry._replace(start=start, end=end)
+        for item, start, end in zip(items, places, places, strict=False)
+    ]
+    keys = [item.value.keys for item in items]
+    own_link, encoded = absolute(url, _string(members, "home_page_url")), text.encode()
+    told = told_apart(url, entries, keys, [own_link], encoded)
+    return FeedDocument(
+        url,
+        Family.JSON,
+        version[1],
+        encoded,
+        _head(text, members, url),
+        collapsed(url, told.entries),
+        told.notes,
+        ambiguous=told.ambiguous,
+    )
+
+
+def _check_sizes(members: Mapping[str, Member]) -> None:
+    """Hold JSON to the same limits as XML."""
+    head = [member for name, member in members.items() if name != ITEMS]
+    expected = ""
+    if len(head) > MAX_HEAD_CHILDREN:
+        expected = f"{MAX_HEAD_CHILDREN} members beside the entries"
+    elif sum(member.end - member.start for member in head) > MAX_HEAD_BYTES:
+        expected = f"{MAX_HEAD_BYTES} characters of members beside the entries"
+    if expected:
+        raise ParseError(f"expected at most {expected}, got more", slug="xml-limit")
+
+
+def _head(text: str, members: Mapping[str, Member], url: str) -> Head:
+    named = sorted(
+        ((name, member) for name, member in members.items() if name != ITEMS),
+        key=lambda each: each[1].start,
+    )
+    starts = byte_offsets(text, iter([place for _, m in named for place in (m.start, m.end)]))
+    children = [
+        HeadChild("", name, start, end, RELATIONS.get(name, ""))
+        for (name, _), start, end in zip(named, starts, starts, strict=False)
+    ]
+    links = [_link(members, name, url) for name in ("feed_url", "next_url") if _string(members, name)]
+    language = _string(members, "language")
+    return Head(
+        site_id=site_id(_string(members, "home_page_url")),
+        title=_string(members, "title")[:MAX_TITLE_CHARACTERS],
+        updated_at=None,
+        links=tuple(links),
+        history=(),
+        children=tuple(children),
+        scope=Scope({}, language if len(language) <= MAX_LANG_CHARACTERS else "", url),
+    )
+
+
+def _link(members: Mapping[str, Member], name: str, url: str) -> Link:
+    href = _string(members, name)
+    try:
+        target = resolve(url, href)
+    except ValueError:
+        target = ""
+    return Link(RELATIONS[name], target, "", href)
+
+
+class _Item(NamedTuple):
+    entry: Entry
+    """Without its place."""
+    keys: EntryKeys
+
+
+def _item(value: object, url: str) -> _Item | None:
+    """Return what is kept of an item; None where it is no object."""
+    if not isinstance(value, dict):
+        return None
+    # A number is taken for its digits (JSON Feed 1.1, "Items").
+    values = {
+        "id": _text(value.get("id")),
+        "link": _text(value.get("url")) or _text(value.get("external_url")),
+        "title": _text(value.get("title")),
+        "content": _text(value.get("content_html")) or _text(value.get("content_text")),
+        "published": _text(value.get("date_published")),
+        "updated": _text(value.get("date_modified")),
+    }
+    updated_at = parse_rfc3339(values["updated"]) if values["updated"] else None
+    order_at = updated_at
+    if order_at is None and values["published"]:
+        order_at = parse_rfc3339(values["published"])
+    has_author = bool(value.get("author") or value.get("authors"))
+    keys = entry_keys(values, _enclosures(value), url)
+    own = None if has_id(values) else keys
+    return _Item(Entry(entry_id(values["id"]), updated_at, order_at, 0, 0, has_author, keys=own), keys)
+
+
+def _enclosures(item: Mapping[str, Any]) -> list[str]:
+    attachments = item.get("attachments")
+    held = attachments if isinstance(attachments, list) else []
+    return [_text(each.get("url")) for each in held if isinstance(each, dict)]
+
+
+def _string(members: Mapping[str, Member], name: str) -> str:
+    member = members.get(name)
+    return "" if member is None or isinstance(member.value, Number) else _text(member.value).strip(SPACES)
+
+
+def _text(value: object) -> str:
+    """Return a string or number as text that can be written in UTF-8; empty for anything else."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # an escape of half a character
+        return json.dumps(value)
+    return value
+
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
+_SHORT: Final = 64
+"""Of elements, in characters, that are remembered: there can be many of them."""
+_NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
+_SNIFFED_BYTES: Final = 1024
+
+MAX_VALUES: Final = 2_000_000
+"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
+_MAX_QUOTES: Final = 2 * MAX_VALUES
+
+
+class Number(str):
+    """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
+
+    __slots__ = ()
+
+
+class Element(NamedTuple):
+    """An element of the array of items; offsets in characters."""
+
+    value: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the top-level object; offsets in characters, from its name on."""
+
+    value: Any
+    start: int
+    end: int
+    elements: tuple[Element, ...] | None = None
+    """Of the array of items; `value` is empty then."""
+
+
+def json_text(body: bytes) -> str | None:
+    """Return the text of a document that is a JSON object, or of one in UTF-16 with a byte order mark.
+
+    Raises:
+        ParseError: It begins as one and is no UTF-8 (RFC 8259, section 8.1).
+    """
+    mark, codec = b"", "utf-8"
+    for known, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if body.startswith(known):
+            mark, codec = known, name
+    beginning = body[len(mark) : len(mark) + _SNIFFED_BYTES].decode(codec, "ignore")
+    if not beginning.lstrip(" \t\r\n").startswith("{"):
+        return None
+    try:
+        return body[len(mark) :].decode(codec)
+    except UnicodeDecodeError as exc:
+        raise ParseError(
+            f"expected JSON in UTF-8, got another byte at {exc.start}", slug="malformed-json"
+        ) from exc
+
+
+def scan(
+    text: str,
+    *,
+    items: str,
+    read: Callable[[Any], Any],
+    max_depth: int,
+    max_items: int | None,
+    is_collapsing: bool = False,
+) -> Mapping[str, Member]:
+    """Return the members of the top-level object; of those with the same name the last one counts.
+
+    Args:
+        text: A JSON object.
+        items: The member whose array is taken apart.
+        read: Makes of each of its elements what is kept of it.
+        max_depth: Levels of arrays and objects that are accepted.
+        max_items: Elements of that array that are accepted; None: no limit holds but the depth.
+        is_collapsing: Leave out, of very many, those that are written as another.
+
+    Raises:
+        ParseError: `malformed-json` or `xml-limit`.
+    """
+    if max_items is not None:
+        _check_values(text)
+    _check_depth(text, max_depth)
+    try:
+        return _Scanner(text, read, max_items, is_collapsing=is_collapsing).members(items)
+    except ParseError:
+        raise
+    except ValueError as exc:
+        raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
+
+
+def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
+    """Turn ascending offsets in characters into those of the text in UTF-8."""
+    if text.isascii():
+        yield from offsets
+        return
+    place = length = 0
+    for offset in offsets:
+        length += len(text[place:offset].encode())
+        place = offset
+        yield length
+
+
+def _check_values(text: str) -> None:
+    """Count before anything is made of them: a digit and a comma become a hundred bytes."""
+    if _values(text) <= MAX_VALUES:
+        return
+    if text.count('"') > _MAX_QUOTES or _values(_STRING.sub("", text)) > MAX_VALUES:
+        raise ParseError(f"expected at most {MAX_VALUES} JSON values, got more", slug="xml-limit")
+
+
+def _values(text: str) -> int:
+    """Return how many values begin, or may seem to, behind a comma or an opening bracket."""
+    return sum(map(text.count, ",[{"))
+
+
+def _check_depth(text: str, max_depth: int) -> None:
+    """Count before anything recurses. Strings are cut out as JSON itself reads them, from the front."""
+    if text.count("[") + text.count("{") <= max_depth:
+        return
+    depth = 0
+    for bracket in _NO_BRACKET.sub("", _STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > max_depth:
+            raise ParseError(f"expected at most {max_depth} levels of JSON, got more", slug="xml-limit")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+
+
+class _Scanner:
+    """Walks through the top level; what lies deeper is read by the standard library."""
+
+    def __init__(
+        self, text: str, read: Callable[[Any], Any], max_items: int | None, *, is_collapsing: bool
+    ) -> None:
+        self._text = text
+        self._at = 0
+        self._read = read
+        self._max_items = max_items
+        self._short = _SHORT if is_collapsing else -1
+        self._decode = _DECODER.raw_decode
+
+    def members(self, items: str) -> dict[str, Member]:
+        found: dict[str, Member] = {}
+        self._expect("{")
+        if self._follows("}"):
+            return self._ended(found)
+        while True:
+            start = self._skip()
+            name = self._value()
+            if not isinstance(name, str) or isinstance(name, Number):
+                raise self._error("a member's name")
+            self._expect(":")
+            if name == items and self._text[self._skip() : self._at + 1] == "[":
+                found[name] = Member((), start, elements=tuple(self._elements()), end=self._at)
+            else:
+                found[name] = Member(self._value(), start, self._at)
+            if not self._follows(","):
+                self._expect("}")
+                return self._ended(found)
+
+    def _elements(self) -> Iterator[Element]:
+        self._expect("[")
+        if self._follows("]"):
+            return
+        text, decode, read = self._text, self._decode, self._read
+        seen: set[str] = set()
+        self._skip()
+        number = 0
+        while True:
+            if self._max_items is not None and number >= self._max_items:
+                raise ParseError(f"expected at most {self._max_items} entries, got more", slug="xml-limit")
+            start = self._at
+            value, self._at = decode(text, start)
+            written = text[start : self._at] if self._at - start <= self._short else ""
+            if not written or written not in seen:
+                yield Element(read(value), start, self._at)
+            number += 1
+            if number > MAX_LIKE_ENTRIES and written.endswith("}"):
+                seen.add(written)
+                number += self._pass_over(f",{written}")
+            after = _AFTER.match(text, self._at)
+            if after is None:
+                raise self._error("',' or ']'")
+            self._at = after.end()
+            if after[1] == "]":
+                return
+
+    def _pass_over(self, repeated: str) -> int:
+        """Go behind the last of the elements that follow and are written alike; return how many they are."""
+        number = 0
+        while self._text.startswith(repeated, self._at):
+            self._at += len(repeated)
+            number += 1
+        return number
+
+    def _value(self) -> Any:
+        value, self._at = self._decode(self._text, self._skip())
+        return value
+
+    def _skip(self) -> int:
+        match = _SPACE.match(self._text, self._at)
+        assert match is not None, "no space is space enough"
+        self._at = match.end()
+        return self._at
+
+    def _follows(self, character: str) -> bool:
+        if self._text[self._skip() : self._at + 1] != character:
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, character: str) -> None:
+        if not self._follows(character):
+            raise self._error(repr(character))
+
+    def _ended(self, found: dict[str, Member]) -> dict[str, Member]:
+        if self._skip() != len(self._text):
+            raise self._error("the end")
+        return found
+
+    def _error(self, expected: str) -> ValueError:
+        line = self._text.count("\n", 0, self._at) + 1
+        column = self._at - (self._text.rfind("\n", 0, self._at) + 1) + 1
+        return ValueError(f"no {expected} (line {line}, column {column})")

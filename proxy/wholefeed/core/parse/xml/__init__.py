@@ -1,1 +1,0 @@
-"""Atom, RSS and RDF: the families that are XML."""

@@ -1,0 +1,942 @@
+"""What a decision wants done next. Each is carried out, and the decision told of it, before the next one.
+
+The fetches of a walk are the exception: `Fetch` only begins one, and `Wait` wants to be told of the first
+that has ended. What is told of an intent stands behind its arrow; where there is none, it is `CarriedOut`.
+
+What a decision is told: what came of an intent, or that a document has come or not.
+
+What a decision starts from: the feed as it is stored, what the operator wants, what was asked for.
+
+What the store tells of a feed, as far as the decisions about it need it.
+
+The store's rows extend these, so that what is decided here needs no database.
+
+What a walk has found so far, and what it found.
+
+Whether a document adds anything to what is stored (rules R6 and R10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from wholefeed.core.adapters.base import Marks
+from wholefeed.core.merge import Copy, is_preferred
+from wholefeed.core.model import EntryId, Family, Kind, Role, State
+from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
+from wholefeed.core.schedule import Move, is_due, is_final, next_attempt_at
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import count_left
+from wholefeed.core.walk.chain import Arrival, WalkLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a document could not be had, or could not be used."""
+
+    slug: str
+    publisher_status: int | None = None
+    """The HTTP status that the publisher sent, where there was one."""
+    retry_after_seconds: float | None = None
+    is_unasked: bool = False
+    """Whether the publisher was not even asked: too much waits already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a publisher said beside the subscription document."""
+
+    url: str
+    """As asked for."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent; None where there were none, or others."""
+    headers: Mapping[str, str]
+    """Lower-case names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshDocument:
+    """A document that has just been fetched, as far as decisions need it. Its body stays with the driver."""
+
+    arrival: Arrival
+    kind: Kind
+    """What it says that its feed is; meant for the subscription document alone (R0)."""
+    older_relation: str
+    is_tentative: bool
+    """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
+    is_marked: bool
+    """Whether it bears fh:archive."""
+    is_uncacheable: bool
+    updated_at: float | None = None
+    """Of the document itself (R10)."""
+    marks: Marks = field(default_factory=Marks)
+    validators: tuple[str, str] = ("", "")
+    """ETag and Last-Modified, empty where there is none."""
+    order: tuple[float | None, ...] = ()
+    """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
+    reading_notes: tuple[Note, ...] = ()
+    link_notes: tuple[Note, ...] = ()
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether it broke off (docs/faults.md row 49)."""
+        return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
+
+    def may_replace(self, row: StoredDocument, family: Family) -> bool:
+        """Whether a stored document gives way to this in a feed of a family.
+
+        A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
+        than the feed's (R23, R33).
+        """
+        if row.memento:
+            return self.arrival.family is family
+        return not (self.is_truncated and row.family is self.arrival.family is family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedCopy:
+    """A web archive's copy of a document that its publisher does not give (R33)."""
+
+    url: str
+    """Of the document."""
+    copy_url: str
+    """Where the copy stands; intents name it by this."""
+    captured_at: float
+    """When it was made, which is its time of fetch (R10)."""
+    fresh: FreshDocument
+    """As it was archived; its flags are left out."""
+    is_subscription: bool
+    """Whether it is of the subscription document, at whatever time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionCame:
+    """The subscription document is here, whole or as much as there is of it."""
+
+    url: str
+    """What it is looked for by from now on."""
+    reply: Reply
+    fresh: FreshDocument
+    notes: tuple[Note, ...] = ()
+    """Why it may not be the subscription document (R3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionUnchanged:
+    """The publisher says that the stored subscription document is what it would send."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionFailed:
+    """The subscription document could not be had."""
+
+    failure: Failure
+    copy: ArchivedCopy | None = None
+    """What an archive has of it, where it was asked because nothing is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A document of the walk is here."""
+
+    url: str
+    """As the intent named it."""
+    fresh: FreshDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """HEAD was answered: the document is there."""
+
+    url: str
+    headers: Mapping[str, str]
+    """Lower-case names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The publisher says that a stored document has not changed."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A document of the walk could not be had."""
+
+    url: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class LedBack:
+    """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
+
+    url: str
+    met_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOver:
+    """The walk has used the network for as long as it may (R18)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsRead:
+    """The documents as they are stored now, in output order, the detached ones last."""
+
+    documents: tuple[StoredDocument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """The stored bodies that an older parser had read were read again."""
+
+    has_changed: bool
+    """Whether there were any."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRead:
+    """The latest update instant of those identities that stand in attached documents."""
+
+    known: Mapping[EntryId, float | None]
+    live: Mapping[EntryId, Copy] = field(default_factory=dict)
+    """Where that was asked for: the copies that are live in documents other than memory."""
+    subscription_updated_at: float | None = None
+    """Where that was asked for: the date of the subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """The entries of a stored document, from the top."""
+
+    entries: tuple[tuple[EntryId, float | None], ...]
+    """Identity, and the instant that the output sorts by (R20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document was put, under this number."""
+
+    document: int
+    """Below 0: a stand-in, as good as its own number wherever documents are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """What was wanted is done; there is nothing to be told of it."""
+
+
+Event = (
+    SubscriptionCame
+    | SubscriptionUnchanged
+    | SubscriptionFailed
+    | Arrived
+    | Answered
+    | Confirmed
+    | Failed
+    | LedBack
+    | TimeOver
+    | DocumentsRead
+    | ReadAgain
+    | KnownRead
+    | EntriesRead
+    | Stored
+    | CarriedOut
+)
+
+
+# The subscription document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskSubscription:
+    """Fetch the subscription document -> SubscriptionCame, SubscriptionUnchanged, SubscriptionFailed."""
+
+    url: str
+    stored: StoredDocument | None
+    """Ask whether this has changed; None: have it whole."""
+    searches: bool
+    """Whether to look for it from the document of this URL on, which may be an archive (R3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSubscription:
+    """Put what came, and with it what no longer fits it, all at once (R8, R23)."""
+
+    kind: Kind
+    family: Family
+    remembers: StoredDocument | None
+    """The document that it replaces, when the copies of entries that leave it are to be kept."""
+    brings_back_memory: bool
+    """Whether the memory documents of its family come back with it."""
+    detached: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteReply:
+    """The publisher is there: note what its reply means for the feed."""
+
+    checked_at: float
+    fresh_until: float
+    is_private: bool
+    unchanged: int | None
+    """The document that it says has not changed."""
+    fetch_url: str | None
+    """Where the subscription document is asked for from now on, when that is elsewhere."""
+    move: Move | None
+    """What is known of a permanent move, when that is something else than before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFailure:
+    """The publisher could not be reached: what is stored serves as stale until the next attempt."""
+
+    failure: Attempt | None
+    """None: it was not asked, which is no failure of its own."""
+    fresh_until: float
+
+
+# What is stored
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBodiesAgain:
+    """Parse the stored bodies that an older parser has read -> ReadAgain."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocuments:
+    """Look at what is stored -> DocumentsRead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKnown:
+    """Look which identities stand in attached documents -> KnownRead."""
+
+    identities: tuple[EntryId, ...]
+    """Of all entries of one document, from the top."""
+    with_copies: bool = False
+    """Whether to tell also which of their copies are live, those in memory documents excepted."""
+    url: str = ""
+    """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """Look what stands in a stored document -> EntriesRead."""
+
+    document: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Store a document that has arrived -> Stored."""
+
+    url: str
+    """It arrived under this one."""
+    stored_url: str
+    """It is put under this one."""
+    role: Role
+    rank: int | None
+    """None: it is kept, but no part of the feed yet."""
+    is_settled: bool = False
+    brought_news: bool = True
+    remembers: StoredDocument | None = None
+    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
+    found_by: str = ""
+    """The adapter that asked for it (R26); empty where a link leads to it."""
+    found_in: int = 0
+    """As `StoredDocument.found_in`."""
+    may_wait: bool = False
+    """Whether it may be put with those that come next: nothing is stored of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A document that has arrived is not worth keeping."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """Note that a stored document has not changed."""
+
+    document: int
+    is_settled: bool | None
+    """Whether it is final now; None leaves that as it is."""
+    found_in: int | None = None
+    """As `StoredDocument.found_in`; None leaves that as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Make a document part of the feed again."""
+
+    document: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Keep documents, but no longer as part of the feed (R25)."""
+
+    documents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """Give documents these ranks."""
+
+    ranks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SetKind:
+    """The feed turned out to be of another kind."""
+
+    kind: Kind
+
+
+# The walk
+
+
+@dataclass(frozen=True, slots=True)
+class BeginWalk:
+    """Wait for a turn to use the network; from then on documents may be added, also after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimer:
+    """Count the seconds of network that a trail may use from now."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """Begin to fetch a document; `Wait` tells of its end."""
+
+    url: str
+    stored: StoredDocument | None
+    """Ask whether this has changed; None: have it whole."""
+    relation: str
+    """Leads to the document behind it; told of early, through `Decision.predicted`."""
+    is_collected: bool = False
+    """Whether an adapter asks (R32): few at once, and nothing is told early."""
+    is_head: bool = False
+    """Whether to ask only whether it is there -> Answered instead of Arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for the first fetch to end -> Arrived, Answered, Confirmed, Failed; TimeOver: too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Let others have a turn: much was walked through without waiting for anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseHost:
+    """Let no adapter ask the host of a URL for a while (R32)."""
+
+    url: str
+    until: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopFetching:
+    """Let go of the fetches under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndWalk:
+    """Give the turn back."""
+
+    ending: str
+    """Of what made the feed partial the first slug, else `end`."""
+    documents: int
+
+
+# The end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Let readers have the feed as it is stored now."""
+
+    state: State
+    notes: tuple[Note, ...]
+    is_walking: bool = False
+    """Whether the walk goes on, and may still add documents."""
+    ending: Ending | None = None
+    """Why the walk ended; None leaves what is stored."""
+    missing: tuple[Attempt, ...] | None = None
+    """All that could not be had (R14); None leaves what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """There is nothing left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The subscription document could not be had; whoever waits gets to know why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCollection:
+    """Note what is known of the history that the publisher does not link (R26)."""
+
+    collection: str
+    """As `Collection.written` gives it."""
+
+
+Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
+"""What changes which documents the feed is made of, or how."""
+Remark = NoteReply | NoteFailure | Touch | NoteCollection
+"""What is noted of a feed or document without changing what it is made of."""
+Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
+Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
+End = Done | GiveUp
+
+Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
+Task = AskSubscription | Change | Remark | Look | Fetching | Deed
+Intent = Task | End
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+
+Steps = Generator[Intent, Event, T]
+"""A part of a decision: yields intents, is sent what came of each, and comes to a result."""
+
+
+def carry_out(intent: Intent) -> Steps[None]:
+    """Name an intent of which nothing is told but that it is done."""
+    yield from outcome(intent, CarriedOut)
+
+
+def outcome(intent: Intent, kind: type[E]) -> Steps[E]:
+    """Name an intent and return what came of it."""
+    event = yield intent
+    assert isinstance(event, kind), f"{intent} was answered with {event}"
+    return event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the configuration says about refreshes. Times in seconds."""
+
+    minimum_fresh_seconds: float = 300.0
+    default_fresh_seconds: float = 900.0
+    maximum_fresh_seconds: float = DAY_SECONDS
+    retry_missing_seconds: float = 3600.0
+    follows_pages: bool = True
+    remembers: bool = True
+    looks_ahead: bool = True
+    window: int = 4
+    """Documents fetched ahead of the path at most."""
+    walk_seconds: float = 3600.0
+    may_collect: Callable[[str], bool] = lambda _url: True
+    """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
+    collect_paused_until: Callable[[str], float | None] = lambda _url: None
+    """Until when a URL's host has asked to be left in peace with that (R32), epoch seconds."""
+    limits: WalkLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRequest:
+    """What a refresh is asked to do beside the usual."""
+
+    is_forced: bool = False
+    """Try at once what failed before (R14)."""
+    is_full: bool = False
+    """Revalidate every document and take the publisher's chain for the truth (R14)."""
+    may_walk: bool = True
+    """Whether to walk; without, only the subscription document is fetched."""
+    is_polled: bool = False
+    """Whether no reader waits for it."""
+
+    def merged(self, other: RefreshRequest) -> RefreshRequest:
+        """Return the request that meets both."""
+        return RefreshRequest(
+            is_forced=self.is_forced or other.is_forced,
+            is_full=self.is_full or other.is_full,
+            may_walk=self.may_walk or other.may_walk,
+            is_polled=self.is_polled and other.is_polled,
+        )
+
+
+class Clock:
+    """The instant at which a decision was told something last, in epoch seconds: it has no other time."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """All of it; the documents, which change meanwhile, go beside."""
+
+    feed: StoredFeed
+    """As it was before the refresh."""
+    missing: Mapping[str, Attempt]
+    """What could not be had before, by URL."""
+    failure: Attempt | None
+    """Of the subscription document, the last time."""
+    settings: Settings
+    request: RefreshRequest
+    site_of: Callable[[str], str]
+    clock: Clock
+    copies: tuple[ArchivedCopy, ...] = ()
+    """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+
+    def is_followed(self, kind: Kind) -> bool:
+        """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+        is_paged = kind is Kind.PAGED and self.settings.follows_pages
+        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
+
+    def lacks(self, *notes: type[Note]) -> bool:
+        """Return whether something was missing for one of these reasons."""
+        slugs = {note.slug for note in notes}
+        return any(attempt.reason in slugs for attempt in self.missing.values())
+
+    def is_truncated(self, url: str) -> bool:
+        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == DocumentTruncated.slug
+
+    def is_of_other_format(self, url: str, family: Family) -> bool:
+        """Whether it did not come in the feed's family when it was had last, whatever is stored (R23)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
+
+    def remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
+        """Return what is wrong with a document that has joined; of one that is stored, that it broke off.
+
+        Or that it is no more than a web archive's copy (R33).
+        """
+        if fresh is not None:
+            return [replace(note, url=url) for note in fresh.reading_notes]
+        if row is not None and row.memento:
+            return [row.as_memento()]
+        return [DocumentTruncated(url)] if self.is_truncated(url) else []
+
+    def waits(self, url: str) -> bool:
+        """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""
+        attempt = self.missing.get(url)
+        is_insisted = self.request.is_forced or self.request.is_full
+        return attempt is not None and not is_insisted and attempt.waits(self.clock.now)
+
+    def next_attempt_at(
+        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
+    ) -> float:
+        """Return the epoch second from which a document that could not be had is tried again (R14)."""
+        return next_attempt_at(
+            reason=failure.slug,
+            status=failure.publisher_status,
+            attempts=1 + (earlier.attempts if earlier else 0),
+            now=self.clock.now,
+            retry_after_seconds=failure.retry_after_seconds,
+            retry_missing_seconds=self.settings.retry_missing_seconds,
+            is_subscription=is_subscription,
+        )
+
+
+SUBSCRIPTION_ATTEMPT: Final = ""
+"""The URL under which the failure of the subscription document itself is noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFeed:
+    """A feed: where it comes from, and what it was when it was published last."""
+
+    id: int
+    url: str
+    """The canonical key."""
+    fetch_url: str
+    moved_to: str | None
+    """Where permanent redirects have led of late, `moved_times` in a row since `moved_since`."""
+    moved_since: float | None
+    moved_times: int
+    family: Family
+    kind: Kind
+    state: State
+    """As published; `visible_state` tells what whoever asks gets to see."""
+    is_walking: bool
+    """Whether a walk has begun to use the network and has not ended: it may still add documents."""
+    revision: int
+    """Counts the changes of documents and live entries; a plan names the one it was made from."""
+    published_revision: int
+    """The one that was published last; another than `revision`: something is not to be seen yet."""
+    notes: str
+    """JSON, as the service wrote it."""
+    digest: bytes | None
+    """Of what was published; None until something is."""
+    collection: str
+    """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
+
+    @property
+    def visible_state(self) -> State:
+        """What the feed is at this moment, for whoever asks and by whatever way (R16).
+
+        A walk that was cut off, by a kill or a full disk, is taken up again and may still add documents. A
+        mere refetch of the subscription document adds none: it keeps the state.
+        """
+        return State.LOADING if self.is_walking else self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A stored document, without its body and entries."""
+
+    id: int
+    url: str
+    final_url: str
+    role: Role
+    rank: int | None
+    """Ascending in output order among the documents of its role; None: detached."""
+    detached_at: float | None
+    family: Family
+    site_id: str
+    links: Mapping[str, str]
+    is_marked: bool
+    is_settled: bool
+    is_uncacheable: bool
+    brought_news: bool
+    digest: bytes
+    etag: str | None
+    last_modified: str | None
+    fetched_at: float
+    """When it was had with the body that is stored, epoch seconds."""
+    checked_at: float
+    parser_version: int
+    body_bytes: int
+    entries: int
+    updated_at: float | None
+    """Of the document itself (R10)."""
+    marks: str | None
+    """What it says about its publisher, as `Marks.written` gives it; None where nobody has looked."""
+    found_by: str
+    """The adapter that asked for it (R26); empty where a link leads to it."""
+    found_in: int
+    """Of its walks through all pages: the number of the last one that had it."""
+    live_bytes: int = 1
+    """What readers are sent of it; 0 where other documents have better copies of all its entries."""
+    memento: str = ""
+    """Where a web archive's copy stands, which this is (R33); empty: the publisher's own document."""
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether it is a copy of an earlier subscription document: it goes by the copy's own URL."""
+        return bool(self.memento) and self.url == self.memento
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is an archive document that is never asked for again (R13)."""
+        return not self.memento and is_final(
+            is_settled=self.is_settled, is_marked=self.is_marked, is_uncacheable=self.is_uncacheable
+        )
+
+    def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
+        """Return whether an archive document is to be revalidated (R13).
+
+        For an archive's copy there is an attempt, whose time counts (R33).
+        """
+        return not self.memento and is_due(
+            is_settled=self.is_settled,
+            is_newest=is_newest,
+            is_marked=self.is_marked,
+            is_uncacheable=self.is_uncacheable,
+            subscription_changed_at=subscription_changed_at,
+            checked_at=self.checked_at,
+            now=now,
+        )
+
+    def as_memento(self) -> MementoServed:
+        """Tell that a web archive's copy stands in for the document, and of when it is."""
+        return MementoServed(self.url, self.memento, format_rfc3339(self.fetched_at))
+
+    def as_arrival(self) -> Arrival:
+        """Describe it to a walk."""
+        return Arrival(
+            url=self.url,
+            final_url=self.final_url,
+            family=self.family,
+            site_id=self.site_id,
+            links=self.links,
+            digest=self.digest,
+            body_bytes=self.body_bytes,
+            entries=self.entries,
+            keys=None,
+            news=self.brought_news,
+        )
+
+
+_Document = TypeVar("_Document", bound=StoredDocument)
+
+
+def subscription_of(documents: Iterable[_Document]) -> _Document | None:
+    """Return the subscription document among those of a feed; None: it has none."""
+    for each in documents:
+        if each.role is Role.SUBSCRIPTION and each.rank is not None:
+            return each
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A document that could not be had, and when to try again."""
+
+    url: str
+    reason: str
+    status: int | None
+    attempts: int
+    first_at: float
+    last_at: float
+    next_at: float
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is the subscription document's: the feed is stale, and nothing of it is missing."""
+        return self.url == SUBSCRIPTION_ATTEMPT
+
+    def waits(self, now: float) -> bool:
+        """Whether its time has not come; more than a day ahead it comes from a clock that was wrong."""
+        return 0 < self.next_at - now <= DAY_SECONDS
+
+
+def attempted(
+    earlier: Attempt | None, url: str, *, reason: str, status: int | None, next_at: float, now: float
+) -> Attempt:
+    """Return what is known of a document that could not be had this time either.
+
+    Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
+    """
+    return Attempt(
+        url=url,
+        reason=reason,
+        status=status,
+        attempts=1 + (earlier.attempts if earlier else 0),
+        first_at=earlier.first_at if earlier else now,
+        last_at=now,
+        next_at=next_at,
+    )
+
+
+@dataclass(slots=True)
+class Progress:
+    """What whoever waits can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+    told_left: int | None = None
+    """What another replica says that is left."""
+    urls: list[str] = field(default_factory=list)
+    """Of the last three."""
+    last_url: str = ""
+    """Of the last document that will join, where it is known."""
+
+    @property
+    def left(self) -> int | None:
+        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+
+    def add(self, url: str, entries: int, last_url: str = "") -> None:
+        """Count a document that has joined the feed.
+
+        Args:
+            url: What it was asked for by.
+            entries: How many it has.
+            last_url: Of the last document that will, where it is known.
+        """
+        self.documents += 1
+        self.entries += entries
+        self.urls = [*self.urls[-2:], url]
+        self.last_url = last_url
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of the documents that the walks of a refresh asked for, by `document_key`.
+
+    Several trails may lead to one document: it is asked for once, be it that a trail only guessed it.
+    """
+
+    fetching: set[str] = field(default_factory=set)
+    fresh: dict[str, FreshDocument] = field(default_factory=dict)
+    """Arrived, and not put."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def knows(self, url: str) -> bool:
+        """Whether there is nothing to be asked for under a URL any more."""
+        key = document_key(url)
+        return key in self.fetching or key in self.fresh or key in self.failures
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a walk found."""
+
+    path: list[int] = field(default_factory=list)
+    """Ids of the stored documents, newest first, the subscription document excluded."""
+    notes: list[Note] = field(default_factory=list)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Why the documents that the notes name could not be had, by URL."""
+    ending: Ending = OLDEST
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
+        return any(isinstance(note, MementoServed) for note in self.notes)
+
+    @property
+    def is_true_end(self) -> bool:
+        """Whether nothing is missing behind the last document."""
+        return self.ending.is_true_end
+
+
+_NOWHERE: Final = 1 << 62
+"""The place of a document that is compared with what is stored: between equals it adds nothing."""
+
+
+def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_collected: bool = False) -> bool:
+    """Return whether a document holds an entry, or a better copy, that no other does but memory (R6, R10).
+
+    Args:
+        read: What is stored of its entries.
+        fresh: The document.
+        fetched_at: When it was had.
+        is_collected: Whether an adapter asked for it (R26).
+    """
+    return any(
+        identity not in read.live
+        or is_preferred(
+            Copy(
+                key=ordinal,
+                updated_at=updated_at,
+                role=Role.PAGE,
+                position=_NOWHERE,
+                ordinal=ordinal,
+                document_updated_at=fresh.updated_at,
+                fetched_at=fetched_at,
+                generated_at=fetched_at if is_collected else None,
+                is_collected=is_collected,
+            ),
+            read.live[identity],
+            subscription_updated_at=read.subscription_updated_at,
+        )
+        for ordinal, (identity, updated_at) in enumerate(fresh.arrival.keys or ())
+    )

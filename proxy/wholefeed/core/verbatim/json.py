@@ -1,0 +1,173 @@
+"""Items of a JSON Feed that mean the same in another one; `fragments` does it for XML.
+
+An item without an author, or without a language, has its feed's (JSON Feed 1.1, "Items"). Under another head
+it says so itself, in members that are put in front of its own. Nothing else is touched.
+
+URLs of a JSON Feed written absolute; `addresses` does it for XML (rule R22).
+
+slice_ = with_absolute_members(slice_, ITEM_URLS, base)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Final
+
+from wholefeed.core.model import FeedDocument, HeadChild, HeadContext
+from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR, absolute
+
+MAX_CONTEXT_BYTES: Final = 4096
+"""Of a feed's authors: larger ones are not repeated in its items."""
+
+_EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
+_AUTHORS: Final = ("author", "authors")
+_LANGUAGE: Final = "language"
+
+
+class JsonFragments:
+    """The self-contained slices of one JSON Feed."""
+
+    prefixes: Final = 0
+    """JSON has no namespaces."""
+
+    def __init__(self, document: FeedDocument) -> None:
+        self.document = document
+        self._text = document.text
+        self._base = document.head.scope.base
+
+    @cached_property
+    def needs_context(self) -> bool:
+        """Whether any item takes something from its feed, so that `entry` depends on its context."""
+        own = self._context
+        lacks_author = not all(entry.has_author for entry in self.document.entries)
+        return bool(own.language or (own.authors and lacks_author))
+
+    def context(self) -> HeadContext:
+        """Return what items of this document take from it."""
+        return self._context
+
+    def entry(self, index: int, context: HeadContext | None = None) -> bytes:
+        """Return an item that can stand in the output, or in a synthesized document.
+
+        Args:
+            index: Of the item in the document.
+            context: The subscription document's; None where it is not known. What is the same there is not
+                repeated.
+        """
+        entry = self.document.entries[index]
+        slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
+        own = self._context
+        added: list[bytes] = []
+        if not entry.has_author and (context is None or context.authors != own.authors):
+            added.extend(own.authors)
+        if own.language and (context is None or context.language != own.language):
+            item = json.loads(slice_, parse_int=str, parse_float=str)
+            if _LANGUAGE not in item:
+                added.append(own.language)
+        return _with_members(slice_, added)
+
+    sent = entry
+    """As it goes out: also what is kept has absolute URLs, since nothing else would keep their base."""
+
+    def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
+        """Return items as `sent` does."""
+        return [self.sent(index, context) for index in indices]
+
+    def head_child(self, child: HeadChild) -> bytes:
+        """Return a member of the head as it was written, URLs absolute."""
+        member = self._text[child.start : child.end]
+        return with_absolute_members(b"{%s}" % member, HEAD_URLS, self._base)[1:-1]
+
+    def gain_at_most(self, limit_bytes: int) -> bool:
+        """Return whether all that is added to the items together is no more than that."""
+        own, entries = self._context, self.document.entries
+        authors = sum(len(member) + 1 for member in own.authors)
+        gained = authors * sum(not entry.has_author for entry in entries)
+        return gained + (len(own.language) + 1) * len(entries) <= limit_bytes
+
+    @cached_property
+    def _context(self) -> HeadContext:
+        members = {child.name: self.head_child(child) for child in self.document.head.children}
+        authors = tuple(members[name] for name in _AUTHORS if name in members and _is_said(members[name]))
+        if sum(map(len, authors)) > MAX_CONTEXT_BYTES:
+            authors = ()
+        language = members.get(_LANGUAGE, b"") if self.document.head.scope.lang else b""
+        return HeadContext(authors=authors, language=language)
+
+
+def _is_said(member: bytes) -> bool:
+    """Whether a member has a value that says anything."""
+    value: dict[str, Any] = json.loads(b"{%s}" % member)
+    return any(value.values())
+
+
+def _with_members(slice_: bytes, members: list[bytes]) -> bytes:
+    if not members:
+        return slice_
+    end = b"" if _EMPTY.fullmatch(slice_) else b","
+    return b"{" + b",".join(members) + end + slice_[1:]
+
+
+_Paths = frozenset[tuple[str, ...]]
+_PERSONS: Final = frozenset(
+    (*person, name) for person in (("author",), ("authors", "")) for name in ("url", "avatar")
+)
+ITEM_URLS: Final[_Paths] = _PERSONS | {
+    ("url",),
+    ("external_url",),
+    ("image",),
+    ("banner_image",),
+    ("attachments", "", "url"),
+}
+"""Where URLs stand in an item (JSON Feed 1.1); an empty name stands for the elements of an array."""
+HEAD_URLS: Final[_Paths] = _PERSONS | {("home_page_url",), ("icon",), ("favicon",)}
+
+_PERHAPS: Final = re.compile(
+    rb'"(?:url|external_url|image|banner_image|avatar|home_page_url|icon|favicon)"\s*+:\s*+"'
+    rb"(?!\s*+(?:[A-Za-z][A-Za-z0-9+.\-]*+:|\"))"
+)
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+
+
+def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
+    """Return an object of a JSON Feed with the URLs in it written absolute.
+
+    Args:
+        slice_: The object as it was written; it is well-formed.
+        paths: Where URLs stand in it.
+        base: The document's URL. JSON Feed has no other base.
+    """
+    if not _PERHAPS.search(slice_):
+        return slice_
+    pieces: list[bytes] = []
+    position, room = 0, GAIN_FACTOR * len(slice_) + GAIN_BYTES
+    path: list[str] = []
+    is_array: list[bool] = []
+    name_follows = False
+    for match in _TOKEN.finditer(slice_):
+        match token := match[0]:
+            case b"{" | b"[":
+                is_array.append(token == b"[")
+                path.append("")
+                name_follows = token == b"{"
+            case b"}" | b"]":
+                is_array.pop()
+                path.pop()
+                name_follows = False
+            case b",":
+                name_follows = not is_array[-1]
+            case b":":
+                name_follows = False
+            case _ if name_follows:
+                path[-1] = json.loads(token)
+            case _ if tuple(path) in paths:
+                made = absolute(base, json.loads(token))
+                written = json.dumps(made, ensure_ascii=False).encode()
+                if made and len(written) - len(token) <= room:
+                    room -= max(0, len(written) - len(token))
+                    pieces += (slice_[position : match.start()], written)
+                    position = match.end()
+    return b"".join((*pieces, slice_[position:]))

@@ -1,0 +1,301 @@
+"""Where a request goes: URLs as they are sent, and where a redirect leads.
+
+The authority is sent in canonical form, because the address guard judges it; path and query are sent as the
+publisher wrote them, because some publishers sign them.
+
+    target = parse_target("https://Example.org/Feed?a=%2f")     # https://example.org/Feed?a=%2f
+    target = redirect_target(target, "../new.atom")
+
+What is sent with a request for a document, and the document as it comes, before it is read.
+
+What one fetch takes: its time, its share of the memory for bodies, and what is counted for the log.
+
+The site that a URL belongs to: its registrable domain (rule R24).
+
+The public suffix list comes with a package and is read from disk when it is first needed; no request is
+ever made for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from publicsuffixlist import PublicSuffixList
+
+from wholefeed.core.text.urls import (
+    DEFAULT_PORTS,
+    PATH_CHARACTERS,
+    QUERY_CHARACTERS,
+    UrlError,
+    canonical_url,
+    host_of,
+    joined,
+    resolve,
+    safe_url,
+    split,
+    without_dot_segments,
+)
+from wholefeed.counts import Counts
+from wholefeed.errors import PublisherError
+from wholefeed.fetch.budget import Share
+
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
+_PORT: Final = re.compile(r"(?::([0-9]+))?$")
+
+
+class Target(NamedTuple):
+    """An http(s) URL that can be sent, and what the guard has to know of it."""
+
+    url: str
+    host: str
+    """Canonical; an IPv6 address without its brackets."""
+    port: int
+    is_secure: bool
+
+
+@lru_cache(maxsize=1024)  # each refresh asks for the same
+def parse_target(text: str) -> Target:
+    """Return the target that a URL names; its fragment is dropped.
+
+    Raises:
+        UrlError: The URL is none that can be fetched; its `slug` says how.
+    """
+    canonical = split(canonical_url(text))
+    scheme, authority = canonical.scheme, canonical.authority
+    assert scheme is not None, "a canonical URL has a scheme"
+    assert authority is not None, "a canonical URL has an authority"
+    given = split(text)
+    path = _encoded(without_dot_segments(given.path), PATH_CHARACTERS) or "/"
+    query = None if given.query is None else _encoded(given.query, QUERY_CHARACTERS)
+    sent = canonical._replace(path=path, query=query, fragment=None)
+    port_match = _PORT.search(authority)
+    assert port_match is not None, "the empty text matches"
+    host = authority[: port_match.start()].strip("[]")
+    port = int(port_match[1]) if port_match[1] else DEFAULT_PORTS[scheme]
+    return Target(joined(sent), host, port, scheme == "https")
+
+
+def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
+    """Return where a Location field leads (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
+
+    Args:
+        base: The target that answered.
+        location: The field's value; octets that are no UTF-8 stand in it as surrogates.
+        allow_downgrade: Whether https may lead to http.
+
+    Raises:
+        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`: it leads to what is no http(s) URL
+            that may be asked for, or to one with credentials. `downgrade`.
+    """
+    octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
+    try:
+        url = resolve(base.url, octets) if octets.strip() else ""
+    except ValueError:
+        url = ""
+    if not url:
+        raise PublisherError("expected a URL in the Location field", url=base.url, slug="redirect-loop")
+    try:
+        target = parse_target(url)
+    except UrlError as exc:
+        raise PublisherError(
+            "expected a redirect to an http(s) URL without credentials", url=base.url, slug="bad-redirect"
+        ) from exc
+    if base.is_secure and not target.is_secure and not allow_downgrade:
+        raise PublisherError("the redirect leads from https to http", url=base.url, slug="downgrade")
+    return target
+
+
+def _encoded(text: str, allowed: frozenset[str]) -> str:
+    """Percent-encode what may not be sent, and leave the rest as it is written."""
+    if allowed.issuperset(text):
+        return text
+    return "".join(
+        char if char in allowed else "".join(f"%{octet:02X}" for octet in char.encode()) for char in text
+    )
+
+
+KEPT_HEADERS: Final = (
+    "age",
+    "cache-control",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "memento-datetime",
+    "retry-after",
+    "transfer-encoding",
+    "vary",
+    "x-discourse-route",
+    "x-wp-total",
+)
+"""Fields of an answer that are of use once it is here; lower-case names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What a document was sent with when it was fetched last; makes a request conditional (RFC 9110, 8.8)."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+    url: str | None = None
+    """Who sent them: a validator means nothing to another document. None: whoever answers."""
+
+    def header_fields(self, url: str) -> dict[str, str]:
+        """Return the fields of a request to a URL (RFC 9110, section 13.1); a broken validator is none."""
+        if self.url not in (None, url):
+            return {}
+        given = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {
+            name: value for name, value in given.items() if value and value.isascii() and value.isprintable()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Fetched:
+    """A document as its publisher sent it, or the word that it has not changed."""
+
+    url: str
+    """As asked for."""
+    final_url: str
+    hops: tuple[str, ...]
+    """Every URL between the one asked for and the final one."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent (301, 308); None where there were none, or others."""
+    not_modified: bool
+    body: bytes
+    """Decoded; empty when not modified."""
+    media_type: str
+    """Content-Type as sent."""
+    headers: Mapping[str, str]
+    """Those of `KEPT_HEADERS` that the publisher sent; lower-case names."""
+    links: tuple[str, ...]
+    """Values of the Link fields (RFC 8288)."""
+    wire_bytes: int
+    """Of the body as it came, before decoding."""
+    fetched_at: float
+    is_met: bool = False
+    """Whether redirects led to a document that the caller has: it was not asked for, and is not modified."""
+    status: int
+
+
+Turn = Callable[[], Awaitable[None]]
+"""Waits until one more request may be made."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
+
+    share: Share
+    """What its body may take of the memory for all."""
+    wire_bytes: int = 0
+    """Of bodies, as they came."""
+    body_bytes: int = 0
+    """Decoded."""
+    heads: int = 0
+    """Answers that have begun."""
+    status: int | None = None
+    """The last one that came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """What a fetch asks for, and how."""
+
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen: as in `Waiter`."""
+    is_head: bool = False
+    """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
+    at_most: int | None = None
+    """Requests at once that the host may get from now on, where that is less than usual (R32)."""
+    turn: Turn | None = None
+    """Awaited before each request, redirects and further tries included; takes none of the time."""
+
+
+USUAL: Final = Manner()
+
+
+@dataclass(slots=True)
+class Transfer:
+    """One fetch under way."""
+
+    url: str
+    limit_seconds: float
+    traffic: Traffic
+    manner: Manner = USUAL
+    spent_seconds: float = 0.0
+    """On requests and pauses; never more than the limit."""
+    seen: list[str] = field(default_factory=list)
+    """Each URL that was asked, in order."""
+    is_permanent: bool = True
+
+    @property
+    def left_seconds(self) -> float:
+        """What is left of the time for the document."""
+        return self.limit_seconds - self.spent_seconds
+
+    def spend(self, seconds: float) -> None:
+        """Count time that was spent."""
+        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def count(self, counts: Counts) -> None:
+        """Count what it has taken."""
+        counts.transferred(self.traffic.wire_bytes, self.traffic.body_bytes, self.spent_seconds)
+
+    def facts(self) -> dict[str, object]:
+        """What every event of a fetch tells: never credentials, never a query string."""
+        return {
+            "url": _shown(self.url),
+            "host": _host(self.seen[-1]) if self.seen else None,
+            "hops": max(0, len(self.seen) - 1),
+            "status": self.traffic.status,
+            "wire_bytes": self.traffic.wire_bytes,
+            "body_bytes": self.traffic.body_bytes,
+            "duration_s": round(self.spent_seconds, 6),
+        }
+
+
+@lru_cache(maxsize=1024)  # each refresh tells of the same
+def _shown(url: str) -> str:
+    return safe_url(url)
+
+
+@lru_cache(maxsize=1024)
+def _host(url: str) -> str | None:
+    return urlsplit(url).hostname
+
+
+CACHED_SITES = 4096
+"""Hosts are few and asked for often: each document of a chain asks for its own."""
+
+
+@lru_cache(maxsize=1024)  # each refresh asks for the same
+def site_of(url: str) -> str:
+    """Return the registrable domain of an http(s) URL's host; the port plays no part.
+
+    An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
+    cannot be read: it is returned as it is.
+    """
+    try:
+        return _site(host_of(url))
+    except UrlError:
+        return url
+
+
+@lru_cache(maxsize=CACHED_SITES)
+def _site(host: str) -> str:
+    if ":" in host or host.rpartition(".")[2].isdecimal():
+        return host
+    return _suffixes().privatesuffix(host) or host
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()

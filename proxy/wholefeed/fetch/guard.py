@@ -1,0 +1,330 @@
+"""Which targets may be connected to (docs/design.md#the-guard; docs/faults.md part A).
+
+The guard stands at the socket: whatever named the target (a literal, a name, a redirect, one leg of
+several addresses), the address that is about to be connected to passes `AddressPolicy.check_address`.
+Names, literals and ports are checked before as well, so that a refused target costs no look-up.
+
+    policy = AddressPolicy.from_config(config.fetch)
+    policy.check_target("feeds.example.org", 443)
+    connector = TCPConnector(
+        resolver=GuardedResolver(resolver, policy, timeout_seconds=10),
+        socket_factory=guarded_socket_factory(policy),
+    )
+
+Which addresses must not be asked: this machine's, its neighbours', nobody's (docs/design.md#the-guard).
+
+    is_forbidden(ip_address("::ffff:10.0.0.1"))                              # True
+    is_forbidden(ip_address("10.0.0.1"), (ip_network("10.0.0.0/8"),))        # False: exempt
+
+`ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
+ISATAP addresses, and a cloud's platform service, for global ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import aiodns
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from wholefeed.config.tables import FetchConfig
+
+OwnAddresses = Callable[[str, int], bool]
+"""Whether an IP address (as text) and a port are where this proxy itself listens."""
+AddressInfo = tuple[Any, ...]
+"""family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
+
+_LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
+
+
+class TargetRefusedError(OSError):
+    """The target is refused. The same text whatever the reason: the answer must not map a network."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is not allowed")
+
+
+class OwnAddressError(OSError):
+    """The target is this proxy."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is the proxy's own")
+
+
+class NameTimeoutError(OSError):
+    """The look-up of a name took too long."""
+
+    def __init__(self) -> None:
+        super().__init__("the look-up of the name took too long")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AddressPolicy:
+    """What `[fetch]` says of targets, ready to be asked. None equals another: verdicts are kept by it."""
+
+    exempt: tuple[IpNetwork, ...] = ()
+    ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
+    allow_hosts: tuple[str, ...] = ()
+    deny_hosts: tuple[str, ...] = ()
+    own_addresses: OwnAddresses | None = None
+
+    @classmethod
+    def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
+        """Read ports, networks and host patterns of a configuration that was checked.
+
+        Raises:
+            ValueError: A network or port is none.
+        """
+        return cls(
+            exempt=tuple(ipaddress.ip_network(network) for network in fetch.allow_networks),
+            ports=tuple(map(_port_range, fetch.ports)),
+            allow_hosts=tuple(map(host_pattern, fetch.allow_hosts)),
+            deny_hosts=tuple(map(host_pattern, fetch.deny_hosts)),
+            own_addresses=own_addresses,
+        )
+
+    def behind_proxy(self) -> AddressPolicy:
+        """Return the policy for connections to `fetch.proxy`, which the operator named: any address will do.
+
+        What lies behind it is then the proxy's to guard; literals in URLs are still judged by this policy.
+        """
+        everything = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+        return AddressPolicy(exempt=everything, own_addresses=self.own_addresses)
+
+    def check_target(self, host: str, port: int) -> None:
+        """Judge a URL's host and port before anything is looked up or opened.
+
+        Args:
+            host: In canonical form: lower case, ASCII; an IPv6 address without brackets.
+            port: The port, the scheme's where the URL has none.
+
+        Raises:
+            OwnAddressError: A literal or localhost, and the proxy listens there.
+            TargetRefusedError: A refused port, host or literal.
+        """
+        own = self.own_addresses
+        if own is not None and any(own(address, port) for address in _address_texts(host)):
+            raise OwnAddressError
+        if not _is_permitted(self, host, port):
+            raise TargetRefusedError
+
+    def check_address(self, address: str, port: int) -> None:
+        """Judge an address that is about to be connected to.
+
+        Raises:
+            OwnAddressError: The proxy listens there.
+            TargetRefusedError: The address is refused, or is none.
+        """
+        literal = _literal(address)
+        if literal is None:
+            raise TargetRefusedError
+        if self._is_own(literal, port):
+            raise OwnAddressError
+        if is_forbidden(literal, self.exempt) or str(unmapped(literal)) in self.deny_hosts:
+            raise TargetRefusedError
+
+    def _is_own(self, address: IpAddress, port: int) -> bool:
+        return self.own_addresses is not None and self.own_addresses(str(unmapped(address)), port)
+
+
+class GuardedResolver(AbstractResolver):
+    """Looks names up in bounded time, for addresses that may be connected to (docs/faults.md rows 12, 21).
+
+    Args:
+        inner: Who does the look-up. Closing this closes it.
+        policy: Judges each address.
+        timeout_seconds: For one look-up.
+    """
+
+    def __init__(self, inner: AbstractResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
+        self._inner = inner
+        self._policy = policy
+        self._timeout_seconds = timeout_seconds
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return the addresses of a name that may be connected to.
+
+        Raises:
+            NameTimeoutError: No answer in time.
+            OwnAddressError: None is left, and one was the proxy's own.
+            TargetRefusedError: None is left.
+            OSError: The name has no address, or no server knows it.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                found = await self._inner.resolve(host, port, family)
+        except TimeoutError as exc:
+            raise NameTimeoutError from exc
+        except OSError as exc:
+            if _is_dns_timeout(exc.__cause__):
+                raise NameTimeoutError from exc
+            raise
+        usable: list[ResolveResult] = []
+        refusal: OSError = OSError("the name has no address")
+        for result in found:
+            try:
+                self._policy.check_address(result["host"], port)
+            except (OwnAddressError, TargetRefusedError) as exc:
+                refusal = refusal if isinstance(refusal, OwnAddressError) else exc
+            else:
+                usable.append(result)
+        if not usable:
+            raise refusal
+        return usable
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def guarded_socket_factory(
+    policy: AddressPolicy, make_socket: Callable[[int, int, int], socket.socket] = socket.socket
+) -> Callable[[AddressInfo], socket.socket]:
+    """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
+
+    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
+    """
+
+    def factory(info: AddressInfo) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if family not in (socket.AF_INET, socket.AF_INET6):
+            raise TargetRefusedError
+        policy.check_address(address[0], address[1])
+        return make_socket(family, kind, protocol)
+
+    return factory
+
+
+def _is_dns_timeout(cause: BaseException | None) -> bool:
+    return (
+        isinstance(cause, aiodns.error.DNSError)
+        and bool(cause.args)
+        and cause.args[0] == aiodns.error.ARES_ETIMEOUT
+    )
+
+
+@lru_cache(maxsize=1024)
+def _literal(host: str) -> IpAddress | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _addresses_of(host: str) -> tuple[IpAddress, ...]:
+    """Return the addresses that a host names without a look-up."""
+    literal = _literal(host)
+    if literal is not None:
+        return (literal,)
+    return _LOOPBACK if host == "localhost" or host.endswith(".localhost") else ()
+
+
+@lru_cache(maxsize=1024)
+def _address_texts(host: str) -> tuple[str, ...]:
+    return tuple(str(unmapped(address)) for address in _addresses_of(host))
+
+
+@lru_cache(maxsize=1024)
+def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
+    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
+    literal, addresses = _literal(host), _addresses_of(host)
+    name = host if literal is None else str(unmapped(literal))
+    return (
+        any(port in ports for ports in policy.ports)
+        and not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
+        and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
+        and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
+    )
+
+
+def _port_range(value: int | str) -> range:
+    first, _, last = str(value).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def host_pattern(pattern: str) -> str:
+    """Return a pattern of the configuration as hosts are compared with it.
+
+    An address can be written in many ways; it is compared in one.
+    """
+    text = pattern.strip().lower().rstrip(".")
+    literal = _literal(text)
+    return text if literal is None else str(unmapped(literal))
+
+
+def is_matched(host: str, pattern: str) -> bool:
+    """Return whether a host in canonical form is what a `host_pattern` stands for."""
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return host == pattern
+
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+GLOBAL_IPV6: Final = "2000::/3"
+"""What is not in here is no global unicast address (RFC 4291, section 2.4)."""
+
+REFUSED_NETWORKS: Final[Mapping[str, str]] = {
+    "0.0.0.0/8": "this network; on many systems this machine (RFC 1122)",
+    "10.0.0.0/8": "private (RFC 1918)",
+    "100.64.0.0/10": "behind a provider's NAT (RFC 6598); a metadata service",
+    "127.0.0.0/8": "this machine (RFC 1122)",
+    "168.63.129.16/32": "a cloud's platform service",
+    "169.254.0.0/16": "link-local (RFC 3927); metadata services",
+    "172.16.0.0/12": "private (RFC 1918)",
+    "192.0.0.0/24": "protocol assignments (RFC 6890)",
+    "192.0.2.0/24": "documentation (RFC 5737)",
+    "192.31.196.0/24": "AS112, a sink for private reverse look-ups (RFC 7535)",
+    "192.52.193.0/24": "multicast relays (RFC 7450)",
+    "192.88.99.0/24": "6to4 relays (RFC 7526)",
+    "192.168.0.0/16": "private (RFC 1918)",
+    "192.175.48.0/24": "AS112 (RFC 7534)",
+    "198.18.0.0/15": "benchmarks (RFC 2544)",
+    "198.51.100.0/24": "documentation (RFC 5737)",
+    "203.0.113.0/24": "documentation (RFC 5737)",
+    "224.0.0.0/4": "multicast (RFC 5771)",
+    "240.0.0.0/4": "reserved (RFC 1112), and broadcast",
+    "2001::/23": "protocol assignments (RFC 2928): Teredo, ORCHID, benchmarks",
+    "2001:db8::/32": "documentation (RFC 3849)",
+    "2002::/16": "6to4: an IPv4 address in disguise (RFC 3056)",
+    "3fff::/20": "documentation (RFC 9637)",
+}
+"""Networks by what they are for."""
+
+_GLOBAL_IPV6: Final = ipaddress.IPv6Network(GLOBAL_IPV6)
+_REFUSED: Final = tuple(map(ipaddress.ip_network, REFUSED_NETWORKS))
+_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # RFC 5214, section 6.1: an IPv4 address follows
+
+
+def unmapped(address: IpAddress) -> IpAddress:
+    """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
+    """Return whether an address must not be connected to.
+
+    Args:
+        address: An IPv4-mapped one is judged by the IPv4 address in it; one with a zone is refused.
+        exempt: Networks that are allowed whatever the table says (`fetch.allow_networks`).
+    """
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
+        return True
+    address = unmapped(address)
+    if any(address in network for network in exempt):
+        return False
+    if any(address in network for network in _REFUSED):
+        return True
+    return isinstance(address, ipaddress.IPv6Address) and (
+        address not in _GLOBAL_IPV6 or int(address) >> 32 & 0xFFFF_FFFF in _ISATAP
+    )

@@ -1,1 +1,0 @@
-"""Which addresses may be dialled."""

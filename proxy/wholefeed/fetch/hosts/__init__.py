@@ -1,1 +1,0 @@
-"""How politely one host is asked."""

@@ -1,0 +1,414 @@
+"""Politeness: how many requests run at once, at one host and in all, and when a host is left alone.
+
+Requests queue at their host. A place in all that becomes free goes to the host that holds the fewest, so a
+host with a long queue, or a slow one, delays itself and nobody else; within a host it is first come, first
+served. What a request found out is told to its slot:
+
+    gate = HostGate(concurrency=32, per_host=4)
+    async with gate.slot("example.org", 443, url=url) as slot:
+        ...
+        slot.answered(is_strained=True, rest_seconds=120)   # or slot.failed("timeout", is_heard=False)
+
+A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
+spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
+a closed one says nothing about the others, and no link to it stops a feed at another.
+
+State is kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
+
+The requests of this process at one host: those that run, and those that wait.
+
+What several processes that ask the same hosts share of it, as the gate of each of them sees it.
+
+Who has a place in its own process takes one of all processes then; the rules are the same ones
+(`wholefeed.fetch.hosts`), and so is what a request that has ended tells. Where what is shared cannot
+be reached, the rules of the process alone go on.
+
+A request that has its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Protocol, Self
+
+from wholefeed.config.tables import FetchConfig
+from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
+from wholefeed.fetch.hosts import BACKOFF, TIMEOUTS, Change, Host, Outcome, Pace, Rest, Start
+from wholefeed.logs import get_logger
+
+MAX_HOSTS: Final = 4096
+MAX_WAITING: Final = 1024
+"""Requests that wait for a place, in all."""
+MAX_WAITING_PER_HOST: Final = 256
+RETRY_AFTER_SECONDS: Final = 10.0
+
+
+class Timer(Protocol):
+    """What `asyncio.AbstractEventLoop.call_later` returns."""
+
+    def cancel(self) -> None:
+        """Do not call any more."""
+
+
+class HostGate:
+    """Hands out the places; belongs to one event loop.
+
+    Args:
+        concurrency: Requests at once in all.
+        per_host: Requests at once at one host, at most.
+        min_interval_seconds: Between the starts of two requests at one host.
+        max_waiting_per_host: Requests that wait for a place at one host.
+        retry_after_seconds: What is said to whom the queue has no room for.
+        shared: Where other processes ask the same hosts: what all of them share. A place here comes first, so
+            that queues and their order are this process's own.
+        clock: Monotonic, in seconds.
+        call_later: Calls back after seconds; the default is the running loop's.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        per_host: int,
+        min_interval_seconds: float = 0.0,
+        max_waiting_per_host: int = MAX_WAITING_PER_HOST,
+        retry_after_seconds: float = RETRY_AFTER_SECONDS,
+        shared: SharedHosts | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        call_later: Callable[[float, Callable[[], None]], Timer] | None = None,
+    ) -> None:
+        self._concurrency = concurrency
+        self._per_host = per_host
+        self._min_interval_seconds = min_interval_seconds
+        self.max_waiting_per_host = max_waiting_per_host
+        self._retry_after_seconds = retry_after_seconds
+        self._shared = shared
+        self._clock = clock
+        self._call_later = call_later
+        self.running = 0
+        """How many requests have a place."""
+        self.waiting = 0
+        """How many wait for one."""
+        self._hosts: dict[str, Queue] = {}  # the one that was asked least recently first
+        self._queued: dict[Queue, None] = {}  # those with a queue, the least recently served first
+        self._timer: Timer | None = None
+
+    @classmethod
+    def from_config(cls, fetch: FetchConfig, *, shared: SharedHosts | None = None) -> Self:
+        """Return a gate as the configuration has it."""
+        return cls(
+            concurrency=fetch.concurrency,
+            per_host=fetch.concurrency_per_host,
+            min_interval_seconds=fetch.min_interval_per_host_seconds,
+            shared=shared,
+        )
+
+    def __len__(self) -> int:
+        """Return how many hosts are remembered."""
+        return len(self._hosts)
+
+    def now(self) -> float:
+        """Return the present instant of the gate's clock."""
+        return self._clock()
+
+    @asynccontextmanager
+    async def slot(
+        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+    ) -> AsyncIterator[Slot]:
+        """Hold a place at a host, waiting for one if need be; `is_new` as in `Waiter`, `at_most` in `Manner`.
+
+        Raises:
+            PublisherError: The host is left alone, be it from a moment on while this request waits. The slug
+                says why (`host-backoff`: it asked for that), and for how long.
+            QueueFullError: Too many wait already.
+        """
+        queue = self._queue(host)
+        queue.host.pace.limit(at_most)
+        try:
+            slot = await self._turn(queue, port, url, is_new=is_new)
+            entry = None
+            try:
+                if self._shared is not None:
+                    entry = await self._share(self._shared, queue, slot, url, is_new=is_new, at_most=at_most)
+                yield slot
+            finally:
+                self._leave(queue, slot)
+                if self._shared is not None and entry is not None:
+                    self._shared.leave(entry, slot.outcome)
+        finally:
+            if queue.is_unremarkable(self._clock()) and self._hosts.get(host) is queue:
+                del self._hosts[host]
+
+    def penalize(self, host: str, until: float) -> None:
+        """Refuse requests to a host until an instant of the gate's clock. The latest instant counts."""
+        queue = self._queue(host)
+        queue.host.block(until)
+        self._refuse_waiting(queue)
+
+    def blocked_seconds(self, host: str, port: int = 0) -> float:
+        """Return for how long a host, or a port of it, is left alone; 0 when it is not.
+
+        What other processes have found out counts as of the last request to the host from here.
+        """
+        queue = self._hosts.get(host)
+        return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
+
+    async def _share(
+        self, shared: SharedHosts, queue: Queue, slot: Slot, url: str, *, is_new: bool, at_most: int | None
+    ) -> Entry:
+        """Take a place among all processes too, and learn what the others have found out."""
+        host, port = queue.host, slot.start.port
+        given = await shared.enter(host.name, port, is_new=is_new, at_most=at_most)
+        now = self._clock()
+        if isinstance(given, Rest):
+            log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
+            self._refuse_waiting(queue)
+            raise refusal_of(given, url)
+        slot.start = replace(slot.start, at=now)
+        if given.allowed is not None:
+            host.pace.follow(given.allowed)
+        return given
+
+    # The queues
+
+    async def _turn(self, queue: Queue, port: int, url: str, *, is_new: bool) -> Slot:
+        """Wait until a request may begin; it is counted as running then."""
+        now = self._clock()
+        if (refusal := queue.refusal(port, url, is_new=is_new, now=now)) is not None:
+            raise refusal
+        if self.waiting >= MAX_WAITING or len(queue.waiting) >= self.max_waiting_per_host:
+            message = "too many requests wait for a publisher already"
+            raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
+        if not self._queued and self.running < self._concurrency and queue.may_start(now):
+            return self._started(queue, port, now)  # nobody is overtaken
+        waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
+        queue.waiting.append(waiter)
+        self.waiting += 1
+        self._queued.setdefault(queue)
+        self._dispatch()
+        try:
+            outcome = await waiter.turn
+        except asyncio.CancelledError:
+            self._take_from_queue(queue, waiter)
+            if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Slot):
+                self._leave(queue, waiter.turn.result())
+            raise
+        if isinstance(outcome, Slot):
+            return outcome
+        raise outcome
+
+    def _dispatch(self) -> None:
+        """Let requests begin, as many as may."""
+        now = self._clock()
+        while self.running < self._concurrency:
+            ready = (queue for queue in self._queued if queue.may_start(now))
+            queue = min(ready, key=lambda each: each.running, default=None)
+            if queue is None:
+                break
+            self._begin(queue, now)
+        self._wake_up_later(now)
+
+    def _begin(self, queue: Queue, now: float) -> None:
+        waiter = queue.waiting[0]
+        self._take_from_queue(queue, waiter)
+        if queue in self._queued:  # the others are served first
+            self._queued[queue] = self._queued.pop(queue)
+        if waiter.turn.done():  # cancelled just now
+            return
+        refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=now)
+        waiter.turn.set_result(self._started(queue, waiter.port, now) if refusal is None else refusal)
+
+    def _started(self, queue: Queue, port: int, now: float) -> Slot:
+        """Let a request begin, of which nothing says that it may not."""
+        queue.running += 1
+        self.running += 1
+        start = queue.host.begin(port, now=now, interval_seconds=self._min_interval_seconds)
+        return Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue))
+
+    def _wake_up_later(self, now: float) -> None:
+        """See to it that a host whose requests are spaced out is served when it may be."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        starts_at = [each.host.next_start_at for each in self._queued if each.host.next_start_at > now]
+        if starts_at:
+            call_later = self._call_later or asyncio.get_running_loop().call_later
+            self._timer = call_later(min(starts_at) - now, self._dispatch)
+
+    def _refuse_waiting(self, queue: Queue) -> None:
+        """Tell those that wait for a host which is left alone from now on."""
+        for waiter in list(queue.waiting):
+            refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=self._clock())
+            if refusal is not None:
+                self._take_from_queue(queue, waiter)
+                if not waiter.turn.done():
+                    waiter.turn.set_result(refusal)
+
+    def _take_from_queue(self, queue: Queue, waiter: Waiter) -> None:
+        if waiter in queue.waiting:
+            queue.waiting.remove(waiter)
+            self.waiting -= 1
+        if not queue.waiting:
+            self._queued.pop(queue, None)
+
+    def _leave(self, queue: Queue, slot: Slot) -> None:
+        slot.end()
+        queue.running -= 1
+        self.running -= 1
+        if self._queued:
+            self._dispatch()
+
+    def _queue(self, name: str) -> Queue:
+        queue = self._hosts.pop(name, None)
+        if queue is None:
+            if len(self._hosts) >= MAX_HOSTS:
+                self._forget_one()
+            queue = Queue(Host(name, Pace(self._per_host)))
+        self._hosts[name] = queue
+        return queue
+
+    def _forget_one(self) -> None:
+        idle = next((name for name, queue in self._hosts.items() if not queue.is_busy), None)
+        if idle is not None:
+            del self._hosts[idle]
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A request in the queue of its host."""
+
+    port: int
+    url: str
+    turn: asyncio.Future[Any]
+    """Done with the request's slot when it may begin, or with the error that says why it may not."""
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen. What one URL was told says nothing of
+    another, so each such document is asked for once, unless one was answered like the first."""
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """One host and what asks it."""
+
+    host: Host
+    running: int = 0
+    waiting: deque[Waiter] = field(default_factory=deque)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests run or wait."""
+        return self.running > 0 or bool(self.waiting)
+
+    def is_unremarkable(self, now: float) -> bool:
+        """Whether there is nothing to remember of the host."""
+        return not (self.running or self.waiting) and self.host.is_unremarkable(now)
+
+    def may_start(self, now: float) -> bool:
+        """Whether the host may be asked one more request at once."""
+        return self.running < self.host.pace.allowed and now >= self.host.next_start_at
+
+    def refusal(self, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
+        """Return why a request may not be begun, if it may not; `is_new` as in `Waiter`."""
+        rest = self.host.rest(port, is_new=is_new, now=now)
+        return None if rest is None else refusal_of(rest, url)
+
+
+def refusal_of(rest: Rest, url: str) -> DocumentError:
+    """Return what a request for a host that is left alone is told."""
+    seconds = rest.seconds
+    if rest.slug == BACKOFF:
+        message = f"the publisher asked not to be asked again for {seconds:.0f} s"
+        return PublisherError(message, url=url, slug=BACKOFF, retry_after_seconds=seconds)
+    error = PublisherTimeoutError if rest.slug in TIMEOUTS else PublisherError
+    message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
+    return error(message, url=url, slug=rest.slug, retry_after_seconds=seconds)
+
+
+class Entry(Protocol):
+    """A request that goes on, with a place among all processes or, where none could be asked for, without."""
+
+    @property
+    def allowed(self) -> int | None:
+        """How many requests its host gets at once; None where nobody could say."""
+
+
+class SharedHosts(Protocol):
+    """Hands out the places that all processes have together."""
+
+    async def enter(self, host: str, port: int, *, is_new: bool, at_most: int | None) -> Entry | Rest:
+        """Wait for a place at a host, or learn why there is none; `is_new`, `at_most` as in the gate's."""
+
+    def leave(self, entry: Entry, outcome: Outcome | None) -> None:
+        """A request is over; what it has found out, if anything. Takes no time."""
+
+
+log = get_logger()
+
+_GOOD: Final = Outcome()
+"""Of nearly every request."""
+
+
+class Slot:
+    """A request that has its place. Not told anything, it says nothing about the host.
+
+    Args:
+        host: What is known of it, which this adds to.
+        start: How the request was begun.
+        clock: The gate's.
+        on_news: Called when the host may be left alone from now on.
+    """
+
+    def __init__(
+        self, host: Host, start: Start, clock: Callable[[], float], on_news: Callable[[], None]
+    ) -> None:
+        self.host = host
+        self.start = start
+        self.outcome: Outcome | None = None
+        """What it has found out so far."""
+        self._clock = clock
+        self._on_news = on_news
+
+    def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
+        """A whole answer came.
+
+        Args:
+            is_strained: Whether its status is one of `BACKOFF_STATUSES`.
+            rest_seconds: For how long it asks that the host be left alone (Retry-After).
+        """
+        is_good = not is_strained and rest_seconds is None
+        self._learn(_GOOD if is_good else Outcome(is_strained=is_strained, rest_seconds=rest_seconds))
+
+    def failed(self, slug: str, *, is_heard: bool) -> None:
+        """No whole answer came; whether its head did."""
+        self._learn(Outcome(slug=slug, is_heard=is_heard))
+
+    def end(self) -> None:
+        """The request is over."""
+        if self.outcome is None:
+            self.host.give_up(self.start)
+
+    def _learn(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        now = self._clock()
+        change = self.host.learn(self.start, outcome, now=now)
+        if outcome is _GOOD and change is None:
+            return
+        log_change(self.host, self.start.port, change, now)
+        if not outcome.is_good:
+            self._on_news()
+
+
+def log_change(host: Host, port: int, change: Change | None, now: float) -> None:
+    """Log what has become of a port of a host."""
+    if change is Change.RECOVERED:
+        log.info("host.recovered", host=host.name, port=port)
+    elif change is Change.RESTED:
+        breaker = host.breakers[port]
+        seconds = round(breaker.refused_seconds(now), 3)
+        log.warning("host.rested", host=host.name, port=port, slug=breaker.reason, seconds=seconds)

@@ -1,0 +1,372 @@
+"""Keep the store in order: what is old is deleted, and what is above `store.max_bytes` is evicted.
+
+Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest fits.
+Never evicted are the one asked for last, those asked for just now, and those whose refresh is under way or
+that are being sent.
+
+Known feeds refreshed unasked, so that nothing is missed between two visits of a reader (rule R7).
+
+    await Polling(context, running).run()      # until it is cancelled
+
+At each turn the feed that has been due longest is polled, if its host is not being polled and has not asked
+to be left alone; then the loop pauses, so that polls are spread evenly. A poll is an ordinary refresh: it
+asks conditionally, takes a refresh under way for its own, and outlives a turn. What has been polled stands in
+the store alone (`feed.checked_at`), so a restart polls nothing again.
+
+When feeds were asked for, collected in memory and written for many at once; and who was warned of one.
+
+    times = AskedTimes(store, now)
+    held.asked_at = times.note(feed.id, held.asked_at)
+    await times.run()           # until it is cancelled; `close` at the end
+
+The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from wholefeed.core.compose.views import Warned
+from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
+from wholefeed.errors import OverloadedError, StoreError, WholefeedError
+from wholefeed.logs import get_logger
+from wholefeed.service.refresh import REST_SECONDS, RefreshContext, Running
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import REST, Store
+from wholefeed.store.tables import feeds
+from wholefeed.store.tables.feeds import Outlook, outlook
+
+log = get_logger()
+
+PURGE_SECONDS: Final = 6 * 3600.0
+"""Between two clean-ups of the store."""
+
+_JUST_NOW_SECONDS: Final = 60.0
+"""Whoever asked for a feed so lately may be about to get it."""
+_AGAIN_SECONDS: Final = 60.0
+"""After feeds that may not be evicted yet have kept the store too large."""
+
+
+class Housekeeping:
+    """Belongs to one service.
+
+    Args:
+        context: What to work with.
+        is_refreshing: Whether a refresh of the feed is under way.
+        write_asked: Writes what has been noted of when feeds were asked for.
+    """
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        *,
+        is_refreshing: Callable[[int], bool],
+        write_asked: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._context = context
+        self._upkeep = context.store.upkeep
+        self._is_refreshing = is_refreshing
+        self._write_asked = write_asked
+        self._has_grown = asyncio.Event()
+        self._measure_at = 0.0
+        """Not before that is the store measured because it has grown."""
+
+    def note_growth(self) -> None:
+        """Have the size of the store looked at soon, if it may not be of any."""
+        if self._context.config.store.max_bytes:
+            self._has_grown.set()
+
+    async def run(self) -> None:
+        """Keep house until cancelled."""
+        purge_at = time.monotonic()
+        while True:
+            try:
+                if time.monotonic() >= purge_at:
+                    purge_at = time.monotonic() + PURGE_SECONDS
+                    async with self._context.sharing.task("purge") as is_mine:
+                        if is_mine:
+                            await self._upkeep.purge(now=self._context.now())
+                has_room = await self.make_room()
+            except (StoreError, OverloadedError) as exc:
+                self._context.counts.trouble("house-keeping")
+                log.warning("store.unpurged", reason=str(exc))
+                has_room = False
+            wait_seconds = purge_at - time.monotonic()
+            await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
+
+    async def make_room(self) -> bool:
+        """Evict feeds while the store is larger than it may be.
+
+        Returns:
+            Whether it is not any more, or nothing but the feed asked for last is left of it.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: The database stayed busy, or the store is being closed.
+        """
+        max_bytes = self._context.config.store.max_bytes
+        if not max_bytes or await self._measured() <= max_bytes:
+            return True
+        await self._write_asked()
+        async with self._context.sharing.task("eviction") as is_mine:
+            return await self._evict(max_bytes) if is_mine else False
+
+    async def _measured(self) -> int:
+        """Return how much is stored; where that takes long, the next time is not soon."""
+        began_at = time.monotonic()
+        used_bytes = await self._upkeep.used_bytes()
+        now = time.monotonic()
+        self._measure_at = now + REST * (now - began_at)
+        return used_bytes
+
+    async def _evict(self, max_bytes: int) -> bool:
+        sharing = self._context.sharing
+        is_all_gone = True
+        least_asked = await self._upkeep.least_asked()
+        used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
+        for feed_id, asked_at in least_asked[:-1]:
+            if used_bytes <= max_bytes:
+                return True
+            is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
+            if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):
+                is_all_gone = False
+                continue
+            own_bytes = await self._upkeep.feed_bytes(feed_id)
+            await self._context.store.forget(feed_id, now=self._context.now())
+            sharing.release(feed_id)
+            self._context.counts.has_evicted()
+            log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
+            used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
+        return is_all_gone
+
+    async def _is_free(self, feed_id: int) -> bool:
+        """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
+        if self._is_refreshing(feed_id):
+            return False
+        sharing = self._context.sharing
+        return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until the store has grown, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._has_grown.wait()
+        except TimeoutError:
+            pass
+        await asyncio.sleep(max(0.0, self._measure_at - time.monotonic()))
+        self._has_grown.clear()
+
+
+MAX_POLLS: Final = 4
+"""At once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""
+
+_SHARED: Final = 64
+"""Of the feeds that are due, where others poll, too: so many are taken from before it is looked again."""
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""Between two turns: feeds are added meanwhile, and the clock may jump or the machine have slept."""
+
+
+class Polling:
+    """Belongs to one service; `run` is called once."""
+
+    def __init__(
+        self, context: RefreshContext, running: Running, *, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._context = context
+        self._running = running
+        self._jitter = jitter
+        self._interval_seconds = context.config.history.poll_seconds
+        self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
+        self._outlook = Outlook(feeds=0, due=(), next_at=None)
+        self._waiting: dict[int, str] = {}
+        """Of the last outlook: feed and URL, due longest first."""
+        self._hosts: set[str] = set()
+        """Those being polled."""
+        self._set_aside: dict[int, float] = {}
+        """Monotonic instants until which feeds rest that nothing in the store says a failure of."""
+        self._is_unkept = False
+        """Whether the store could not keep what a poll brought."""
+
+    async def run(self) -> None:
+        """Poll what is due, for as long as nobody cancels it; refreshes that have begun then go on."""
+        async with asyncio.TaskGroup() as polls:
+            while True:
+                try:
+                    seconds = await self._turn(polls)
+                except (StoreError, OverloadedError) as exc:
+                    self._context.counts.trouble("polling")
+                    log.warning("polling.paused", reason=str(exc))
+                    seconds = REST_SECONDS
+                await asyncio.sleep(seconds)
+
+    async def _turn(self, polls: asyncio.TaskGroup) -> float:
+        """Begin one poll if one may begin; return the seconds until the next turn."""
+        if self._is_unkept:
+            self._is_unkept = False
+            return REST_SECONDS
+        if len(self._hosts) >= self._most or self._running.waiting:
+            return self._pause_seconds()
+        feed = await self._next()
+        if feed is None:
+            await self._look()
+            feed = await self._next()
+        if feed is not None:
+            host = _host(feed.fetch_url)
+            self._hosts.add(host)
+            self._set_aside.pop(feed.id, None)
+            flight = self._running.join(feed, RefreshRequest(is_polled=True))
+            polls.create_task(self._attend(feed.id, host, flight))
+        elif not self._waiting and self._outlook.next_at is not None:
+            idle_seconds = self._outlook.next_at - self._context.now()
+            return min(max(idle_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        return self._pause_seconds()
+
+    async def _look(self) -> None:
+        times = self._times()
+        self._outlook = await self._context.store.read(lambda db: outlook(db, times))
+        if not self._context.sharing.is_shared:
+            self._waiting = dict(self._outlook.due)
+            return
+        first = list(self._outlook.due[:_SHARED])
+        random.shuffle(first)  # the others look at the same ones
+        self._waiting = dict(first)
+
+    async def _next(self) -> FeedRow | None:
+        """Take the first feed that may be polled now; those whose host is taken keep their places."""
+        for feed_id, url in list(self._waiting.items()):
+            host = _host(url)
+            if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
+                continue
+            del self._waiting[feed_id]
+            if (feed := await self._taken(feed_id)) is not None:
+                return feed
+        return None
+
+    async def _taken(self, feed_id: int) -> FeedRow | None:
+        """Return a feed if it may be polled; none of those that share the store polls it then."""
+        sharing = self._context.sharing
+        if sharing.is_shared:
+            is_free = self._running.running(feed_id) is None
+            return await sharing.claim(feed_id, self._may_poll) if is_free else None
+        feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
+        return feed if feed is not None and self._may_poll(feed) else None
+
+    def _may_poll(self, feed: FeedRow) -> bool:
+        """Whether a feed is due still, and nobody else sees to it."""
+        if self._running.running(feed.id) is not None or self._running.is_resting(feed.id):
+            return False
+        if time.monotonic() < self._set_aside.get(feed.id, 0.0):
+            return False
+        times = self._times()
+        due_at = poll_due_at(feed.checked_at or 0.0, feed.fresh_until or 0.0, times)
+        return due_at <= times.now
+
+    def _times(self) -> Times:
+        context = self._context
+        return Times(context.now(), self._interval_seconds, context.longest_seconds)
+
+    async def _attend(self, feed_id: int, host: str, flight: asyncio.Task[None]) -> None:
+        """Wait for the end of a poll, never cancelling it, and tell of it."""
+        started = time.monotonic()
+        try:
+            await asyncio.wait({flight})
+        finally:
+            self._hosts.discard(host)
+        if flight.cancelled():
+            return
+        error = flight.exception()
+        self._is_unkept |= isinstance(error, StoreError | OverloadedError)
+        if error is not None and not isinstance(error, WholefeedError):
+            self._set_aside[feed_id] = started + self._interval_seconds
+        log.info(
+            "feed.polled",
+            feed=feed_id,
+            slug=error.slug if isinstance(error, WholefeedError) else error and "internal",
+            duration_s=round(time.monotonic() - started, 3),
+        )
+
+    def _pause_seconds(self) -> float:
+        return pause_seconds(
+            interval_seconds=self._interval_seconds,
+            feeds=-(-self._outlook.feeds // self._context.sharing.replicas),
+            jitter=self._jitter(),
+            longest_seconds=LONGEST_PAUSE_SECONDS,
+        )
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
+
+
+PRECISION_SECONDS: Final = 3600.0
+"""How exactly the store knows when a feed was last asked for."""
+WARNED_SECONDS: Final = 0.5
+"""For so long an answer waits until it is written that a reader has been warned."""
+WRITE_SECONDS: Final = 60.0
+"""Between two writes. What is evicted is chosen after one."""
+
+CLOSE_SECONDS: Final = 1.0
+"""For so long the end waits for what is written last. It is written all the same, where the store can be."""
+
+
+class AskedTimes:
+    """Belongs to one service.
+
+    Args:
+        store: Where they are written.
+        now: Epoch seconds.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store = store
+        self._now = now
+        self._pending: dict[int, float] = {}
+
+    def note(self, feed_id: int, asked_at: float) -> float:
+        """Note that a feed is asked for; return about when it was last.
+
+        Args:
+            feed_id: The feed.
+            asked_at: What the store, or an earlier call, has said.
+        """
+        asked_at = self._pending.get(feed_id, asked_at)
+        if not 0 <= self._now() - asked_at <= PRECISION_SECONDS:
+            asked_at = self._pending[feed_id] = self._now()
+        return asked_at
+
+    async def note_warned(self, feed: FeedRow) -> None:
+        """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
+        if feed.warning is Warned.UNSENT:
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(WARNED_SECONDS):
+                    await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
+
+    async def run(self) -> None:
+        """Write from time to time what has been noted."""
+        while True:
+            await asyncio.sleep(WRITE_SECONDS)
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what has been noted; what cannot be written is kept for the next time."""
+        noted, self._pending = self._pending, {}
+        if not noted:
+            return
+        try:
+            await self._store.write(lambda db: feeds.note_asked(db, noted))
+        except (StoreError, OverloadedError):
+            self._pending = {**noted, **self._pending}
+
+    async def close(self) -> None:
+        """Write what has been noted."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.write()

@@ -1,0 +1,584 @@
+"""A document in its three shapes: obtained, on a walk, in the store.
+
+Carry what leaves the subscription document into memory documents (rules R7, R8).
+
+Read the stored bodies again when the parser has learnt something (docs/design.md#the-store).
+
+No second fetch: the body is the source of truth. The old segments serve until the new ones are published.
+
+What was read a moment ago, until it has been rendered: no document is read twice for that.
+
+Small documents as they were parsed, for the refresh that replaces them: none is parsed twice for that.
+
+    parsed = ParsedDocuments(max_bytes)
+    parsed.keep(put)                # once it is stored
+    document = parsed.find(row)     # None: its body is to be read and parsed
+
+What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
+found by these. So nothing has to drop it: what no document is stored as any more goes with time.
+
+What a decision is told of a document that was fetched, or of why it was not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.jobs import (
+    Composed,
+    DocumentFacts,
+    Rendered,
+    Stored,
+    StoredMemory,
+    Style,
+    WrittenMemory,
+    read_again,
+    remember_copies,
+)
+from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
+from wholefeed.core.notes import BadLink, ExtraLink
+from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
+from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Reply
+from wholefeed.core.schedule import age_seconds, is_uncacheable
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.errors import WorkError
+from wholefeed.fetch.base import Fetched
+from wholefeed.logs import get_logger
+from wholefeed.service.sources import HELD_BYTES, Obtained, Work, coded, work_bytes
+from wholefeed.store.base import Database
+from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
+from wholefeed.store.store import Store
+from wholefeed.store.tables import documents, identities, live
+from wholefeed.store.tables.documents import copy_dates, put_again
+
+
+class Put(NamedTuple):
+    """A document that is put, as the store takes it and as it was read."""
+
+    new: NewDocument
+    fresh: Fresh
+
+
+def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
+    """Describe a document that has just been fetched to the walk.
+
+    Args:
+        url: As asked.
+        obtained: The document.
+        news: Whether it brought anything that was not stored; asked of pages only.
+    """
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    return Arrival(
+        url=url,
+        final_url=fetched.final_url,
+        hops=fetched.hops,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=read.navigation.links,
+        digest=read.digest,
+        body_bytes=len(fetched.body),
+        entries=len(facts.entries),
+        keys=facts.entries.dated_identities,
+        news=news,
+        span=read.span,
+    )
+
+
+def stored_as(row: DocumentRow, body: bytes) -> Stored:
+    """Return a stored document for those who work on it."""
+    return Stored(body, row.final_url, row.media_type)
+
+
+def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
+    """Parse a stored body. It was within the limits when it was fetched, whatever they are now.
+
+    Raises:
+        ParseError: Only when another parser has stored it.
+    """
+    return stored_as(row, body).parse()
+
+
+def new_document(
+    url: str,
+    obtained: Obtained,
+    *,
+    role: Role,
+    rank: int | None,
+    is_settled: bool = False,
+    brought_news: bool = True,
+    found_by: str = "",
+    found_in: int = 0,
+) -> Put:
+    """Describe a fetched document to the store."""
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    new = NewDocument(
+        url=url,
+        final_url=fetched.final_url,
+        role=role,
+        rank=rank,
+        family=facts.family,
+        version=facts.version,
+        site_id=facts.site_id,
+        links=read.navigation.links,
+        is_marked=read.navigation.is_archive,
+        is_settled=is_settled,
+        is_uncacheable=is_uncacheable(fetched.headers),
+        brought_news=brought_news,
+        body=fetched.body,
+        media_type=fetched.media_type,
+        digest=read.digest,
+        etag=fetched.headers.get("etag"),
+        last_modified=fetched.headers.get("last-modified"),
+        fetched_at=fetched.fetched_at,
+        updated_at=facts.updated_at,
+        memento=obtained.memento,
+        parser_version=PARSER_VERSION,
+        entries=facts.entries,
+        tombstones=facts.tombstones,
+        keys=facts.keys,
+        ambiguous=facts.ambiguous,
+        notes=[replace(note, url=url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
+        marks=read.marks.written(),
+        found_by=found_by,
+        found_in=found_in,
+        generated_at=fetched.fetched_at - age_seconds(fetched.headers) if found_by else None,
+    )
+    return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))
+
+
+async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
+    """Return the memory documents to store together with the document that entries leave for.
+
+    Args:
+        store: Where the bodies are.
+        work: Where they are worked on.
+        leaving: What is replaced, and by what.
+    """
+    left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
+    if left is None:
+        return []
+    size_bytes = sum(map(_work_bytes, left.documents))
+    written = await work.run(
+        size_bytes, remember_copies, *left.arguments, keeps_parsed=size_bytes <= HELD_BYTES, **left.options
+    )
+    return leaving.puts(written)
+
+
+class _Left(NamedTuple):
+    """What `remember_copies` is given."""
+
+    arguments: tuple[Stored | FeedDocument, set[EntryId], StoredMemory | None]
+    options: dict[str, Any]
+
+    @property
+    def documents(self) -> list[Stored | FeedDocument]:
+        """What it takes apart."""
+        outgoing, _, memory = self.arguments
+        return [outgoing] if memory is None else [outgoing, memory.document]
+
+
+class Leaving:
+    """What leaves a subscription document or page that is being replaced.
+
+    The memory documents are detached where the new one is of another family: then every entry has left, and
+    waits for the family to come back (R23).
+
+    Args:
+        rows: All documents of the feed.
+        old: The stored document.
+        new: What replaces it.
+        now: Epoch seconds.
+        parsed: What is held of documents as they were parsed.
+        is_page: What leaves a page has mostly moved to another one: remember that of which no other document
+            holds as good a copy.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[DocumentRow],
+        old: DocumentRow,
+        new: DocumentFacts,
+        now: float,
+        parsed: ParsedDocuments | None = None,
+        *,
+        is_page: bool = False,
+    ) -> None:
+        self._old, self._new, self._now, self._is_page = old, new, now, is_page
+        self._is_attached = new.family is old.family
+        memories = [row for row in rows if row.role is Role.MEMORY]
+        usable = [row for row in memories if row.family is old.family and row.rank is not None]
+        self._open = max((row for row in usable if not row.is_settled), key=_number, default=None)
+        self._next_number = 1 + max((_number(row) for row in memories), default=0)
+        self.replaced = [old] if self._open is None else [old, self._open]
+        """What will be replaced if anything leaves."""
+        is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES
+        found = {row.id: parsed.find(row) for row in self.replaced} if parsed is not None and is_small else {}
+        self._held = {number: document for number, document in found.items() if document is not None}
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it is all held: then `documents` is for the transaction that puts them."""
+        return len(self._held) == len(self.replaced)
+
+    def documents(self, db: Database) -> list[Put]:
+        """Return what `documents_to_remember` does, where all is at hand: no trip of its own is made."""
+        left = self.look(db)
+        if left is None:
+            return []
+        return self.puts(remember_copies(*left.arguments, keeps_parsed=True, **left.options))
+
+    def look(self, db: Database) -> _Left | None:
+        """Read what is needed of the documents that entries leave and come into; None: nothing leaves."""
+        old, new, latest = self._old, self._new, None
+        present = set(new.entries.identities()) if self._is_attached else set()
+        gone = documents.identities_but(db, old.id, present)
+        if self._is_page and self._is_attached:
+            present |= live.held_as_good(db, old.feed, gone, old.id)
+            latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
+        if not any(identity not in present for identity in gone):
+            return None
+        memory = None
+        if self._open is not None:
+            dates = documents.copy_dates(db, self._open.id)
+            memory = StoredMemory(_number(self._open), self._document(db, self._open), dates)
+        options = {
+            "ambiguous": identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous),
+            "fetched_at": old.fetched_at,
+            "next_number": self._next_number,
+            "latest": latest,
+        }
+        return _Left((self._document(db, old), present, memory), options)
+
+    def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
+        return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
+
+    def puts(self, written: Sequence[WrittenMemory]) -> list[Put]:
+        """Return how memory documents are put."""
+        return [_put(each, self._old, self._now, is_attached=self._is_attached) for each in written]
+
+
+def _work_bytes(document: Stored | FeedDocument) -> int:
+    return work_bytes(document.body if isinstance(document, Stored) else document.text)
+
+
+def _number(row: DocumentRow) -> int:
+    return int(row.url.removeprefix(MEMORY_URL))
+
+
+def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
+    """Return the ranks of the memory documents that come back with their family.
+
+    Those detached when it went, at one instant; what left earlier had left for another reason (R1).
+    """
+    gone = [row for row in rows if row.role is Role.MEMORY and row.family is family and row.rank is None]
+    last = max((row.detached_at or 0.0 for row in gone), default=0.0)
+    return {row.id: -_number(row) for row in gone if row.detached_at == last}
+
+
+def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool) -> Put:
+    body, url, media_type = written.document
+    new = NewDocument(
+        url=url,
+        final_url=url,
+        role=Role.MEMORY,
+        rank=-written.number if is_attached else None,
+        detached_at=like.detached_at,  # a page that is of the other family has left with its own
+        family=like.family,
+        version=written.facts.version,
+        site_id=like.site_id,
+        is_settled=written.is_sealed,
+        body=body,
+        media_type=media_type,
+        digest=written.digest,
+        fetched_at=now,
+        parser_version=PARSER_VERSION,
+        entries=written.facts.entries,
+        keys=written.facts.keys,
+    )
+    return Put(new, Fresh(written.digest, written.parsed))
+
+
+log = get_logger()
+
+_BATCH: Final = 16
+_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
+
+
+async def reparse(
+    store: Store,
+    write: Callable[[Callable[[Database], object]], Awaitable[object]],
+    work: Work,
+    feed_id: int,
+    rows: list[DocumentRow],
+    now: float,
+) -> bool:
+    """Put the documents again that an older parser has read; return whether there were any.
+
+    One that the present parser cannot read stays as it is. `write` changes what is stored of the feed.
+    """
+    outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
+    for start in range(0, len(outdated), _BATCH):
+        documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
+        new = await coded([each for each in documents if each is not None])
+        await write(partial(put_again, feed=feed_id, documents=new, now=now))
+    return bool(outdated)
+
+
+async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument | None:
+    def look(db: Database) -> tuple[bytes, tuple[CopyDates, ...]]:
+        return documents.read_body(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
+
+    body, dates = await store.read(look)
+    try:
+        facts = await work.run(work_bytes(body), read_again, stored_as(row, body), dates)
+    except (ParseError, WorkError) as exc:
+        log.warning("document.unreadable", feed=row.feed, document=row.id, slug=exc.slug)
+        return None
+    return replace(
+        NewDocument.of(row, body, facts.entries),
+        family=facts.family,
+        version=facts.version,
+        site_id=facts.site_id,
+        updated_at=facts.updated_at,
+        parser_version=PARSER_VERSION,
+        tombstones=() if row.memento else facts.tombstones,  # R33
+        keys=facts.keys,
+        ambiguous=facts.ambiguous,
+        notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _link_notes(row),
+    )
+
+
+def _link_notes(row: DocumentRow) -> list[NoteDict]:
+    """What was remarked on its links, which are kept as they were read."""
+    return [note for note in row.notes if note["code"] in _ON_LINKS]
+
+
+MAX_BYTES: Final = 12 << 20
+"""Of all together. What does not fit is read from the store again."""
+
+ANY: Final = -1
+"""Whichever entries are live: the document itself is there."""
+
+
+class Fresh(NamedTuple):
+    """A document that has been put, in the shapes that are at hand: parsed where it is small."""
+
+    digest: bytes
+    document: FeedDocument | None = None
+    composed: Composed | None = None
+    """Of a subscription document."""
+    rendered: Rendered | None = None
+    style: Style | None = None
+    """It was rendered for this."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes, about."""
+        held = 0 if self.document is None else 2 * len(self.document.text)
+        return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
+
+    @property
+    def at_hand(self) -> int | None:
+        """How many entries have to be live for the body not to be needed, or `ANY`; None: it is needed."""
+        if self.document is not None:
+            return ANY
+        return None if self.rendered is None else self.rendered.entries
+
+    def fits(self, style: Style) -> bool:
+        """Whether it can be sent as it was rendered."""
+        if self.rendered is None or self.style is None:
+            return False
+        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
+        return is_alike and self.rendered.context in (None, style.digest)
+
+
+def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
+    """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
+    entries = {number: fresh.at_hand for number, fresh in documents.items()}
+    return {number: count for number, count in entries.items() if count is not None}
+
+
+class FreshDocuments:
+    """Belongs to one refresh, which is the only one that puts documents of its feed."""
+
+    def __init__(self) -> None:
+        self._documents: dict[int, Fresh] = {}
+        self._held_bytes = 0
+        self._new_bytes = 0
+        self._is_much: asyncio.Event | None = None
+        """Whoever waits until it is much makes it; few refreshes have any who does."""
+
+    def keep(self, number: int, fresh: Fresh) -> None:
+        """Take in what was put under a number; the oldest go when it becomes too much."""
+        self._drop(number)
+        self._documents[number] = fresh
+        self._held_bytes += fresh.size_bytes
+        self._new_bytes += fresh.size_bytes
+        if self._is_much is not None and self._has_much:
+            self._is_much.set()
+        while self._held_bytes > MAX_BYTES:
+            self._drop(next(iter(self._documents)))
+
+    async def grown(self, within_seconds: float) -> None:
+        """Wait until so much has come since that some would go before it is rendered, or for so long."""
+        self._is_much = asyncio.Event()
+        if not self._has_much:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_seconds):
+                    await self._is_much.wait()
+        self._new_bytes = 0
+
+    @property
+    def _has_much(self) -> bool:
+        return self._new_bytes > MAX_BYTES * 3 // 4
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Let go of documents that will hardly be rendered again."""
+        for number in numbers:
+            self._drop(number)
+
+    def get(self, row: DocumentRow) -> Fresh | None:
+        """Return what is here of a document as it is stored."""
+        fresh = self._documents.get(row.id)
+        return fresh if fresh is not None and fresh.digest == row.digest else None
+
+    def at_hand(self) -> Mapping[int, int]:
+        """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
+        return at_hand(self._documents)
+
+    def _drop(self, number: int) -> None:
+        if number in self._documents:
+            self._held_bytes -= self._documents.pop(number).size_bytes
+
+
+_ENTRY_BYTES: Final = 512
+"""Of an entry: its numbers, its identity, their places in tuples."""
+_KEYS_BYTES: Final = 320
+_CHILD_BYTES: Final = 400
+_OVERHEAD_BYTES: Final = 4096
+
+
+class _Key(NamedTuple):
+    digest: bytes
+    final_url: str
+    media_type: str
+
+
+class ParsedDocuments:
+    """Belongs to one service.
+
+    Args:
+        max_bytes: What it may come to; 0: nothing is kept.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[_Key, tuple[FeedDocument, int]] = OrderedDict()
+        """Those asked for last at the end."""
+        self.bytes = 0
+
+    def keep(self, put: Put) -> None:
+        """Hold a document that has been stored, if it is of those that are replaced: as feeds grow.
+
+        Those not asked for longest go for it.
+        """
+        new, document = put.new, put.fresh.document
+        is_replaced = new.role is Role.SUBSCRIPTION or (new.role is Role.MEMORY and not new.is_settled)
+        if document is None or not is_replaced:
+            return
+        key, size = _key(new), _size(document)
+        self._remove(key)
+        self._held[key] = document, size
+        self.bytes += size
+        while self.bytes > self._max_bytes:
+            self._remove(next(iter(self._held)))
+
+    def find(self, row: DocumentRow) -> FeedDocument | None:
+        """Return a stored document as it was parsed, if it is here."""
+        key = _key(row)
+        if key not in self._held:
+            return None
+        self._held.move_to_end(key)
+        return self._held[key][0]
+
+    def drop(self, rows: Iterable[DocumentRow]) -> None:
+        """Let go of documents that are being replaced."""
+        for row in rows:
+            self._remove(_key(row))
+
+    def _remove(self, key: _Key) -> None:
+        if key in self._held:
+            self.bytes -= self._held.pop(key)[1]
+
+
+def _key(document: DocumentRow | NewDocument) -> _Key:
+    return _Key(document.digest, document.final_url, document.media_type)
+
+
+def _size(document: FeedDocument) -> int:
+    each = _ENTRY_BYTES + (_KEYS_BYTES if any(entry.keys for entry in document.entries) else 0)
+    children = len(document.head.children) + len(document.head.links)
+    return (
+        sys.getsizeof(document.text)
+        + each * len(document.entries)
+        + _CHILD_BYTES * children
+        + _OVERHEAD_BYTES
+    )
+
+
+class OfferedCopy(NamedTuple):
+    """What a web archive has of a document that its publisher does not give."""
+
+    url: str
+    """Of the document."""
+    obtained: Obtained
+    is_subscription: bool
+    """Whether it is of the subscription document."""
+
+
+def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
+    navigation = obtained.navigation
+    return FreshDocument(
+        arrival=arrival_of(url, obtained),
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        is_marked=navigation.is_archive,
+        is_uncacheable=is_uncacheable(obtained.fetched.headers),
+        updated_at=obtained.read.facts.updated_at,
+        marks=obtained.read.marks,
+        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
+        validators=validators_of(obtained.fetched),
+        reading_notes=obtained.read.facts.notes,
+        link_notes=navigation.notes,
+    )
+
+
+def validators_of(fetched: Fetched) -> tuple[str, str]:
+    """Return ETag and Last-Modified, empty where there is none."""
+    return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
+
+
+def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
+    """Describe what a web archive has of a document."""
+    return ArchivedCopy(
+        url=url,
+        copy_url=obtained.memento,
+        captured_at=obtained.fetched.fetched_at,
+        fresh=fresh_document(url, obtained),
+        is_subscription=is_subscription,
+    )
+
+
+def reply_of(fetched: Fetched) -> Reply:
+    """Describe what a publisher said beside a document."""
+    return Reply(url=fetched.url, permanent_url=fetched.permanent_url, headers=fetched.headers)

@@ -1,1 +1,0 @@
-"""One document: obtained, read, in its three shapes, remembered."""

@@ -1,0 +1,285 @@
+"""Bring what is served of a feed up to date: segments that changed, head, state (docs/design.md#segments).
+
+    row = await assemble(storage, state=State.COMPLETE, notes=[])
+
+Readers are served the last publication until the new one is committed. Nothing else may change the feed's
+documents meanwhile: the caller sees to that.
+
+What is sent of documents: rendered from what is at hand of them, else from their stored bodies.
+
+composed = await rendering.composed(subscription, tombstones, held)
+segment = await rendering.segment(rows, composed.style, held)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from wholefeed.core.compose.compose import ComposedHead
+from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
+from wholefeed.core.jobs import (
+    Composed,
+    Part,
+    Rendered,
+    Stored,
+    Style,
+    compose,
+    compose_slices,
+    own_slices,
+    render,
+)
+from wholefeed.core.model import (
+    Family,
+    FeedDocument,
+    Role,
+    State,
+    Tombstone,
+    common_version,
+    default_namespace,
+    segment_separator,
+)
+from wholefeed.core.notes import Ending
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.verbatim.fragments import AnyFragments
+from wholefeed.service.documents import stored_as
+from wholefeed.service.sources import work_bytes
+from wholefeed.service.storing import FeedStorage, Held, read
+from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
+from wholefeed.store.tables import documents
+from wholefeed.workers.pool import INLINE_BYTES
+
+_SHOWN_NOTES: Final = 100
+"""Of a whole feed; its row is read for every answer."""
+
+
+async def assemble(
+    storage: FeedStorage,
+    *,
+    state: State,
+    notes: Sequence[NoteDict],
+    is_walking: bool = False,
+    ending: Ending | None = None,
+    missing: Sequence[Attempt] | None = None,
+) -> FeedRow | None:
+    """Publish the feed as it is stored now.
+
+    Args:
+        storage: Of the feed.
+        state: What the reconstruction is.
+        notes: What is to be known about it, beside what was remarked on its documents when they were read.
+        is_walking: Whether the walk goes on.
+        ending: Why it has ended; None leaves what is stored.
+        missing: What could not be had; None leaves what is stored.
+
+    Returns:
+        The feed as published; None when it has no subscription document.
+    """
+    stored = await storage.material()
+    if stored is None:
+        return None
+    rendering = Rendering(storage)
+    feed, documents = stored.feed, stored.documents
+    head, style = await rendering.composed(documents[0], stored.deleted, stored.held[documents[0].id])
+    is_alike = style.namespace == default_namespace(feed.published_family, feed.version)  # R23
+    published = {segment.id: segment for segment in stored.published if is_alike}
+    rows = {row.id: row for row in documents}
+    segments: list[SegmentRow | NewSegment] = []
+    for step in plan([_checked(place, published, style.digest) for place in stored.places]):
+        match step:
+            case Keep(segment):
+                segments.append(published[segment])
+            case Build(members, is_mixed):
+                parts = [rows[member] for member in members]
+                segments.append(await rendering.segment(parts, style, stored.held, is_mixed=is_mixed))
+    shown = stored.missing if missing is None else missing
+    via_url = storage.fetch_url or feed.fetch_url
+    publication = Publication(
+        segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
+        state=state,
+        family=style.family,
+        via_url=via_url,
+        is_walking=is_walking,
+        ending=None if ending is None else json.dumps(ending.as_dict()),
+        missing=missing,
+        head=head.text,
+        head_prefixes=head.prefixes,
+        context=style.digest,
+        digest=_digest(head, segments, said=[state, via_url, *map(_shown, shown)], family=style.family),
+        documents=sum(row.role is not Role.MEMORY for row in documents),
+        entries=sum(each.entries for each in segments),
+        text_bytes=len(head.text) + sum(_length(each) for each in segments),
+        notes=json.dumps(_noted(notes, documents)),
+        parser_version=PARSER_VERSION,
+        version=common_version(style.family, style.version, {row.version for row in documents}),
+    )
+    published_feed = await storage.publish(publication, revision=feed.revision)
+    assert published_feed is not None, "nothing else changes the documents while they are assembled"
+    for each in segments:
+        if isinstance(each, NewSegment) and not may_be_drawn_in(each.sealed.length):
+            storage.fresh.drop(number for number in each.documents if number != documents[0].id)
+    return published_feed
+
+
+def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
+    """As many as are worth reading; each document's own are listed with it."""
+    return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
+
+
+def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: bytes) -> Placed:
+    """A segment that another parser made, or that leans on another head, is not clean."""
+    segment = published.get(place.segment) if place.segment is not None else None
+    is_current = (
+        segment is not None
+        and segment.parser_version == PARSER_VERSION
+        and segment.context in (None, context_digest)
+    )
+    return place._replace(is_clean=place.is_clean and is_current)
+
+
+def _length(segment: SegmentRow | NewSegment) -> int:
+    return segment.length if isinstance(segment, SegmentRow) else segment.sealed.length
+
+
+def _shown(attempt: Attempt) -> str:
+    return f"{attempt.url} {attempt.reason} {attempt.first_at}"
+
+
+def _digest(
+    head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str], family: Family
+) -> bytes:
+    """Digest what a reader gets to see of the feed: the head, what is said of it, the entries."""
+    digest = TextDigest()
+    digest.add_text(head.text)
+    digest.add_text("\0".join(said).encode())
+    separator = segment_separator(family)
+    for segment in segments:
+        text = segment if isinstance(segment, SegmentRow) else segment.sealed
+        if text.length:
+            digest.add_text(separator)
+            digest.add(text)
+    return digest.bytes()
+
+
+Shape = Stored | FeedDocument | AnyFragments | Rendered
+"""As `Part.document`."""
+_OUTLINED_BYTES: Final = 1 << 16
+"""Of a segment: what of a smaller one a view takes shows its text."""
+
+
+class Rendering:
+    """Renders the documents of one feed.
+
+    Args:
+        storage: What is stored of the feed, and what is at hand of it.
+    """
+
+    def __init__(self, storage: FeedStorage) -> None:
+        self._storage = storage
+        self._work = storage.work
+        self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
+
+    async def composed(
+        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: Held
+    ) -> Composed:
+        """Return the head, and what segments are rendered for."""
+        fresh = self._storage.fresh.get(subscription)
+        if fresh is not None and fresh.document is not None:
+            self._subscription = own_slices(fresh.document)
+            return compose_slices(self._subscription, tombstones)
+        if fresh is not None and fresh.composed is not None and not tombstones:
+            return fresh.composed
+        size_bytes = subscription.body_bytes
+        async with self._work.turn(size_bytes):
+            body = held.body
+            if body is None:
+                body = await self._storage.read(partial(documents.read_body, document=subscription.id))
+            return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
+
+    async def segment(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held], *, is_mixed: bool = False
+    ) -> NewSegment:
+        """Return the live entries of documents as one segment.
+
+        Args:
+            rows: The documents, in output order.
+            style: What it is rendered for.
+            held: What was read of them before; the rest is read now.
+            is_mixed: As for `render`.
+        """
+        async with self._work.turn(sum(row.body_bytes for row in rows)):
+            parts = await self._parts(rows, style, held)
+            rendered = await self._rendered(parts, style, is_mixed=is_mixed)
+        return NewSegment(
+            documents=tuple(row.id for row in rows),
+            sealed=rendered.sealed,
+            prefixes=rendered.prefixes,
+            newest_at=rendered.newest_at,
+            oldest_at=rendered.oldest_at,
+            entries=rendered.entries,
+            parser_version=PARSER_VERSION,
+            context=rendered.context,
+            outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
+        )
+
+    async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:
+        """Take what is at hand of documents; the bodies of the others are read."""
+        found = {row.id: held[row.id] for row in rows if row.id in held}
+        unread = [row.id for row in rows if row.id not in found]
+        if unread:
+            at_hand = self._storage.fresh.at_hand()
+            found |= await self._storage.read(partial(read, wanted=unread, at_hand=at_hand))
+        shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
+        bodiless = [number for number, shape in shapes.items() if shape is None]
+        if bodiless:  # what it was rendered for is no longer so
+            found |= await self._storage.read(partial(read, wanted=bodiless, at_hand={}))
+        parts = []
+        for row in rows:
+            shape = shapes[row.id] or self._shape(row, style, found[row.id])
+            assert shape is not None, "it was read"
+            parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
+        return parts
+
+    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Shape | None:
+        """Return a document in the shape that takes least to render, None where its body is not there."""
+        fresh, sliced = self._storage.fresh.get(row), self._subscription
+        if fresh is not None and fresh.document is not None:
+            is_sliced = sliced is not None and sliced.document is fresh.document
+            return sliced if is_sliced else fresh.document
+        rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
+        if rendered is not None and rendered.entries == len(held.live):
+            return rendered
+        return None if held.body is None else stored_as(row, held.body)
+
+    async def _rendered(self, parts: Sequence[Part], style: Style, *, is_mixed: bool) -> Rendered:
+        if len(parts) == 1 and isinstance(parts[0].document, Rendered) and not is_mixed:
+            return parts[0].document
+        unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
+        unparsed_bytes = sum(map(work_bytes, unparsed))
+        if unparsed_bytes:  # perhaps in another process: what can be made again is not sent there
+            plain = [part._replace(document=_unsliced(part.document)) for part in parts]
+            return await self._work.run(unparsed_bytes, render, plain, style, is_mixed=is_mixed)
+        if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
+            return render(parts, style, is_mixed=is_mixed)
+        return await asyncio.to_thread(render, parts, style, is_mixed=is_mixed)
+
+
+def _unsliced(shape: Shape) -> Shape:
+    return shape if isinstance(shape, Rendered | FeedDocument | Stored) else shape.document
+
+
+def _size_bytes(part: Part) -> int:
+    """Return the size of what is rendered."""
+    match part.document:
+        case Rendered() as rendered:
+            return rendered.sealed.length
+        case FeedDocument() as document:
+            return len(document.text)
+        case Stored() as stored:
+            return len(stored.body)
+        case slices:
+            return len(slices.document.text)

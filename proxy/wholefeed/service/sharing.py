@@ -1,0 +1,1077 @@
+"""The work of one replica among several on one PostgreSQL. There is no leader: each asks the tables.
+
+    shared = Shared(StoredLeases(store))
+    await shared.member.beat()
+    await shared.run()                  # until it is cancelled; `open_sharing` does all of it
+
+A flight that begins here takes the lease of its feed or URL first. Where another live replica has it, the
+flight waits for the end of that: so whoever waits for a flight waits for the one that runs, wherever it does.
+
+This process among the replicas: its name, its signs of life, and what it holds.
+
+    member = Membership(leases)
+    await member.beat()
+    await member.run()          # until it is cancelled; `leave` at the end
+
+A replica that could give no sign of life for `CUT_OFF_SECONDS` by its own clock takes itself for dead, a
+second before the others do: it stops what it does, writes nothing of it any more, and begins again under a
+new name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so each
+one makes sure that the lease is still its own (`Membership.require_held`).
+
+Where the replicas keep who does what: what `Shared` asks of it, and the tables of the shared database.
+
+What this replica holds: the leases that its tasks work under, and those that it has claimed for them.
+
+What is to be done about a piece of work after a look at its lease. Pure: no clock, no database.
+
+verdict = judge(lease, replica, wants)
+
+How a piece of work failed, as the other replicas are told: the error as text, and back.
+
+    text = outcome_of(error)                # "" where the others are to try for themselves
+    raise error_of(text)
+
+What says something of the publisher, or of what it sent, is the same everywhere; that this replica had too
+much to do is not.
+
+Waiting for what another replica does, and following how far it is.
+
+    with waits.waiting(name, heard) as wait:
+        await wait.woken()
+
+A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited for
+is looked at each second, all of it in one query.
+
+The signs of life of a replica, and a thread that gives them while the event loop is late.
+
+    pulse = Pulse(leases.beat_in_thread)
+    with pulse.beating():
+        pulse.given("a replica's name", at=time.monotonic())    # the loop has given one itself
+        pulse.silent_seconds
+
+An event loop with thousands of requests before it comes round after seconds only. Its replica is alive all
+the same: taken for dead, what it has just fetched would be fetched again by another (94 of 381 documents,
+three replicas that were asked three times as much as two cores could answer).
+
+How the work on a store is shared, for as long as the store is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import math
+import random
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, Protocol, TypeVar
+
+from wholefeed.core.parse.discovery import Alternate
+from wholefeed.errors import (
+    DocumentError,
+    ForbiddenTargetError,
+    LeaseLostError,
+    LoopDetectedError,
+    NothingYetError,
+    OverloadedError,
+    PublisherError,
+    PublisherStatusError,
+    PublisherTimeoutError,
+    StorageFullError,
+    StoreError,
+    UnknownFeedError,
+    UnreadableError,
+    WholefeedError,
+    WorkError,
+    WorkTooLongError,
+)
+from wholefeed.futures import retrieve_failure
+from wholefeed.logs import get_logger
+from wholefeed.service import results
+from wholefeed.service.results import Elsewhere
+from wholefeed.service.sharing_port import Alone, Fence, RefreshWork, Sharing, Wanted
+from wholefeed.service.sources import SeveralFeedsError
+from wholefeed.store.base import Database
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import Store
+from wholefeed.store.tables import leases
+from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Taking, Verdict, feed_lease
+
+ADOPT_SECONDS: Final = 2.0
+"""Between two looks for what replicas that died have left."""
+FORGET_SECONDS: Final = 60.0
+"""Between two clean-ups of the tables."""
+MAX_ADOPTED: Final = 64
+"""At a look."""
+
+T = TypeVar("T")
+_Judging = Callable[[bool], Judge]
+"""Makes a judge; given whether another replica has been waited for."""
+
+
+class Shared:
+    """Belongs to one process; `run` goes on as long as it is used.
+
+    Args:
+        leases: Where the replicas keep who does what.
+        clock: Monotonic seconds.
+    """
+
+    is_shared = True
+
+    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
+        self._leases = leases
+        self.member = Membership(leases, clock)
+        self.member.on_loss = self._look_everywhere
+        self.require = self.member.require
+        self.waits = Waits(leases)
+        self._looks_everywhere = True
+
+    @property
+    def replicas(self) -> int:
+        """How many share the work, as far as is known."""
+        return self.member.replicas
+
+    async def run(self) -> None:
+        """Give signs of life, and follow what others do; until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.member.run())
+            tasks.create_task(self.waits.run())
+
+    # Flights
+
+    async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
+        """Have a feed refreshed; return whether that was done here, and not by another replica."""
+        name, feed_id = feed_lease(wanted.feed.id), wanted.feed.id
+
+        def judging(has_waited: bool) -> Judge:
+            return partial(judge_refresh, self.member.name, wanted, has_waited)
+
+        def heard(progress: str) -> None:
+            wanted.heard(Elsewhere.of(progress))
+
+        while True:
+            claim = self.member.claimed(name)
+            if claim is not None:
+                token, feed = claim.token, claim.feed or wanted.feed
+            else:
+                try:
+                    token, looked = await self._taken(name, judging, heard, feed_id)
+                finally:
+                    wanted.heard(None)
+                if looked.verdict is Verdict.DONE:
+                    return False
+                assert looked.feed is not None, "it is not gone"
+                feed = looked.feed
+            with suppress(LeaseLostError):  # whoever has it now is waited for
+                await self._working(name, token, work(feed), lambda: wanted.tell().as_text())
+                return True
+
+    async def open(
+        self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
+    ) -> T:
+        """Open a URL, when no other replica does."""
+        kind = "choose" if is_choosing else "open"
+        name = f"{kind}:{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()}"  # it may be a long one
+
+        def judging(has_waited: bool) -> Judge:
+            wants = Wants(has_waited=has_waited, is_opening=True)
+            return lambda lease, _: judge(lease, self.member.name, wants)
+
+        while True:
+            token, _ = await self._taken(name, judging, _nobody)
+            with suppress(LeaseLostError):
+                return await self._working(name, token, work(), str)
+
+    async def _taken(
+        self, name: str, judging: _Judging, heard: Heard, feed: int | None = None
+    ) -> tuple[str, Looked]:
+        """Wait until a lease is this one's, or nothing is left to do."""
+        has_waited = False
+        while True:
+            self.member.require()
+            with self.waits.waiting(name, heard) as wait:
+                taking = self._taking(name, judging(has_waited), feed)
+                looked = await self._leases.take(taking)
+                if looked.verdict is Verdict.WAIT:
+                    has_waited = True
+                    assert looked.lease is not None, "somebody has it"
+                    heard(looked.lease.progress)
+                    self.waits.follow()
+                    await wait.woken()
+                    continue
+            if looked.verdict is Verdict.GONE:
+                raise UnknownFeedError(f"forgotten meanwhile: {name}")
+            if looked.verdict is Verdict.FAILED:
+                assert looked.lease is not None, "it tells how"
+                raise error_of(
+                    looked.lease.outcome, retry_after_seconds=_rest_seconds(looked.lease, has_waited)
+                )
+            return taking.token, looked
+
+    def _taking(
+        self, name: str, judge: Judge, feed: int | None = None, *, skips_locked: bool = False
+    ) -> Taking:
+        """Return a taking of a lease by this replica, with a token of its own."""
+        return Taking(
+            name=name,
+            replica=self.member.name,
+            token=self.member.new_token(),
+            judge=judge,
+            feed=feed,
+            skips_locked=skips_locked,
+        )
+
+    async def _working(
+        self, name: str, token: str, work: Coroutine[Any, Any, T], tell: Callable[[], str]
+    ) -> T:
+        """Work under a lease that was taken, and give it back with what came of it.
+
+        Raises:
+            LeaseLostError: It was lost in the middle.
+        """
+        task = asyncio.create_task(work)
+        task.add_done_callback(retrieve_failure)
+        holding = self.member.hold(name, token, tell, task)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:  # the lease stays: at the end of the program others take it up
+            self.member.keep(name, token)
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+        finally:
+            self.member.drop(holding)
+        if holding.is_lost and task.cancelled():
+            raise LeaseLostError(f"another replica may have taken over: {name}")
+        error = None if task.cancelled() else task.exception()
+        if not isinstance(error, LeaseLostError):
+            self.member.end(name, token, "" if error is None else outcome_of(error))
+        return task.result()
+
+    def fence(self, feed: int) -> Fence | None:
+        """Return what makes sure, in each transaction of a refresh, that it is still this replica's."""
+        holding = self.member.held(feed_lease(feed))
+        if holding is None:
+            holding = Holding(feed_lease(feed), "", str)  # lost before it began
+        return partial(self.member.require_held, holding=holding)
+
+    # Claims
+
+    def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
+        """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
+        taking = self._taking(feed_lease(feed), judge_claim(lambda _: True), feed)
+        looked = self._leases.take_new(db, taking)
+        if looked.verdict is not Verdict.TAKE:
+            return lambda: None
+        # Under its lock: one that was found there may have become another one since it was read.
+        return lambda: self.member.claim(taking.name, taking.token, looked.feed)
+
+    async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
+        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
+        self.member.require()
+        taking = self._taking(feed_lease(feed), judge_claim(is_wanted), feed, skips_locked=True)
+        looked = await self._leases.take(taking)
+        if looked.verdict is not Verdict.TAKE:
+            return None
+        self.member.claim(taking.name, taking.token, looked.feed)
+        return looked.feed
+
+    def release(self, feed: int) -> None:
+        """Give back what was claimed, or what a refresh that was cancelled leaves."""
+        self.member.give_back(feed_lease(feed))
+
+    @asynccontextmanager
+    async def task(self, name: str) -> AsyncIterator[bool]:
+        """Do something that one replica does at a time; yields whether this is the one."""
+        self.member.require()
+        replica = self.member.name
+        taking = self._taking(f"task:{name}", lambda lease, _: judge(lease, replica, Wants()))
+        looked = await self._leases.take(taking)
+        if looked.verdict is not Verdict.TAKE:
+            yield False
+            return
+        holding = self.member.hold(taking.name, taking.token, str)
+        try:
+            yield True
+        finally:
+            self.member.drop(holding)
+            self.member.end(taking.name, taking.token)
+
+    def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
+        """Return how far another replica is with the refresh of a feed; None: none is at it."""
+        lease = self._leases.find(db, feed_lease(feed))
+        is_another = lease is not None and lease.is_live and lease.replica != self.member.name
+        return Elsewhere.of(lease.progress) if lease is not None and is_another else None
+
+    # What others leave
+
+    async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
+        """Take up what replicas that died have left, until cancelled."""
+        loop = asyncio.get_running_loop()
+        forget_at = loop.time() + FORGET_SECONDS
+        while True:
+            try:
+                await self._adopt(is_wanted, begin)
+                if loop.time() >= forget_at:
+                    forget_at = loop.time() + FORGET_SECONDS
+                    await self._leases.forget_old()
+            except (StoreError, OverloadedError) as exc:
+                log.warning("replica.unheard", replica=self.member.name, reason=str(exc))
+            await asyncio.sleep(ADOPT_SECONDS)
+
+    async def _adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
+        if self._looks_everywhere:
+            left = list(await self._leases.unfinished())
+            self._looks_everywhere = False
+        else:
+            left = list(await self._leases.orphans(MAX_ADOPTED))
+        random.shuffle(left)  # the others look at the same ones
+        for feed_id in left:
+            if self.waits.is_awaited(feed_lease(feed_id)):
+                continue  # who waits here takes it up
+            feed = await self.claim(feed_id, is_wanted)
+            if feed is not None:
+                log.info("feed.adopted", feed=feed_id)
+                begin(feed)
+
+    def _look_everywhere(self) -> None:
+        """Look at the feeds themselves: the database has lost who was at what."""
+        self._looks_everywhere = True
+
+
+def _rest_seconds(lease: LeaseRow, has_waited: bool) -> float:
+    """Return for how long a publisher is still left alone; who has waited is told what the first one was."""
+    if has_waited or lease.ended_seconds is None:
+        return 0.0
+    return remembered_seconds(lease.outcome, is_opening=True) - lease.ended_seconds
+
+
+def _nobody(_: str) -> None:
+    return
+
+
+log = get_logger()
+
+RETRY_SECONDS: Final = 0.5
+"""After the database could not be reached."""
+CLAIM_SECONDS: Final = 10.0
+"""For so long a claim waits for its refresh to begin."""
+
+
+class Membership:
+    """Belongs to one process.
+
+    Args:
+        leases: Where the replicas keep who does what.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
+        self._leases = leases
+        self._clock = clock
+        self.name = _new_name()
+        self.replicas = 1
+        """How many are alive, as far as is known."""
+        self.on_loss: Callable[[], None] = lambda: None
+        """Called when the database has lost what the replicas have told each other."""
+        self._pulse = Pulse(leases.beat_in_thread, clock)
+        self._is_known = False
+        """Whether the others know this one by its name."""
+        self._numbers = itertools.count(1)
+        self._holdings: dict[str, Holding] = {}
+        self._claims: dict[str, Claim] = {}
+        self._kept: dict[str, str] = {}
+        """Tokens of what was cancelled here, by name."""
+        self._ends: dict[str, End] = {}
+        """What is to be given back, by token."""
+        self._has_ended = asyncio.Event()
+        self._strays: Mapping[str, str] = {}
+        self._failure: StoreError | OverloadedError | None = None
+        """Why the last sign of life could not be given."""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the others may take this one for dead."""
+        return not self._is_known or self._pulse.silent_seconds > CUT_OFF_SECONDS
+
+    def require(self) -> None:
+        """Make sure that the others take this one for alive.
+
+        Raises:
+            LeaseLostError: They may not.
+        """
+        if self.is_cut_off:
+            why = f": {self._failure}" if self._failure is not None else ""
+            slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
+            raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
+
+    def require_held(self, db: Database, holding: Holding) -> None:
+        """Make sure, within a transaction, that a lease is still this one's.
+
+        Raises:
+            LeaseLostError: It is not.
+        """
+        self.require()
+        if holding.is_lost or not self._leases.is_held(db, holding.name, holding.token):
+            raise LeaseLostError(f"another replica has taken over: {holding.name}")
+
+    # What it holds
+
+    def new_token(self) -> str:
+        """Return a token for the taking of a lease."""
+        return f"{self.name}.{next(self._numbers)}"
+
+    def held(self, name: str) -> Holding | None:
+        """Return what is held by a name."""
+        return self._holdings.get(name)
+
+    def hold(
+        self, name: str, token: str, tell: Callable[[], str], task: asyncio.Task[Any] | None = None
+    ) -> Holding:
+        """Note that a lease was taken, and what works under it."""
+        self._claims.pop(name, None)
+        self._kept.pop(name, None)
+        holding = self._holdings[name] = Holding(name, token, tell, task)
+        return holding
+
+    def drop(self, holding: Holding) -> None:
+        """Note that nothing works under a lease any more; it is not given back by that."""
+        if self._holdings.get(holding.name) is holding:
+            del self._holdings[holding.name]
+
+    def end(self, name: str, token: str, outcome: str = "") -> None:
+        """Have a lease given back, as soon as the database can be reached."""
+        self._ends[token] = End(name, token, outcome)
+        self._has_ended.set()
+
+    def keep(self, name: str, token: str) -> None:
+        """Note that what worked under a lease was cancelled: it is given back, or left at the end."""
+        self._kept[name] = token
+
+    def give_back(self, name: str) -> None:
+        """Give back what was claimed or kept by a name."""
+        token = self._kept.pop(name, None)
+        claim = self.claimed(name)
+        token = token if claim is None else claim.token
+        if token is not None:
+            self.end(name, token)
+
+    def claim(self, name: str, token: str, feed: FeedRow | None) -> None:
+        """Note that a lease was taken for a refresh that is about to begin."""
+        self._claims[name] = Claim(token, feed)
+
+    def claimed(self, name: str) -> Claim | None:
+        """Return what was claimed, once."""
+        return self._claims.pop(name, None)
+
+    # Its life
+
+    async def run(self) -> None:
+        """Give signs of life, and give back what has ended, until cancelled."""
+        with self._pulse.beating():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_beating())
+                tasks.create_task(self._keep_ending())
+
+    async def leave(self) -> None:
+        """Tell the others at once that this one has ended."""
+        self._is_known = False
+        self._pulse.stop()
+        if self._ends:
+            await self._leases.end(list(self._ends.values()))
+        await self._leases.leave(self.name)
+
+    async def beat(self) -> None:
+        """Give a sign of life; what turns out to be somebody else's is stopped.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: It could not be reached.
+        """
+        sent_at, name, holdings = self._clock(), self.name, list(self._holdings.values())
+        news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
+        beat = await self._leases.beat(name, [(text, each.name, each.token) for each, text in news])
+        if name != self.name:
+            return
+        for each, text in news:
+            each.told = text
+        if self._is_known and not beat.was_known:
+            log.warning("replica.forgotten", replica=name)
+            self.on_loss()
+        self._pulse.given(name, at=sent_at)
+        self._is_known, self.replicas = True, beat.replicas
+        for each in holdings:
+            if self._holdings.get(each.name) is each and beat.held.get(each.name) != each.token:
+                self._lose(each)
+        self._end_strays(beat)
+
+    def _end_strays(self, beat: Beat) -> None:
+        """Give back what nothing here works under: whoever was to begin it was cancelled."""
+        expired_at = time.monotonic() - CLAIM_SECONDS
+        self._claims = {name: each for name, each in self._claims.items() if each.claimed_at > expired_at}
+        busy = {*self._kept.values(), *(each.token for each in self._holdings.values())}
+        busy.update(each.token for each in self._claims.values())
+        strays = {name: token for name, token in beat.held.items() if token not in busy}
+        for name, token in strays.items():
+            if self._strays.get(name) == token:
+                self.end(name, token)
+        self._strays = strays
+
+    async def _keep_beating(self) -> None:
+        while True:
+            pause_seconds = BEAT_SECONDS
+            self._pulse.seen()
+            left_seconds = CUT_OFF_SECONDS - (self._pulse.silent_seconds if self._is_known else 0.0)
+            try:
+                async with asyncio.timeout(left_seconds):
+                    await self.beat()
+                self._failure = None
+            except (StoreError, OverloadedError, TimeoutError) as exc:
+                self._failure = None if isinstance(exc, TimeoutError) else exc
+                log.warning("replica.unheard", replica=self.name, reason=str(exc))
+                pause_seconds = RETRY_SECONDS
+            if self._is_known and self.is_cut_off:
+                self._begin_again()
+                continue
+            await asyncio.sleep(pause_seconds)
+            if self._is_known and self.is_cut_off:  # the process was stopped
+                self._begin_again()
+
+    async def _keep_ending(self) -> None:
+        while True:
+            await self._has_ended.wait()
+            self._has_ended.clear()
+            ends = dict(self._ends)
+            try:
+                await self._leases.end(list(ends.values()))
+            except (StoreError, OverloadedError):
+                await asyncio.sleep(RETRY_SECONDS)
+                self._has_ended.set()
+                continue
+            for token in ends:
+                self._ends.pop(token, None)
+
+    def _begin_again(self) -> None:
+        """Stop everything, and be another one from now on."""
+        name, self.name = self.name, _new_name()
+        self._is_known = False
+        self._pulse.stop()
+        log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
+        for each in list(self._holdings.values()):
+            self._lose(each)
+        self._claims.clear()
+        self._kept.clear()
+        self._strays = {}
+
+    def _lose(self, holding: Holding) -> None:
+        self.drop(holding)
+        holding.lose()
+
+
+def _new_name() -> str:
+    return secrets.token_hex(8)
+
+
+class Leases(Protocol):
+    """Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`.
+
+    The other methods are called within a transaction of the store, in its thread.
+    """
+
+    async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
+
+    async def end(self, ends: Sequence[End]) -> None:
+        """Give leases back, and wake who waits for them."""
+
+    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        """Return leases by name, those that there are."""
+
+    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        """Give a sign of life, and tell how far things are: text, lease and token."""
+
+    async def leave(self, replica: str) -> None:
+        """Take a replica off at once."""
+
+    async def orphans(self, limit: int) -> Sequence[int]:
+        """Return feeds whose refresh has ended with its replica."""
+
+    async def unfinished(self) -> Sequence[int]:
+        """Return the feeds whose walk has not ended and that nobody is at."""
+
+    async def forget_old(self) -> None:
+        """Delete what nobody asks for any more."""
+
+    def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is known.
+
+        Raises as the coroutines do.
+        """
+
+    def is_held(self, db: Database, name: str, token: str) -> bool:
+        """Whether that taking of a lease is the one that counts."""
+
+    def find(self, db: Database, name: str) -> LeaseRow | None:
+        """Return a lease."""
+
+    def take_new(self, db: Database, taking: Taking) -> Looked:
+        """Take a lease on a feed in the transaction that makes it."""
+
+
+class StoredLeases:
+    """The tables `lease` and `replica` of the database that the replicas share.
+
+    Args:
+        store: On it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_held = leases.is_held
+        self.find = leases.look
+        self.take_new = leases.take
+
+    async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
+        return await self._store.write_loosely(partial(leases.take, taking=taking))
+
+    async def end(self, ends: Sequence[End]) -> None:
+        """Give leases back, and wake who waits for them."""
+        await self._store.write_loosely(partial(leases.end, ends=ends))
+
+    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        """Return leases by name, those that there are."""
+        return await self._store.read(partial(leases.look_all, names=names))
+
+    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        """Give a sign of life, and tell how far things are."""
+        return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
+
+    def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is."""
+        return self._store.write_in_thread(partial(leases.beat_replica_again, name=replica))
+
+    async def leave(self, replica: str) -> None:
+        """Take a replica off at once."""
+        # As `beat` does: a sign of life that is under way still would bring it back.
+        await self._store.write_at_once(partial(leases.leave_replicas, name=replica))
+
+    async def orphans(self, limit: int) -> Sequence[int]:
+        """Return feeds whose refresh has ended with its replica."""
+        return await self._store.read(partial(leases.orphans, limit=limit))
+
+    async def unfinished(self) -> Sequence[int]:
+        """Return the feeds whose walk has not ended and that nobody is at."""
+        return await self._store.read(leases.unfinished)
+
+    async def forget_old(self) -> None:
+        """Delete what nobody asks for any more."""
+        await self._store.write_loosely(leases.forget_old)
+
+
+class Holding:
+    """A lease and the task that works under it.
+
+    Args:
+        name: Of the lease.
+        token: Of its taking.
+        tell: Says how far the work is, as text.
+        task: The work; None where nothing is to be stopped when the lease is lost.
+    """
+
+    def __init__(
+        self, name: str, token: str, tell: Callable[[], str], task: asyncio.Task[Any] | None = None
+    ) -> None:
+        self.name = name
+        self.token = token
+        self.tell = tell
+        self.told = ""
+        """What the others know."""
+        self.is_lost = False
+        """Whether somebody else may have it: then nothing is written any more."""
+        self._task = task
+
+    def lose(self) -> None:
+        """Stop the work: it is not this replica's any more."""
+        self.is_lost = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class Claim:
+    """A lease on a feed that was taken for a refresh which is about to begin.
+
+    Args:
+        token: Of its taking.
+        feed: As it was then.
+    """
+
+    def __init__(self, token: str, feed: FeedRow | None) -> None:
+        self.token = token
+        self.feed = feed
+        self.claimed_at = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wants:
+    """What whoever looks is after."""
+
+    has_waited: bool = False
+    """Whether it has waited for another replica that was at this: how that went is its own result, too."""
+    insists: bool = False
+    """Whether it is to be done whatever another one has come to."""
+    is_opening: bool = False
+    """Whether nothing is stored yet: what failed just now is not tried again at once."""
+    is_done: bool = False
+    """Whether there is nothing to do any more, as far as the feed's row says."""
+
+
+def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
+    """Decide.
+
+    Args:
+        lease: As it is stored, if it is.
+        replica: Who looks.
+        wants: What for.
+    """
+    if lease is not None and lease.is_live:
+        return Verdict.TAKE if lease.replica == replica else Verdict.WAIT
+    if wants.insists:
+        return Verdict.TAKE
+    is_others = lease is not None and lease.replica != replica  # its own failures it remembers itself
+    if lease is not None and is_others and lease.outcome and lease.ended_seconds is not None:
+        counts_seconds = remembered_seconds(lease.outcome, is_opening=wants.is_opening)
+        if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
+            return Verdict.FAILED
+    return Verdict.DONE if wants.is_done else Verdict.TAKE
+
+
+def judge_refresh(
+    replica: str, wanted: Wanted, has_waited: bool, lease: LeaseRow | None, feed: FeedRow | None
+) -> Verdict:
+    """Decide about the refresh of a feed, as its row is now."""
+    assert feed is not None, "else it is gone"
+    is_new = feed.digest is None
+    wants = Wants(
+        has_waited=has_waited,
+        insists=wanted.insists(has_waited),
+        is_opening=is_new,
+        is_done=not is_new and not wanted.is_due(feed),
+    )
+    return judge(lease, replica, wants)
+
+
+def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
+    """Take what nobody has and is wanted; what this one has is at work already."""
+
+    def decide(lease: LeaseRow | None, feed: FeedRow | None) -> Verdict:
+        if lease is not None and lease.is_live:
+            return Verdict.WAIT
+        if feed is not None and not is_wanted(feed):
+            return Verdict.DONE
+        return Verdict.TAKE
+
+    return decide
+
+
+_OF_DOCUMENTS: Final = {
+    each.__name__: each
+    for each in (
+        DocumentError,
+        ForbiddenTargetError,
+        LoopDetectedError,
+        NothingYetError,
+        PublisherError,
+        PublisherStatusError,
+        PublisherTimeoutError,
+        UnreadableError,
+    )
+}
+_OF_ITS_OWN: Final = {
+    each.__name__: each for each in (StoreError, StorageFullError, WorkError, WorkTooLongError)
+}
+_CHOICE: Final = SeveralFeedsError.__name__
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return an error as it is kept in a lease; empty where nobody else is to have it."""
+    if not isinstance(error, WholefeedError):
+        return ""
+    if not isinstance(error, DocumentError):
+        return json.dumps(_own(error)) if type(error).__name__ in _OF_ITS_OWN else ""
+    plain = error.fresh_copy()
+    name = type(plain).__name__
+    if isinstance(plain, SeveralFeedsError):
+        return json.dumps({"class": name, "url": plain.url, "feeds": [list(each) for each in plain.feeds]})
+    if name not in _OF_DOCUMENTS:
+        return ""
+    facts = {
+        "url": plain.url,
+        "publisher_status": plain.publisher_status,
+        "retry_after_seconds": plain.retry_after_seconds,
+    }
+    return json.dumps({**_own(plain), **facts})
+
+
+def _own(error: WholefeedError) -> dict[str, Any]:
+    return {"class": type(error).__name__, "message": str(error.args[0]), "slug": error.slug}
+
+
+def error_of(outcome: str, *, retry_after_seconds: float = 0.0) -> WholefeedError:
+    """Return the error that an outcome tells of, to be raised.
+
+    Args:
+        outcome: As `outcome_of` has made it; it may be another version's.
+        retry_after_seconds: When a document may be asked for again at the earliest.
+    """
+    found = json.loads(outcome)
+    name = found.pop("class")
+    if name == _CHOICE:
+        feeds = tuple(Alternate(*each) for each in found["feeds"])
+        choice = SeveralFeedsError(found["url"], feeds)
+        return choice.fresh_copy(retry_after_seconds=retry_after_seconds) if retry_after_seconds else choice
+    message = found.pop("message")
+    if name in _OF_ITS_OWN:
+        return _OF_ITS_OWN[name](message, slug=found["slug"])
+    error = _OF_DOCUMENTS.get(name, DocumentError)(message, **found)
+    return error.fresh_copy(retry_after_seconds=retry_after_seconds)
+
+
+def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
+    """Return for how long a failure counts for those who did not wait for it.
+
+    Args:
+        outcome: As `outcome_of` has made it.
+        is_opening: Whether nothing is stored that would say when the publisher may be asked again.
+    """
+    found = json.loads(outcome)
+    if found["class"] in _OF_ITS_OWN:
+        return results.REMEMBERED_SECONDS
+    if not is_opening:
+        return 0.0
+    return float(results.remembered_seconds(found.get("retry_after_seconds")))
+
+
+LOOK_SECONDS: Final = 1.0
+
+Heard = Callable[[str], None]
+"""Told the progress in a lease."""
+
+
+class Wait:
+    """One that waits.
+
+    Args:
+        heard: As `Heard`.
+    """
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        """Let it look again."""
+        self._event.set()
+
+    async def woken(self) -> None:
+        """Wait until what is waited for may have ended."""
+        await self._event.wait()
+        self._event.clear()
+
+
+class Waits:
+    """All that wait in one process.
+
+    Args:
+        leases: Where they look.
+    """
+
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
+        self._waits: dict[str, list[Wait]] = {}
+        self._has_any = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    @contextmanager
+    def waiting(self, name: str, heard: Heard) -> Iterator[Wait]:
+        """Be woken for a lease; from before it is looked at, so that no notice is missed."""
+        wait = Wait(heard)
+        self._waits.setdefault(name, []).append(wait)
+        try:
+            yield wait
+        finally:
+            self._waits[name].remove(wait)
+            if not self._waits[name]:
+                del self._waits[name]
+
+    def is_awaited(self, name: str) -> bool:
+        """Whether anybody here waits for a lease."""
+        return name in self._waits
+
+    def follow(self) -> None:
+        """Have leases looked at: somebody waits now."""
+        self._has_any.set()
+
+    def wake(self, name: str) -> None:
+        """Wake whoever waits for a lease."""
+        for wait in self._waits.get(name, ()):
+            wait.wake()
+
+    def wake_all(self) -> None:
+        """Wake everybody: notices may have been lost."""
+        for name in list(self._waits):
+            self.wake(name)
+
+    async def run(self) -> None:
+        """Look from time to time at what is waited for, until cancelled."""
+        while True:
+            await self._has_any.wait()
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._waits:
+                self._has_any.clear()
+                continue
+            try:
+                found = await self._leases.look(list(self._waits))
+            except (StoreError, OverloadedError):
+                continue
+            for name, waits in list(self._waits.items()):
+                lease = found.get(name)
+                for wait in waits:
+                    if lease is None or not lease.is_live:
+                        wait.wake()
+                    else:
+                        wait.heard(lease.progress)
+
+
+BEAT_SECONDS: Final = 2.0
+"""Between two signs of life."""
+CUT_OFF_SECONDS: Final = 5.0
+"""Less than `replicas.DEAD_SECONDS`."""
+STUCK_SECONDS: Final = 30.0
+"""A loop that has not come round for so long is not alive."""
+_LOOK_SECONDS: Final = 0.25
+_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
+
+
+class Pulse:
+    """Belongs to one process.
+
+    Args:
+        beat: Gives a sign of life under a name that the others know, and says whether they still know it.
+            Called in the thread; it raises `StoreError` or `OverloadedError`.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, beat: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._beat = beat
+        self._clock = clock
+        self._changing = threading.Lock()
+        self._name = ""
+        """Empty: the others know none."""
+        self._given_at = -math.inf
+        self._seen_at = clock()
+        """When the loop was seen to come round."""
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since the last sign of life; endless where the others know of none."""
+        return self._clock() - self._given_at
+
+    def seen(self) -> None:
+        """Note that the loop has come round."""
+        self._seen_at = self._clock()
+
+    def given(self, name: str, *, at: float, by_loop: bool = True) -> None:
+        """Note that a sign of life was given.
+
+        Args:
+            name: Under which.
+            at: When it was sent.
+            by_loop: Whether the loop has given it, under another name perhaps; of the thread's one counts
+                only if the name is the same still.
+        """
+        with self._changing:
+            if name == self._name:
+                self._given_at = max(self._given_at, at)
+            elif by_loop:
+                self._name, self._given_at = name, at
+
+    def stop(self) -> None:
+        """Give none any more until the loop has given another one."""
+        with self._changing:
+            self._name, self._given_at = "", -math.inf
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Stand in for the loop until exit."""
+        is_over = threading.Event()
+        threading.Thread(target=self._run, args=(is_over,), name="pulse", daemon=True).start()
+        try:
+            yield
+        finally:
+            is_over.set()  # one that is being given revives nobody: see `beat`
+
+    def _run(self, is_over: threading.Event) -> None:
+        while not is_over.wait(_LOOK_SECONDS):
+            sent_at, name, silent_seconds = self._clock(), self._name, self.silent_seconds
+            is_stuck = sent_at - self._seen_at > STUCK_SECONDS
+            if not name or is_stuck or not _LATE_SECONDS <= silent_seconds < CUT_OFF_SECONDS:
+                continue
+            try:
+                is_known = self._beat(name)
+            except (StoreError, OverloadedError):
+                continue
+            if is_known:
+                self.given(name, at=sent_at, by_loop=False)
+
+
+AGAIN_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 1.0
+"""For so long the end waits for a database that does not answer."""
+
+
+@asynccontextmanager
+async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
+    """Become one of the replicas that share a store, and leave them at exit; alone where nobody shares it.
+
+    Raises:
+        StoreError: The database failed.
+        OverloadedError: It could not be reached.
+    """
+    if not store.is_shared:
+        yield Alone()
+        return
+    shared = Shared(StoredLeases(store))
+    store.listen("lease", shared.waits.wake)
+    store.on_lost(shared.waits.wake_all)
+    await shared.member.beat()
+    life = asyncio.create_task(_living(shared))
+    try:
+        yield shared
+    finally:
+        life.cancel()
+        await asyncio.wait({life})
+        with suppress(StoreError, OverloadedError, TimeoutError):  # the others will find out
+            shared.require()
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await shared.member.leave()
+
+
+async def _living(shared: Shared) -> None:
+    """Go on whatever happens: without signs of life the others take this replica for dead."""
+    while True:
+        try:
+            await shared.run()
+        except Exception:  # an error of our own
+            log.exception("background.failed", name="sharing")
+            await asyncio.sleep(AGAIN_SECONDS)

@@ -1,0 +1,454 @@
+"""One document: fetched, parsed, and its links read.
+
+A large one is read, composed and rendered in one go (docs/design.md#worker-processes).
+While the entries still arrive, the link to the older document is taken from the head, so that its fetch can
+begin (docs/design.md#the-walk).
+
+From the URL that was asked for to the subscription document (rule R3; discovery).
+
+Where documents are worked on: small ones at once, larger ones beside the event loop.
+
+facts = await work.run(work_bytes(body), read_again, stored)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Final, ParamSpec, TypeVar
+
+from wholefeed.core.jobs import ReadDocument, Sender, Style, compose_parsed, describe, read_document
+from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, older_target, recall
+from wholefeed.core.memento import Capture
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.notes import DocumentTruncated, Note
+from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
+from wholefeed.core.parse.documents import EarlyHead, parse
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.subscription import Found, Seen, search
+from wholefeed.errors import DocumentError, PublisherError, QueueFullError, UnreadableError, WorkError
+from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
+from wholefeed.fetch.budget import LargeWork
+from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.memento import Archive
+from wholefeed.store.rows import NewDocument
+from wholefeed.store.tables import documents
+from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Obtained:
+    """A document as it came from its publisher."""
+
+    fetched: Fetched
+    read: ReadDocument
+    document: FeedDocument | None = None
+    """As parsed; of a large one there is no more than what was read of it."""
+    style: Style | None = None
+    """What a large one was rendered for."""
+    memento: str = ""
+    """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
+
+    @property
+    def navigation(self) -> Navigation:
+        """What its links say."""
+        return self.read.navigation
+
+    def style_of(self) -> Callable[[], Style | None]:
+        """Return what finds out what segments are rendered for where this is the subscription document.
+
+        It holds nothing of a large one.
+        """
+        document, composed = self.document, self.read.composed
+        if document is not None:
+            return lambda: compose_parsed(document).style
+        return lambda: None if composed is None else composed.style
+
+
+class PageError(UnreadableError):
+    """The answer is an HTML page; it may announce a feed."""
+
+    def __init__(self, cause: ParseError, fetched: Fetched) -> None:
+        super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
+        self.fetched = fetched
+
+    def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+        """Return it without the page."""
+        plain = UnreadableError(self.args[0], url=self.url, slug=self.slug)
+        return plain.fresh_copy(retry_after_seconds=retry_after_seconds)
+
+
+class Source:
+    """Where feed documents come from."""
+
+    def __init__(self, fetcher: Fetcher, work: Work, *, xml_depth: int) -> None:
+        self._fetcher = fetcher
+        self._xml_depth = xml_depth
+        self.work = work
+        """For whoever works on documents."""
+
+    def blocked_seconds(self, host: str, port: int = 0) -> float:
+        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
+        return self._fetcher.blocked_seconds(host, port)
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """How many requests to publishers are under way, and how many wait for a place."""
+        return self._fetcher.queue
+
+    async def obtain(
+        self,
+        url: str,
+        *,
+        validators: Validators | None = None,
+        on_older: Callable[[str], None] | None = None,
+        is_foreseen: Callable[[], bool] = lambda: False,
+        relation: str = "prev-archive",
+        is_ahead: bool = False,
+        is_met: Callable[[str], bool] | None = None,
+        style: Style | None = None,
+        manner: Manner = USUAL,
+    ) -> Obtained | Fetched:
+        """Fetch and parse one document; a `Fetched` when there is nothing to read.
+
+        That is when the publisher says that it has not changed, or redirects to what was had before, or when
+        the head alone was asked for.
+
+        Args:
+            url: Absolute http(s) URL.
+            validators: Make the request conditional.
+            on_older: Told the older document's URL as soon as the head gives it; a prediction.
+            is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not
+                read then before its end.
+            relation: The relation that leads to the older document.
+            is_ahead: Whether the document is fetched before it is needed.
+            is_met: Whether the document of a URL was had before.
+            style: Of the feed that it is an older document of; None: it may be a subscription document.
+            manner: What is asked for, and how; of a head nothing is read.
+
+        Raises:
+            DocumentError: The document cannot be had, or is not readable as a feed.
+        """
+        early = _EarlyReader(on_older, is_foreseen, relation) if on_older else None
+        fetching = self._fetcher.fetching(
+            url,
+            validators=validators,
+            on_chunk=early,
+            is_ahead=is_ahead,
+            is_met=is_met,
+            manner=manner,
+        )
+        try:
+            async with fetching as fetched:
+                is_unread = fetched.not_modified or manner.is_head
+                obtained = None if is_unread else await self._read(fetched, style)
+        finally:
+            if early is not None:
+                early.close()
+        return obtained or fetched
+
+    async def obtain_copy(self, archive: Archive, capture: Capture, url: str) -> Obtained:
+        """Fetch and parse what a web archive has of a URL; what it says of its feed is left out (R33).
+
+        Raises:
+            DocumentError: The archive does not give it, or it is not readable as a feed.
+        """
+        async with archive.fetching(capture, url) as (fetched, copy_url):
+            return _as_copy(await self._read(fetched, None), copy_url)
+
+    async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
+        size_bytes = work_bytes(fetched.body)
+        sender = Sender(
+            url=fetched.final_url,
+            media_type=fetched.media_type,
+            links=tuple(fetched.links),
+            route=fetched.headers.get("x-discourse-route", ""),
+            fetched_at=fetched.fetched_at,
+        )
+        try:
+            if size_bytes <= HELD_BYTES:
+                await self.work.on_the_spot()
+                document = parse(fetched.body, sender.url, sender.media_type, max_depth=self._xml_depth)
+                return _whole(Obtained(fetched, describe(document, fetched.body, sender), document))
+            async with self.work.turn(size_bytes):
+                read = await self.work.run(
+                    size_bytes,
+                    read_document,
+                    fetched.body,
+                    sender,
+                    max_depth=self._xml_depth,
+                    style=style,
+                    is_subscription=style is None,
+                )
+        except ParseError as exc:
+            if exc.slug == "not-a-feed" and is_html(fetched.body, fetched.media_type):
+                raise PageError(exc, fetched) from exc
+            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+        except WorkError as exc:
+            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+        return _whole(Obtained(fetched, read, style=style if read.composed is None else read.composed.style))
+
+
+def _whole(obtained: Obtained) -> Obtained:
+    """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112, 6.3)."""
+    fetched, notes = obtained.fetched, obtained.read.facts.notes
+    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
+    if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
+        raise PublisherError(
+            "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
+        )
+    return obtained
+
+
+def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
+    """Return an archived document without its flags and tombstones: they were of its time."""
+    read, navigation = obtained.read, obtained.navigation
+    links = {name: target for name, target in navigation.links.items() if name != FH_INCREMENTAL}
+    finding = recall(links, is_archive=False)
+    plain = replace(
+        navigation,
+        kind=finding.kind,
+        links=links,
+        is_archive=False,
+        older_relation=finding.relation,
+        is_tentative=finding.is_tentative,
+    )
+    facts = replace(read.facts, tombstones=())
+    return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
+
+
+class _EarlyReader:
+    """Reads the heads of a document, and of those that it is a redirect from, while they arrive."""
+
+    def __init__(
+        self, on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
+    ) -> None:
+        self._on_older = on_older
+        self._is_foreseen = is_foreseen
+        self._relation = relation
+        self._heads: dict[str, EarlyHead | None] = {}
+
+    def __call__(self, url: str, chunk: bytes) -> None:
+        """Take the next piece of the document of a URL."""
+        heads = self._heads
+        if url not in heads:
+            heads[url] = None if self._is_foreseen() else EarlyHead(url, "")
+        head = heads[url]
+        document = None if head is None else head.feed(chunk)
+        if document is not None:
+            target = older_target(classify(document).links, self._relation)
+            if target:
+                self._on_older(target)
+
+    def close(self) -> None:
+        """Look for nothing any more: a document may end before its first entry."""
+        for head in self._heads.values():
+            if head is not None:
+                head.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The subscription document of a feed, and how sure that is."""
+
+    url: str
+    """What it is looked for by from now on."""
+    obtained: Obtained
+    notes: tuple[Note, ...] = ()
+    failure: DocumentError | None = None
+    """How its publisher failed, where a web archive's copy stands in for it (R33)."""
+
+    @property
+    def document_url(self) -> str:
+        """What the document itself was asked for by."""
+        return self.obtained.fetched.url
+
+
+class SeveralFeedsError(UnreadableError):
+    """The answer is an HTML page that announces several feeds, and a person is to choose.
+
+    Args:
+        url: The page's.
+        feeds: What it announces, each URL once.
+    """
+
+    def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
+        super().__init__("expected a feed, got an HTML page that announces several", url=url)
+        self.feeds = feeds
+
+    def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
+        """Return it with its feeds."""
+        copy = SeveralFeedsError(self.url, self.feeds)
+        copy.retry_after_seconds = retry_after_seconds or None
+        return copy
+
+
+async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
+    """Fetch a URL and find the subscription document behind it.
+
+    An HTML page leads to the feed that it announces, an archive document to its `current`.
+
+    Args:
+        source: Where documents come from.
+        url: What was asked for.
+        is_choosing: Whether a person chooses where a page announces several feeds; else it is the preferred.
+
+    Raises:
+        DocumentError: Nothing usable as a feed was found.
+        SeveralFeedsError: There is a choice.
+    """
+    try:
+        return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+    except PageError as exc:
+        page = exc.fetched
+    found = discover(page.body, page.final_url, page.media_type)
+    by_url: dict[str, Alternate] = {}
+    for each in found:
+        by_url.setdefault(each.url, each)
+    if is_choosing and len(by_url) > 1:
+        raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
+    url = _announced_feed(page, found)
+    return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+
+
+async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
+    """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
+
+    Never raises for what cannot be had: then the document itself serves, and a note says so.
+    """
+    steps = search(url, _seen(obtained))
+    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                newer = await _fetched(source, wanted)
+            except DocumentError as exc:
+                wanted = steps.send(failure_of(exc))
+                continue
+            came = (came[-1], newer)
+            wanted = steps.send(_seen(newer))
+    except StopIteration as end:
+        found: Found = end.value
+        serving = next(each for each in came if each.fetched.url == found.document.url)
+        return Subscription(found.url, serving, found.notes)
+
+
+def _seen(obtained: Obtained) -> Seen:
+    fetched = obtained.fetched
+    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
+
+
+async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
+    obtained = await source.obtain(url, manner=Manner(is_new=is_new))
+    assert not isinstance(obtained, Fetched), "no validators were sent"
+    return obtained
+
+
+def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
+    best = preferred(found)
+    if best is not None:
+        return best.url
+    what = "an HTML page that announces no feed"
+    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed")
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+HELD_BYTES: Final = 1 << 16
+"""Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
+as it was rendered when it came."""
+CODED_BYTES: Final = 1 << 20
+"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
+
+_INLINE_MARKS: Final = 4096
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
+of twice the size, for which there is one thread, twice as many."""
+_SNIFFED_BYTES: Final = 64
+_THREAD_VALUES: Final = 50_000
+"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
+
+
+class Work:
+    """All work on documents of one process; belongs to one event loop."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._large = LargeWork()
+        self._spot = asyncio.Lock()
+
+    @property
+    def processes(self) -> tuple[int, int]:
+        """How many there are, and how many of them are busy."""
+        return len(self._workers.pids), self._workers.busy
+
+    def turn(self, size_bytes: int) -> AbstractAsyncContextManager[None]:
+        """Return what is held while documents of so many bytes are in memory to be worked on."""
+        return self._large.turn(size_bytes)
+
+    async def run(self, size_bytes: int, job: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Do one of the jobs of `wholefeed.core.jobs` on documents of so many bytes, as `work_bytes` has it.
+
+        Raises:
+            ParseError: As the job does.
+            WorkError: The process that did it has ended, or it has taken too long.
+            OverloadedError: The program is being stopped.
+        """
+        if size_bytes <= INLINE_BYTES:
+            await self.on_the_spot()
+        return await self._workers.run(size_bytes, job, *args, **kwargs)
+
+    async def on_the_spot(self) -> None:
+        """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
+
+        Documents come several at once, and all that is ready runs before the loop looks for more.
+        """
+        await self._spot.acquire()
+        asyncio.get_running_loop().call_soon(self._spot.release)
+
+
+def work_bytes(body: bytes) -> int:
+    """Return the size of the body, or of a large one that takes as long to read.
+
+    What costs is markup: a small document of nothing else keeps the event loop for half a second, to repair
+    or to make its entries. JSON is read in one go, in which a thread holds everybody up (docs/faults.md
+    row 87): a process reads much of it.
+    """
+    size_bytes = len(body)
+    if size_bytes >= START_BYTES:
+        return size_bytes
+    is_xml = body[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    values = 0 if is_xml else sum(map(body.count, (b",", b"[", b"{")))
+    if values > _THREAD_VALUES:
+        return START_BYTES
+    if size_bytes >= THREAD_BYTES:
+        return size_bytes
+    marks = max(values, body.count(b"<") + body.count(b"&"))
+    if marks > 2 * _INLINE_MARKS:
+        return THREAD_BYTES
+    return max(size_bytes, INLINE_BYTES + 1) if marks > _INLINE_MARKS else size_bytes
+
+
+async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
+    """Return documents with large bodies as they are stored: no transaction lasts for that."""
+    return [
+        each
+        if len(each.body) <= CODED_BYTES or each.coded is not None
+        else replace(each, coded=await asyncio.to_thread(documents.encode_body, each.body))
+        for each in new
+    ]
+
+
+def failure_of(error: DocumentError) -> Failure:
+    """Describe why a document could not be had; without the body, which the error may hold."""
+    return Failure(
+        slug=error.slug,
+        publisher_status=error.publisher_status,
+        retry_after_seconds=error.retry_after_seconds,
+        is_unasked=isinstance(error, QueueFullError),
+    )

@@ -1,0 +1,692 @@
+"""Keep in the store what a decision wants kept, and look there for what it wants to know.
+
+Documents of a walk that have come one soon after the other, until they are stored in one transaction.
+
+    number = gathered.add(intent, obtained)     # below 0: a stand-in
+    puts = gathered.take()                      # to be stored now
+    gathered.stored(numbers)                    # or `give_back`
+    gathered.number(number)                     # what it has become
+
+Identities are hashes: the entries of a document change as many pages of their index as there are entries, and
+those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
+
+What is stored of what a decision names: entries of a document, which copies are live, a row.
+
+What one transaction puts of a feed, and what it looks at for what comes next.
+
+was = await storage.write(partial(put_and_look, feed_id=feed_id, putting=Putting(puts, now), new=new))
+
+What a decision remarks on a feed and its documents, as what is to be done in the store.
+
+What a publication is made of, as it is stored at one moment.
+
+material = await store.read(lambda db: look(db, feed_id, at_hand, documents.list_all(db, feed_id)))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar, assert_never
+
+from wholefeed.core.compose.segments import Placed
+from wholefeed.core.jobs import DocumentFacts, PackedKeys
+from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.core.refresh import port
+from wholefeed.core.refresh.port import (
+    Attempt,
+    CarriedOut,
+    DocumentsRead,
+    EntriesRead,
+    Event,
+    KnownRead,
+    Progress,
+    ReadAgain,
+    ReadKnown,
+    Stored,
+    StoredDocument,
+)
+from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.service.documents import (
+    ANY,
+    FreshDocuments,
+    Leaving,
+    Put,
+    at_hand,
+    documents_to_remember,
+    new_document,
+    reparse,
+    returning,
+)
+from wholefeed.service.memory import Beginning, Beginnings, Start
+from wholefeed.service.sharing_port import Fence
+from wholefeed.service.sources import Obtained, Subscription, Work, coded
+from wholefeed.store.base import Database
+from wholefeed.store.rows import (
+    DocumentChanges,
+    DocumentRow,
+    FeedChanges,
+    FeedRow,
+    NewDocument,
+    Publication,
+    SegmentRow,
+)
+from wholefeed.store.store import Store
+from wholefeed.store.tables import documents, failures, feeds, identities, segments
+from wholefeed.store.tables import live as live_table
+from wholefeed.store.tables.documents import live_counts, live_ordinals
+
+_R = TypeVar("_R")
+
+
+class FeedStorage:
+    """What is stored of one feed, for one refresh. All of it raises `StoreError`.
+
+    Remarks are written together with the next change, in the order in which they were made, and with `flush`.
+
+    Args:
+        store: The store.
+        work: Where documents are worked on.
+        feed_id: The feed.
+        now: Epoch seconds.
+        fence: What each transaction begins with, where others write to the store, too.
+        beginnings: What is held for the next refresh.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        work: Work,
+        feed_id: int,
+        *,
+        now: Callable[[], float],
+        fence: Fence | None = None,
+        beginnings: Beginnings | None = None,
+    ) -> None:
+        self._store = store
+        self._start = Start(store, feed_id, beginnings)
+        self._fence = fence
+        self._parsed = None if beginnings is None else beginnings.parsed
+        self.work = work
+        self.feed_id = feed_id
+        self._now = now
+        self._remarks: list[Callable[[Database], Any]] = []
+        self._touches = False  # whether one of them changes the row of a document
+        self._rows: list[DocumentRow] | None = None
+        self._material: Material | None = None  # if it was looked at since it was changed last
+        self.fetch_url: str | None = None
+        """Where the subscription document is asked for, if that was found to be elsewhere."""
+        self.fresh = FreshDocuments()
+        """What was put in this refresh."""
+        self.gathered = Gathered()
+        """What is to be put together with what comes soon; whoever looks or publishes has it put first."""
+        self.found: Subscription | None = None
+        """The subscription document that has come, until it is stored or known to be."""
+
+    async def begin(self, *, is_new: bool) -> Beginning:
+        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+        found = await self._start.read(is_new=is_new)
+        self._rows = found.rows
+        return found
+
+    async def receive(self, found: Subscription) -> Subscription:
+        """Hold the subscription document that has come until it is stored; return it as it counts here."""
+        obtained = await self.identified(found.obtained)
+        self.found = found if obtained is found.obtained else replace(found, obtained=obtained)
+        return self.found
+
+    async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
+        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
+
+        Args:
+            obtained: The document.
+            beside: Others that have come, and were not handed over yet.
+        """
+        facts = obtained.read.facts
+        if not facts.keys:
+            return obtained
+        others = [*(each.read.facts for each in beside), *self.gathered.facts]
+        own = facts.ambiguous.union(*(each.ambiguous for each in others))
+        besides = [each.keys for each in others]
+        look = partial(identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
+        return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
+
+    async def change(self, intent: port.Change, take: Callable[[str], Obtained]) -> Event:
+        """Change what the feed is made of, in one transaction; `take` hands over what has come."""
+        if isinstance(intent, port.Put) and intent.may_wait:
+            return Stored(self.gathered.add(intent, take(intent.url)))
+        await self.put_gathered()
+        number = self.gathered.number
+        match intent:
+            case port.StoreSubscription():
+                await self._put_subscription(intent)
+            case port.Put():
+                return Stored(await self._put(intent, take(intent.url)))
+            case port.Attach(document, rank):
+                await self._arrange({number(document): rank})
+            case port.Detach(leaving):
+                await self._arrange({}, tuple(map(number, leaving)))
+            case port.Reorder(ranks):
+                await self._arrange({number(document): rank for document, rank in ranks.items()})
+            case port.SetKind(kind):
+                await self.write(partial(feeds.update, feed=self.feed_id, changes={"kind": kind}))
+            case _:
+                assert_never(intent)
+        return CarriedOut()
+
+    async def put_gathered(self) -> None:
+        """Put what waits for more, in one transaction; what cannot be put waits on."""
+        if self.gathered.are_waiting:
+            putting = Putting(self.gathered.take(), self._now())
+            try:
+                self.gathered.stored(await self._put_all(putting))
+            except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
+                self.gathered.give_back()
+                raise
+
+    def remark(self, intent: port.Remark) -> Event:
+        """Note something that changes nothing of what the feed is made of."""
+        if isinstance(intent, port.NoteReply):
+            self.found = None  # what has not changed is not stored again
+            self.fetch_url = intent.fetch_url or self.fetch_url
+        self._touches = self._touches or touches_document(intent)
+        self._start.remarked(intent, is_first=not self._remarks)
+        self._remarks.append(written(intent, self.feed_id, self._now()))
+        return CarriedOut()
+
+    async def look(self, intent: port.Look, waiting: Callable[[str], Obtained | None]) -> Event:
+        """Look for what a decision wants to know; `waiting` gives what has come and is not stored yet."""
+        match intent:
+            case port.ReadBodiesAgain():
+                rows = await self._documents()
+                has_changed = await reparse(
+                    self._store, self.write, self.work, self.feed_id, rows, self._now()
+                )
+                self._rows = None if has_changed else rows
+                self._material = None if has_changed else self._material
+                return ReadAgain(has_changed)
+            case port.ReadDocuments():
+                return DocumentsRead(tuple(await self._documents()))
+            case port.ReadEntries(document):
+                return EntriesRead(
+                    tuple(await self.read(partial(documents.dated_entries, document=document)))
+                )
+            case port.ReadKnown(url=url):
+                come = waiting(url)
+                facts = None if come is None else come.read.facts
+                return await self.read(
+                    partial(known_entries, feed=self.feed_id, wanted=intent, waiting=facts)
+                )
+            case _:
+                assert_never(intent)
+
+    async def material(self) -> Material | None:
+        """Return what a publication is made of, once; None: the feed has no subscription document."""
+        material, self._material = self._material, None
+        if material is not None:
+            return material
+        fresh = self.fresh.at_hand()
+        return await self.read(lambda db: look(db, self.feed_id, fresh, documents.list_all(db, self.feed_id)))
+
+    async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
+        """Replace what is sent of the feed; None when its documents have changed since `revision`."""
+        pins, now = self._store.pins, self._now()
+        rows = None if self._touches else self._rows  # to publish a feed changes none
+
+        def work(db: Database) -> FeedRow | None:
+            row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
+            self._start.look_again(db, publication.documents, rows)
+            return row
+
+        write = partial(self._store.publish, publication=publication, feed=self.feed_id)
+        row = await self._with_remarks(work, write)
+        self._start.keep()
+        return row
+
+    async def flush(self) -> None:
+        """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
+        if self._start.defer():
+            self._remarks.clear()
+        elif self._remarks:
+            await self.write(lambda _: None)
+
+    async def write(self, work: Callable[[Database], _T]) -> _T:
+        """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
+        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
+
+    async def _with_remarks(
+        self,
+        work: Callable[[Database], _T],
+        write: Callable[[Callable[[Database], _T]], Awaitable[_R]],
+    ) -> _R:
+        remarks, self._remarks = self._remarks, []
+        self._rows = self._material = None
+        touched, self._touches = self._touches, False
+        self._start.writes()
+
+        def both(db: Database) -> _T:
+            if self._fence is not None:
+                self._fence(db)
+            for remark in remarks:
+                remark(db)
+            return work(db)
+
+        try:
+            return await write(both)
+        except Exception:  # they are not written either; whoever goes on all the same writes them next
+            self._remarks = remarks + self._remarks
+            self._touches = self._touches or touched
+            raise
+
+    async def read(self, work: Callable[[Database], _T]) -> _T:
+        """Look at what is stored of the feed, without the remarks that are not written yet."""
+        return await self._store.read(work, feed=self.feed_id)
+
+    async def _documents(self) -> list[DocumentRow]:
+        """Return the documents; nobody else changes them meanwhile."""
+        if self._rows is None:
+            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
+        return self._rows
+
+    async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
+        now = self._now()
+        await self.write(
+            partial(documents.arrange, feed=self.feed_id, ranks=ranks, detached=detached, now=now)
+        )
+
+    async def _put_subscription(self, intent: port.StoreSubscription) -> None:
+        found, now = self.found, self._now()
+        assert found is not None, "it has come"
+        self.found = None
+        rows = await self._documents()
+        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
+        facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
+        new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
+        leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
+        if leaving is not None and not leaving.is_at_hand:
+            new += await documents_to_remember(self._store, self.work, leaving)
+        await self._put_all(
+            Putting(
+                new,
+                now,
+                ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
+                detached=intent.detached,
+                changes=self._start.other_than_stored(changes),
+                leaving=leaving,
+                looks=True,
+            )
+        )
+
+    async def _put(self, intent: port.Put, obtained: Obtained) -> int:
+        now = self._now()
+        new = [described(intent, obtained)]
+        if intent.remembers is not None:
+            rows = await self._documents()
+            old = row_of(intent.remembers, rows)
+            assert old is not None, "nothing else changes the documents of a feed meanwhile"
+            leaving = Leaving(rows, old, obtained.read.facts, now, is_page=True)
+            new += await documents_to_remember(self._store, self.work, leaving)
+        identifier, *_ = await self._put_all(Putting(new, now))
+        return identifier
+
+    async def _put_all(self, putting: Putting) -> list[int]:
+        new = await coded([each.new for each in putting.puts])
+        work = partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new)
+        more = putting.looks  # at what is to be published next
+        write = partial(self._store.renew, feed=self.feed_id, row=feed_of, comes_more=more)
+        was = await self._with_remarks(work, write)
+        self._rows, self._material = was.rows, was.material
+        if self._parsed is not None and putting.leaving is not None:
+            self._parsed.drop(putting.leaving.replaced)
+        for number, put in zip(was.numbers, was.puts, strict=True):
+            self.fresh.keep(number, put.fresh)
+            if self._parsed is not None:
+                self._parsed.keep(put)
+        return was.numbers
+
+
+MOST_TOGETHER: Final = 16
+_MOST_BYTES: Final = 3 << 19
+LONGEST_SECONDS: Final = 0.1
+"""From the first of them on. A crash loses as much, and a publisher is asked for it again."""
+
+
+class Gathered:
+    """Belongs to one refresh."""
+
+    def __init__(self) -> None:
+        self._puts: list[_Waiting] = []
+        self._leaving: list[_Waiting] = []
+        self._since = 0.0
+        self._given = 0
+        self._numbers: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        """How many documents are not known to be stored yet."""
+        return len(self._leaving) + len(self._puts)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether there are any that nobody is storing."""
+        return bool(self._puts)
+
+    @property
+    def facts(self) -> list[DocumentFacts]:
+        """What was read of them."""
+        return [each.facts for each in (*self._leaving, *self._puts)]
+
+    def left_out_of(self, progress: Progress) -> Progress:
+        """Return the progress of a walk without what is not known to be stored yet."""
+        if not (entries := [len(each.entries) for each in self.facts]):
+            return progress
+        documents = progress.documents - len(entries)
+        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
+
+    @property
+    def left_seconds(self) -> float:
+        """For how long they may wait for others."""
+        size_bytes = sum(len(each.put.new.body) for each in self._puts)
+        if len(self._puts) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
+            return 0.0
+        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
+
+    def add(self, intent: port.Put, obtained: Obtained) -> int:
+        """Take in a document that nothing is stored of; return a stand-in for its number."""
+        if not self._puts:
+            self._since = time.monotonic()
+        self._given -= 1
+        self._puts.append(_Waiting(self._given, described(intent, obtained), obtained.read.facts))
+        return self._given
+
+    def take(self) -> list[Put]:
+        """Hand over what waits, in the order in which it came; nobody else may before that is stored."""
+        self._leaving, self._puts = self._puts, []
+        return [each.put for each in self._leaving]
+
+    def stored(self, numbers: Sequence[int]) -> None:
+        """Take in what they are stored under."""
+        given = [each.number for each in self._leaving]
+        self._numbers.update(zip(given, numbers, strict=True))
+        self._leaving = []
+
+    def give_back(self) -> None:
+        """Let them wait again: they could not be stored."""
+        self._leaving, self._puts = [], [*self._leaving, *self._puts]
+
+    def number(self, given: int) -> int:
+        """Return what a document is stored under, whose number or stand-in that is."""
+        return self._numbers.get(given, given)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    put: Put
+    facts: DocumentFacts
+
+
+def described(intent: port.Put, obtained: Obtained) -> Put:
+    """Return what a decision wants put, as it came."""
+    return new_document(
+        intent.stored_url,
+        obtained,
+        role=intent.role,
+        rank=intent.rank,
+        is_settled=intent.is_settled,
+        brought_news=intent.brought_news,
+        found_by=intent.found_by,
+        found_in=intent.found_in,
+    )
+
+
+_T = TypeVar("_T")
+
+
+def known_entries(
+    db: Database, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
+) -> KnownRead:
+    """Look for the identities that a decision names.
+
+    Args:
+        db: The connection.
+        feed: The feed.
+        wanted: The identities.
+        waiting: Their document. What was stored since it came may be unlike it: so its entries are looked for
+            by what identifies them now, and told of by what the decision knows them by.
+    """
+    asked = wanted.identities
+    present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
+    known = _renamed(documents.known(db, feed, present, but=None), asked, present)
+    if not wanted.with_copies:
+        return KnownRead(known)
+    served = _renamed(live_table.served(db, feed, present), asked, present)
+    return KnownRead(known, served, live_table.subscription_updated_at(db, feed))
+
+
+def identified_facts(
+    db: Database, feed: int, facts: DocumentFacts, own: Collection[EntryId], besides: Sequence[PackedKeys]
+) -> DocumentFacts:
+    """Return what was read of a document, its entries identified by what is ambiguous in the feed.
+
+    Each entry is looked at in the connection's thread: they may be a hundred thousand.
+    """
+    found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
+    return facts if found == facts.ambiguous else facts.identified(found)
+
+
+def row_of(document: StoredDocument | None, rows: Sequence[DocumentRow]) -> DocumentRow | None:
+    """Return the row of a document that a decision has named, with what the store alone knows of it."""
+    return next((row for row in rows if document is not None and row.id == document.id), None)
+
+
+def _identified_now(
+    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
+) -> Sequence[EntryId]:
+    ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
+    present = list(asked)
+    for ordinal, identity in waiting.keys.identities(ambiguous).items():
+        present[ordinal] = identity
+    return present
+
+
+def _renamed(
+    found: Mapping[EntryId, _T], asked: Sequence[EntryId], present: Sequence[EntryId]
+) -> Mapping[EntryId, _T]:
+    if asked is present:
+        return found
+    return {old: found[new] for old, new in zip(asked, present, strict=True) if new in found}
+
+
+class Putting(NamedTuple):
+    """Documents that are put, and with them what changes of the chain and of the feed."""
+
+    puts: Sequence[Put]
+    now: float
+    """Epoch seconds."""
+    ranks: Mapping[int, int] = MappingProxyType({})
+    """As for `arrangement.arrange`."""
+    detached: tuple[int, ...] = ()
+    """The same."""
+    changes: FeedChanges | None = None
+    """Columns of the feed."""
+    leaving: Leaving | None = None
+    """What leaves the document that is replaced; what is to be remembered of it is put, too."""
+    looks: bool = False
+    """Whether to look in the same trip at what a decision wants to know and publish next."""
+
+
+class WasPut(NamedTuple):
+    """What came of it."""
+
+    numbers: list[int]
+    """Of the documents."""
+    puts: list[Put]
+    """The same, those included that are remembered."""
+    rows: list[DocumentRow] | None
+    """All documents of the feed, and what a publication is made of: where that was asked for."""
+    material: Material | None
+
+
+def feed_of(was: WasPut) -> FeedRow | None:
+    """Return the feed's row, if that was looked at."""
+    return None if was.material is None else was.material.feed
+
+
+def put_and_look(db: Database, feed_id: int, putting: Putting, new: Sequence[NewDocument]) -> WasPut:
+    """Put documents; `new` are those of `putting`, with large bodies encoded."""
+    leaving, changes = putting.leaving, putting.changes or {}
+    remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
+    puts = [*putting.puts, *remembered]
+    coming = [*new, *(each.new for each in remembered)]
+    numbers = documents.put_arranged(
+        db, feed_id, coming, putting.ranks, putting.detached, changes, putting.now
+    )
+    if not putting.looks:
+        return WasPut(numbers, puts, None, None)
+    fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
+    rows = documents.list_all(db, feed_id)
+    return WasPut(numbers, puts, rows, look(db, feed_id, at_hand(fresh), rows))
+
+
+def written(intent: port.Remark, feed: int, now: float) -> Callable[[Database], Any]:
+    """Return what writes a remark; it changes nothing of what the feed is made of."""
+    match intent:
+        case port.NoteReply():
+            return partial(_note_reply, feed=feed, intent=intent)
+        case port.NoteFailure(failure=failure, fresh_until=fresh_until):
+            changes: FeedChanges = {"is_stale": True, "fresh_until": fresh_until}
+            if failure is None:
+                return partial(feeds.update, feed=feed, changes=changes)
+            return partial(failures.note_refetch, feed=feed, failure=failure, changes=changes)
+        case port.Touch(document=document):
+            touched: DocumentChanges = {"checked_at": now}
+            if intent.is_settled is not None:
+                touched["is_settled"] = intent.is_settled
+            if intent.found_in is not None:
+                touched["found_in"] = intent.found_in
+            return partial(_touch, feed=feed, document=document, changes=touched)
+        case port.NoteCollection(collection):
+            known: FeedChanges = {"collection": collection}
+            return partial(feeds.update, feed=feed, changes=known)
+        case _:
+            assert_never(intent)
+
+
+def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
+    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
+    documents.touch(db, document, changes)
+
+
+def touches_document(intent: port.Remark) -> bool:
+    """Whether a remark changes the row of a document."""
+    is_said = isinstance(intent, port.NoteReply) and intent.unchanged is not None
+    return is_said or isinstance(intent, port.Touch)
+
+
+def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
+    changes: FeedChanges = {
+        "is_stale": False,
+        "checked_at": intent.checked_at,
+        "fresh_until": intent.fresh_until,
+        "is_private": intent.is_private,
+    }
+    if intent.fetch_url is not None:
+        changes["fetch_url"] = intent.fetch_url
+    if intent.move is not None:
+        changes["moved_to"] = intent.move.target
+        changes["moved_since"] = intent.move.since
+        changes["moved_times"] = intent.move.times
+    failures.note_refetch(db, feed, None, changes)
+    if intent.unchanged is not None:
+        documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
+
+
+_READ_AHEAD_BYTES: Final = 256 * 1024
+"""Of the bodies that are likely to be rendered, read before it is known which are."""
+
+
+class Held(NamedTuple):
+    """What was read to render a document."""
+
+    live: Sequence[int]
+    """The ordinals of its live entries."""
+    body: bytes | None
+    """None: it is at hand."""
+
+
+def read(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
+    """Read what is needed of documents.
+
+    Args:
+        db: The connection.
+        wanted: Their numbers.
+        at_hand: As `FreshDocuments.at_hand`.
+    """
+    rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
+    counts = live_counts(db, rendered) if rendered else {}
+    found = {
+        document: Held(range(entries), None)
+        for document, entries in rendered.items()
+        if counts.get(document, 0) == entries
+    }
+    others = [document for document in wanted if document not in found]
+    for document, live in live_ordinals(db, others).items() if others else ():
+        is_at_hand = at_hand.get(document) == ANY
+        found[document] = Held(live, None if is_at_hand else documents.read_body(db, document))
+    return found
+
+
+class Material(NamedTuple):
+    """What is stored of a feed, as far as a publication is made of it; all of one moment."""
+
+    feed: FeedRow
+    documents: list[DocumentRow]
+    """The attached ones, in output order."""
+    places: list[Placed]
+    """The same."""
+    deleted: list[Tombstone]
+    missing: tuple[Attempt, ...]
+    published: tuple[SegmentRow, ...]
+    held: dict[int, Held]
+    """Of the subscription document, and of others that are likely to be rendered."""
+
+
+def look(
+    db: Database, feed_id: int, at_hand: Mapping[int, int], documents: Sequence[DocumentRow]
+) -> Material | None:
+    """Read what a publication is made of; of what has changed, the bodies too where they are small.
+
+    Args:
+        db: The connection.
+        feed_id: The feed.
+        at_hand: As `FreshDocuments.at_hand`.
+        documents: All of the feed, as they are stored at this moment.
+
+    Returns:
+        None when there is no subscription document.
+    """
+    feed = feeds.find(db, feed_id)
+    places = segments.places(db, feed_id) if feed is not None else []
+    rows = {row.id: row for row in documents if row.rank is not None}
+    attached = [rows[place.document] for place in places]
+    if feed is None or not attached or attached[0].role is not Role.SUBSCRIPTION:
+        return None
+    wanted, room = [attached[0].id], _READ_AHEAD_BYTES
+    for place, row in zip(places, attached, strict=True):
+        if (place.segment is None or not place.is_clean) and place.live_bytes and row is not attached[0]:
+            room -= 0 if row.id in at_hand else row.body_bytes
+            if room < 0:
+                break
+            wanted.append(row.id)
+    published = segments.shown(db, feed)
+    return Material(
+        feed=feed,
+        documents=attached,
+        places=places,
+        deleted=live_table.counting(db, feed_id),
+        missing=published.missing,
+        published=published.segments,
+        held=read(db, wanted, at_hand),
+    )

@@ -1,1 +1,0 @@
-"""The fetches of a walk, and whose walk may use the network."""

@@ -1,0 +1,532 @@
+"""What a table holds, in a number that two databases of different kinds agree on. Pure.
+
+    digest = Digest()
+    digest.add((1, "https://example.org/feed", None))
+    digest == other                 # the same rows, in whatever order they came
+
+It is the sum of the rows' SHA-256 (modulo 2**256), because the two sort texts each in their own way. That
+finds every accident; it is no proof against somebody who chooses rows to deceive it.
+
+Copy a SQLite database into another one, so that a copy that was broken off goes on where it stands.
+
+    moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
+
+At the end both sides are read and compared, table by table; only then the copy is a database that servers
+open.
+
+What is copied, in which order, and in which portions. Pure.
+
+    for table in in_order(tables):                              # those that others refer to come first
+        sql, values = rows_after(table, last_key)
+        for batch in batches(db.execute(sql, values)): ...
+
+Rows are read in the order of a key, so that the key of the last row that was copied says where a copy stands.
+
+The SQLite database that is copied: nobody else may use it meanwhile, and nothing in it is changed.
+
+The PostgreSQL database that is copied into. Where a copy stands is written there, with the rows.
+
+The table `moving` is there as long as a copy is unfinished, and no server opens a database that has it. For
+each table it says how many rows came and the key of the last one; both change in the transaction that brings
+the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import psycopg
+from psycopg import sql
+
+from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.migrations import read_migrations
+from wholefeed.store.postgres_connection import escape_text, on_one_line, unescape_text
+from wholefeed.store.sqlite_file import inspect, locked, readonly_uri
+from wholefeed.store.tables.leases import COUNT_LIVE
+
+_MODULUS: Final = 1 << 256
+_DOUBLE: Final = struct.Struct(">d")
+_LENGTH: Final = struct.Struct(">Q")
+
+
+class Digest:
+    """Of rows that are added one by one."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._sum = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and (self.rows, self._sum) == (other.rows, other._sum)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def add(self, row: Iterable[Any]) -> None:
+        """Add a row of None, int, float, str and bytes."""
+        packed = b"".join(map(_packed, row))
+        self._sum = (self._sum + int.from_bytes(hashlib.sha256(packed).digest())) % _MODULUS
+        self.rows += 1
+
+    @property
+    def hex(self) -> str:
+        """The sum, for people."""
+        return f"{self._sum:064x}"
+
+
+def _packed(value: Any) -> bytes:
+    """Return a value so that no two different rows come to the same bytes."""
+    match value:
+        case None:
+            return b"N"
+        case int():
+            return b"I%d;" % value
+        case float():
+            return b"F" + _DOUBLE.pack(value)
+        case str():
+            text = value.encode("utf-8", "surrogatepass")
+            return b"T" + _LENGTH.pack(len(text)) + text
+        case bytes():
+            return b"B" + _LENGTH.pack(len(value)) + value
+        case _:
+            raise TypeError(f"expected what a database holds, got {type(value).__name__}")
+
+
+ROWS_AT_MOST: Final = 5_000
+BYTES_AT_MOST: Final = 4 << 20
+"""Of a batch; a row may be larger, and then it is one by itself."""
+ROW_ID: Final = "rowid"
+_VALUE_BYTES: Final = 8
+"""What a number counts as."""
+
+Values = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of the database that is copied."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    """Columns that no two rows have alike; where it has none, the number that SQLite gives each row."""
+    parents: frozenset[str] = frozenset()
+    """The tables that its rows refer to."""
+
+
+class Stand(NamedTuple):
+    """How far the copy of a table has come."""
+
+    rows: int = 0
+    last: str | None = None
+    """The key of the last row, as `write_key` writes it."""
+    is_whole: bool = False
+
+
+def in_order(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables so that each comes after those it refers to, otherwise by name."""
+    named = {table.name: table for table in tables}
+    sorter = TopologicalSorter(
+        {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
+    )
+    sorter.prepare()
+    ordered: list[Table] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        ordered += [named[name] for name in ready]
+        sorter.done(*ready)
+    return ordered
+
+
+def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
+    """Return the query for the rows behind a key, in its order, and its parameters; None: for all rows.
+
+    Each row has the table's columns and, behind them, its key.
+    """
+    order, values = ", ".join(table.key), key or ()
+    # sqlite3 takes no lone surrogates in a text, but in bytes
+    marks = ", ".join("CAST(? AS TEXT)" if isinstance(each, str) else "?" for each in values)
+    where = f" WHERE ({order}) > ({marks})" if values else ""
+    columns = ", ".join([*table.columns, *table.key])
+    bound = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in values]
+    return f"SELECT {columns} FROM {table.name}{where} ORDER BY {order}", bound  # noqa: S608 - its own names
+
+
+def batches(
+    rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = BYTES_AT_MOST
+) -> Iterator[list[Values]]:
+    """Give rows in portions that are bounded by their number and by what is in them."""
+    batch: list[Values] = []
+    batch_bytes = 0
+    for row in rows:
+        row_bytes = sum(len(each) if isinstance(each, str | bytes) else _VALUE_BYTES for each in row)
+        if batch and (len(batch) >= rows_at_most or batch_bytes + row_bytes > bytes_at_most):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(row)
+        batch_bytes += row_bytes
+    if batch:
+        yield batch
+
+
+def write_key(key: Values) -> str:
+    """Return a key as a text of ASCII alone, whatever is in it."""
+    return json.dumps([{"hex": each.hex()} if isinstance(each, bytes) else each for each in key])
+
+
+def read_key(text: str) -> Values:
+    """Return the key that was written so."""
+    return [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for each in json.loads(text)]
+
+
+SAY_SECONDS: Final = 2.0
+"""Between two lines about one table."""
+
+Say = Callable[[str], None]
+
+
+class Moved(NamedTuple):
+    """What a copy came to."""
+
+    tables: int
+    rows: int
+
+
+class Destination(Protocol):
+    """What is copied into: `wholefeed.store.moving.Target`."""
+
+    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
+        """Begin a copy, or go on with it; return how far each table has come."""
+
+    def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
+        """Add rows to a table, and note how far it has come with them; all of it or nothing."""
+
+    def digest(self, table: Table) -> Digest:
+        """Return what a table holds, read back."""
+
+    def numbered(self, table: Table) -> list[str]:
+        """Return the columns of a table that the database gives numbers to."""
+
+    def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
+        """Make it a database that servers open."""
+
+
+def move(source: Source, target: Destination, *, say: Say, rows_at_most: int = ROWS_AT_MOST) -> Moved:
+    """Copy what is missing, compare all of it, and finish.
+
+    Args:
+        source: What is copied.
+        target: Where to.
+        say: Told how it goes on, a line at a time.
+        rows_at_most: In a transaction of the target.
+
+    Raises:
+        StoreError: A side failed, or the two differ; the copy stays unfinished.
+    """
+    stands = target.begin(source.mark, source.tables)
+    if any(stand.rows for stand in stands.values()):
+        say(f"goes on after {sum(stand.rows for stand in stands.values()):,} rows")
+    for table in source.tables:
+        _copy(source, target, table, stands.get(table.name, Stand()), say, rows_at_most)
+    rows = sum(_compare(source, target, table, say) for table in source.tables)
+    target.finish(
+        {
+            (table.name, column): source.last_number(table, column)
+            for table in source.tables
+            for column in target.numbered(table)
+        }
+    )
+    return Moved(len(source.tables), rows)
+
+
+def _copy(
+    source: Source, target: Destination, table: Table, stand: Stand, say: Say, rows_at_most: int
+) -> None:
+    if stand.is_whole:
+        return
+    total, said_at = source.count(table), time.monotonic()
+    key_at = len(table.columns)
+    rows = source.rows(table, None if stand.last is None else read_key(stand.last))
+    for batch in batches(rows, rows_at_most=rows_at_most):
+        stand = Stand(stand.rows + len(batch), write_key(batch[-1][key_at:]))
+        target.put(table, batch, stand)
+        if time.monotonic() - said_at > SAY_SECONDS:
+            said_at = time.monotonic()
+            say(f"{table.name}: {stand.rows:,} of {total:,} rows")
+    target.put(table, [], Stand(stand.rows, stand.last, is_whole=True))
+    say(f"{table.name}: {stand.rows:,} rows copied")
+
+
+def _compare(source: Source, target: Destination, table: Table, say: Say) -> int:
+    """Compare a table as both sides hold it; return its rows."""
+    ours, theirs = source.digest(table), target.digest(table)
+    if ours != theirs:
+        raise StoreError(
+            f"{table.name} is not what it was: {ours.rows:,} rows ({ours.hex[:12]}) in the SQLite database,"
+            f" {theirs.rows:,} ({theirs.hex[:12]}) in the copy, which stays unfinished"
+        )
+    say(f"{table.name}: {ours.rows:,} rows compared, digest {ours.hex[:12]}")
+    return ours.rows
+
+
+_LEFT_OUT: Final = frozenset({"probe"})
+"""Tables that hold nothing: what a full volume is tried with."""
+_TABLES: Final = """
+    SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+_STATE: Final = """
+    SELECT count(*), max(id), sum(revision), sum(published_revision), max(checked_at), max(asked_at),
+        max(modified_at)
+    FROM feed
+"""
+_BUSY_SECONDS: Final = 5.0
+
+
+class Source:
+    """An open database, as it was when it was opened."""
+
+    def __init__(self, db: sqlite3.Connection, version: int) -> None:
+        self._db = db
+        self.version = version
+        """Of its schema."""
+        names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
+        self.tables = in_order(self._table(name) for name in names)
+        """In an order in which they can be copied."""
+
+    @property
+    def mark(self) -> str:
+        """What tells it from other databases, and from itself when it has been worked in."""
+        numbers = self._db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
+        told = repr([self.version, *self._db.execute(_STATE).fetchone(), *numbers])
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+    def count(self, table: Table) -> int:
+        """Return how many rows a table has."""
+        return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
+
+    def rows(self, table: Table, after: Values | None = None) -> Iterator[Values]:
+        """Give the rows behind a key, each with its own key behind it.
+
+        Raises:
+            StoreError: A text in it is none, or the file is damaged.
+        """
+        try:
+            # `yield from` would close the cursor with the generator, which may be after the connection
+            for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028
+                yield row
+        except (sqlite3.Error, UnicodeDecodeError) as exc:
+            raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
+
+    def digest(self, table: Table) -> Digest:
+        """Return what a table holds."""
+        digest, width = Digest(), len(table.columns)
+        for row in self.rows(table):
+            digest.add(row[:width])
+        return digest
+
+    def last_number(self, table: Table, column: str) -> int:
+        """Return the highest number that a column was ever given."""
+        highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
+        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
+        return max(int(highest), int(given[0]) if given else 0)
+
+    def _table(self, name: str) -> Table:
+        columns = self._db.execute(f"PRAGMA table_info({name})").fetchall()
+        key = sorted((place, column) for _, column, *_, place in columns if place)
+        references = self._db.execute(f"PRAGMA foreign_key_list({name})").fetchall()
+        return Table(
+            name=name,
+            columns=tuple(column for _, column, *_ in columns),
+            key=tuple(column for _, column in key) or (ROW_ID,),
+            parents=frozenset(parent for _, _, parent, *_ in references),
+        )
+
+
+@contextmanager
+def opened_source(path: Path) -> Iterator[Source]:
+    """Open a database that has this version's schema, for reading, and keep every other process out.
+
+    Raises:
+        StoreUnusableError: It is not there, not of this version, none of this program's, or in use.
+        StoreError: SQLite failed.
+    """
+    if not path.exists():
+        raise StoreUnusableError(
+            f"nothing to move: there is no database {path} (store.path, WHOLEFEED_STORE_PATH)"
+        )
+    with locked(path):
+        newest = read_migrations()[-1].version
+        if (version := inspect(path, newest)) < newest:
+            raise StoreUnusableError(
+                f"expected schema {newest} in {path}, got {version}: first run `wholefeed migrate` on it,"
+                " without store.url"
+            )
+        try:
+            with closing(_connect(path)) as db:
+                yield Source(db, version)
+        except sqlite3.Error as exc:
+            raise StoreError(f"cannot read {path}: {exc}") from exc
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(readonly_uri(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    db.text_factory = _text
+    db.execute("BEGIN")  # all that is read is of one moment
+    return db
+
+
+def _text(value: bytes) -> Any:
+    return value.decode("utf-8", "surrogatepass")
+
+
+_LOCK: Final = int.from_bytes(b"whfdmove")
+"""Of whoever copies into the database."""
+_MAKE: Final = """
+    CREATE TABLE moving (
+        source   text    NOT NULL,
+        name     text    NOT NULL PRIMARY KEY,
+        rows     bigint  NOT NULL,
+        last     text,
+        is_whole integer NOT NULL
+    )
+"""
+_PUT: Final = """
+    INSERT INTO moving (source, name, rows, last, is_whole) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (name) DO UPDATE SET rows = excluded.rows, last = excluded.last, is_whole = excluded.is_whole
+"""
+_COLUMNS: Final = """
+    SELECT table_name, column_name, udt_name, is_identity = 'YES' OR column_default LIKE 'nextval(%'
+    FROM information_schema.columns WHERE table_schema = current_schema()
+"""
+_SEEDED: Final = frozenset({"forgotten"})
+"""Tables that a new database has a row in."""
+_ROWS_AT_ONCE: Final = 500
+
+
+class Target:
+    """A database with this version's schema, that nobody else copies into."""
+
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self._db = db
+        self._types: dict[str, dict[str, str]] = {}
+        self._numbered: dict[str, list[str]] = {}
+        self._mark = ""
+        for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
+            self._types.setdefault(table, {})[column] = kind
+            if is_numbered:
+                self._numbered.setdefault(table, []).append(column)
+
+    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
+        """Begin a copy, or go on with it; return how far each table has come.
+
+        Raises:
+            StoreUnusableError: It holds something else, or a server uses it.
+        """
+        self._mark = mark
+        self._require_columns(tables)
+        if self._db.execute(COUNT_LIVE).fetchone() != (0,):
+            raise StoreUnusableError("the database is in use by a server: stop it until the copy is whole")
+        if "moving" not in self._types:
+            self._require_empty(tables)
+            with self._db.transaction():
+                self._db.execute(_MAKE)
+                for name in _SEEDED:
+                    self._db.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))
+                self._db.execute(_PUT, (mark, "", 0, None, 0))
+        stands = self._db.execute("SELECT source, name, rows, last, is_whole FROM moving").fetchall()
+        if {source for source, *_ in stands} != {mark}:
+            raise StoreUnusableError(
+                "the database holds an unfinished copy of another SQLite database, or of this one before it"
+                " was worked in again: begin anew in an empty one (dropdb, createdb)"
+            )
+        return {name: Stand(rows, last, bool(is_whole)) for _, name, rows, last, is_whole in stands}
+
+    def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
+        """Add rows to a table, and note how far it has come with them; all of it or nothing."""
+        copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+            sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
+        )
+        types = [self._types[table.name][column] for column in table.columns]
+        width = len(table.columns)
+        with self._db.transaction(), self._db.cursor() as cursor:
+            with cursor.copy(copy) as copying:
+                copying.set_types(types)
+                for row in rows:
+                    copying.write_row(
+                        [escape_text(each) if isinstance(each, str) else each for each in row[:width]]
+                    )
+            cursor.execute(_PUT, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
+
+    def digest(self, table: Table) -> Digest:
+        """Return what a table holds, read back."""
+        query = sql.SQL("SELECT {} FROM {}").format(
+            sql.SQL(", ").join(map(sql.Identifier, table.columns)), sql.Identifier(table.name)
+        )
+        digest = Digest()
+        with self._db.transaction(), self._db.cursor(name="moved", binary=True) as cursor:
+            cursor.itersize = _ROWS_AT_ONCE
+            for row in cursor.execute(query):
+                digest.add(unescape_text(each) if isinstance(each, str) else each for each in row)
+        return digest
+
+    def numbered(self, table: Table) -> list[str]:
+        """Return the columns of a table that the database gives numbers to."""
+        return self._numbered.get(table.name, [])
+
+    def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
+        """Make it a database that servers open.
+
+        Args:
+            numbers: By table and column, the highest number that was ever given.
+        """
+        with self._db.transaction():
+            for (table, column), number in numbers.items():
+                if number:
+                    place = sql.Identifier(table).as_string(self._db)
+                    self._db.execute(
+                        "SELECT setval(pg_get_serial_sequence(%s, %s), %s)", (place, column, number)
+                    )
+            self._db.execute("DROP TABLE moving")
+        self._db.execute("ANALYZE")
+
+    def _require_columns(self, tables: Sequence[Table]) -> None:
+        for table in tables:
+            missing = set(table.columns) - self._types.get(table.name, {}).keys()
+            if missing:
+                raise StoreUnusableError(
+                    f"expected the columns of {table.name}, missing: {', '.join(sorted(missing))}"
+                )
+
+    def _require_empty(self, tables: Sequence[Table]) -> None:
+        for table in tables:
+            query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(sql.Identifier(table.name))
+            if table.name not in _SEEDED and self._db.execute(query).fetchone() != (False,):
+                raise StoreUnusableError(
+                    f"the database is not empty: {table.name} has rows; name one that nothing was stored in"
+                )
+
+
+@contextmanager
+def opened_target(url: str) -> Iterator[Target]:
+    """Open a database whose schema is current, and keep others from copying into it.
+
+    Raises:
+        StoreUnusableError: Somebody else copies into it.
+        StoreError: It cannot be reached, or failed; what it said.
+    """
+    try:
+        with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
+            if db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
+                raise StoreUnusableError("another process copies into the database")
+            yield Target(db)
+    except psycopg.Error as exc:
+        raise StoreError(f"PostgreSQL: {on_one_line(exc)}") from exc

@@ -1,1 +1,0 @@
-"""Moving what a SQLite database holds into a PostgreSQL database."""

@@ -1,1 +1,0 @@
-"""PostgreSQL, shared by replicas. Nothing here is imported unless `store.url` names such a database."""

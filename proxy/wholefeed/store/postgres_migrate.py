@@ -1,0 +1,221 @@
+"""Make sure that a PostgreSQL database is this program's and current, before anything else is done with it.
+
+    applied = await migrate_database("postgresql://…")      # ["0013_store", …]
+
+Replicas that start together all come here: each migration is a transaction that takes the same lock first and
+then looks again which one is due, so each is applied once. A database that has tables and not this program's
+is refused, and stays as it is; so is one whose schema is newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from wholefeed.errors import StoreUnusableError
+from wholefeed.futures import in_daemon
+from wholefeed.store.migrations import Migration, read_migrations
+from wholefeed.store.postgres_connection import on_one_line
+
+OLDEST_SERVER: Final = 15
+"""What the tests run on."""
+
+_LOCK: Final = int.from_bytes(b"whfd")
+"""Of pg_advisory_lock(): the database's own, and nobody else's by its name."""
+_CONNECT_SECONDS: Final = 10
+_WAIT_MINUTES: Final = 10
+"""For another process that migrates."""
+
+_BEGIN: Final = f"""
+    BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL lock_timeout = '{_WAIT_MINUTES}min';
+    SELECT pg_advisory_xact_lock({_LOCK})
+"""
+_OURS: Final = "wholefeed_schema"
+_VERSION: Final = "SELECT version FROM wholefeed_schema"
+_CREATE: Final = """
+    CREATE TABLE wholefeed_schema (
+        id      smallint PRIMARY KEY CHECK (id = 1),
+        version integer  NOT NULL
+    );
+    INSERT INTO wholefeed_schema (id, version) VALUES (1, 0)
+"""
+_SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
+# Those of extensions, as of PostGIS, are nobody's work that could be harmed.
+_TABLES: Final = f"""
+    SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_depend AS d
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+        )
+    ORDER BY c.relname <> '{_OURS}', c.relname LIMIT 3
+"""  # noqa: S608 - a constant
+_UNFINISHED: Final = "SELECT to_regclass('moving') IS NOT NULL"
+_ENCODING: Final = "SELECT current_setting('server_encoding')"
+
+_Connection = psycopg.Connection[Any]
+
+
+async def migrate_database(
+    url: str, migrations: Sequence[Migration] | None = None, *, is_moving: bool = False
+) -> list[str]:
+    """Make the tables, or bring them to the newest schema, one transaction a migration.
+
+    Args:
+        url: Of the database, as libpq takes it.
+        migrations: What there is to apply; None: this program's.
+        is_moving: Whether it may hold the unfinished copy of a SQLite database, which no server opens.
+
+    Returns:
+        The names of the migrations applied by this call, oldest first.
+
+    Raises:
+        StoreUnusableError: The database cannot be reached or used, is another program's, has a schema that is
+            newer than this program's, or a migration failed. It is what it was, or what the migrations
+            before that one have made it.
+
+    Whoever leaves leaves a thread behind, for the server may be silent: what has not been committed when the
+    process ends is undone.
+    """
+    return await in_daemon(lambda: _migrate(url, migrations, is_moving))
+
+
+def check_current(url: str) -> None:
+    """Make sure that the database has the newest schema. Blocks.
+
+    Raises:
+        StoreUnusableError: It has not, is none of this program's, or cannot be reached.
+    """
+    newest = read_migrations("postgres")[-1].version
+    with connected(url) as db:
+        version = read_version(db, newest)
+    if version < newest:
+        raise StoreUnusableError(
+            f"expected schema {newest} in {place_of(url)}, got {version or 'none'}:"
+            " `wholefeed migrate` brings it up to date"
+        )
+
+
+def place_of(url: str) -> str:
+    """Return what a database may be called: no password is in it."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "a URL that PostgreSQL does not take"
+    return f"the database {parts.get('dbname') or '(the default one)'} at {parts.get('host') or 'the socket'}"
+
+
+def read_version(db: _Connection, newest: int) -> int:
+    """Return the schema version of a database; 0: it has no tables yet.
+
+    Raises:
+        StoreUnusableError: It is another program's, or newer than `newest`.
+    """
+    name = db.info.dbname
+    found = [row[0] for row in db.execute(_TABLES)]  # at once: another process may be making them
+    if not found:
+        return 0
+    if found[0] != _OURS:
+        raise StoreUnusableError(
+            f"the database {name} holds tables of another program ({', '.join(found)}):"
+            " give wholefeed a database or a schema of its own"
+        )
+    version = _value(db, _VERSION)
+    if version is None:
+        raise StoreUnusableError(f"the database {name} does not say which schema it has")
+    if version > newest:
+        raise StoreUnusableError(
+            f"the database {name} has schema {version}, newer than this program's {newest}: update wholefeed"
+        )
+    return int(version)
+
+
+def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) -> list[str]:
+    wanted = read_migrations("postgres") if migrations is None else migrations
+    applied: list[str] = []
+    with connected(url) as db:
+        _check_server(db)
+        if not is_moving and _value(db, _UNFINISHED):
+            raise StoreUnusableError(
+                f"the database {db.info.dbname} holds the unfinished copy of a SQLite database:"
+                " `wholefeed migrate --to` goes on with it"
+            )
+        while (migration := _apply_next(db, wanted)) is not None:
+            applied.append(migration.name)
+    return applied
+
+
+def _apply_next(db: _Connection, wanted: Sequence[Migration]) -> Migration | None:
+    """Apply the migration that is due, unless another process has applied all meanwhile."""
+    newest = wanted[-1].version
+    if read_version(db, newest) == newest:  # without the lock, which a standby or a reader may not have
+        return None
+    db.execute(_BEGIN)
+    version = read_version(db, newest)
+    migration = next((each for each in wanted if each.version > version), None)
+    if migration is None:
+        db.execute("ROLLBACK")
+        return None
+    try:
+        if not version:
+            db.execute(_CREATE)
+        db.execute(migration.sql)
+        db.execute(_SET_VERSION, (migration.version,))
+        db.execute("COMMIT")
+    except psycopg.Error as exc:  # closing the connection rolls back
+        raise StoreUnusableError(
+            f"migration {migration.name} failed and left the database {db.info.dbname} unchanged: {exc}"
+        ) from exc
+    return migration
+
+
+def _check_server(db: _Connection) -> None:
+    if (version := db.info.server_version) < OLDEST_SERVER * 10_000:
+        raise StoreUnusableError(f"expected PostgreSQL {OLDEST_SERVER} or newer, got {version // 10_000}")
+    if (encoding := _value(db, _ENCODING)) != "UTF8":
+        raise StoreUnusableError(
+            f"expected the database {db.info.dbname} in UTF8, got {encoding}:"
+            " CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
+@contextmanager
+def connected(
+    url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
+) -> Iterator[_Connection]:
+    """Connect as one who is no server; what psycopg raises until exit is told as `StoreUnusableError`.
+
+    Args:
+        url: Of the database.
+        name: What the database is told who it is.
+        within_seconds: How long that may take.
+    """
+    try:
+        db = psycopg.connect(
+            url,
+            autocommit=True,
+            connect_timeout=within_seconds,
+            prepare_threshold=None,  # a pooler may give each transaction another connection
+            application_name=name,
+        )
+    except psycopg.OperationalError as exc:
+        raise StoreUnusableError(f"cannot reach {place_of(url)}: {on_one_line(exc)}") from exc
+    except psycopg.ProgrammingError:  # its words may hold the password
+        raise StoreUnusableError("expected a URL of PostgreSQL, got one that it does not take") from None
+    try:
+        yield db
+    except psycopg.Error as exc:
+        raise StoreUnusableError(f"cannot use {place_of(url)}: {on_one_line(exc)}") from exc
+    finally:
+        db.close()
+
+
+def _value(db: _Connection, sql: str) -> Any:
+    row = db.execute(sql).fetchone()
+    return None if row is None else row[0]

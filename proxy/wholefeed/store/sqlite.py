@@ -1,0 +1,496 @@
+"""A SQLite file as the store's engine: the lock, the connection that writes, and those that read.
+
+async with open_engine(path) as engine:
+    await engine.read(lambda db: ...)
+
+The one task that writes (docs/design.md#the-store).
+
+Work is a function over the connection, which runs in the connection's thread. It is a transaction of its
+own, and whoever asked for it may leave: that ends the waiting, never the transaction.
+
+    row = await writer.run(lambda db: feeds.create_feed(db, ...), feed=None)
+
+What waits while a transaction runs is committed together, in the order in which it came, each piece of work
+with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the COMMIT.
+
+Work that need not last by itself (`is_lasting`) is in the file at once, for whoever reads, and on disk with
+the next that must: a process that is killed loses nothing of it, and a power cut what came behind the last.
+
+Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing but
+SQL.
+
+A few connections that only read (docs/design.md#the-store).
+
+    row = await readers.run(lambda db: fetch_one(db, sql))
+
+Work is a function that runs in the connection's thread, within one read transaction: what it sees is of one
+moment. A read that is cancelled is interrupted, so the next one does not wait for it: an interrupt ends a
+statement, so work must not compute for long between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from wholefeed.errors import OverloadedError, StoreDamagedError
+from wholefeed.futures import retrieve_failure, to_the_end
+from wholefeed.logs import get_logger
+from wholefeed.store import sqlite_file
+from wholefeed.store.base import TEMPORARY_TABLES, Condition, Database, Traffic
+from wholefeed.store.sqlite_file import (
+    Connection,
+    check_current,
+    close,
+    is_busy,
+    locked,
+    open_reader,
+    open_writer,
+    settle,
+    tighten,
+    translated,
+)
+from wholefeed.store.tables import feeds as feeds_table
+from wholefeed.store.tables.feeds import Version
+
+_T = TypeVar("_T")
+
+_log = get_logger()
+
+READERS: Final = 4
+
+
+class SqliteEngine:
+    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
+
+    def __init__(self, writer: Writer, readers: Readers, condition: Condition) -> None:
+        self._writer = writer
+        self._readers = readers
+        self.condition = condition
+        self.is_shared = False
+        self.measure = sqlite_file.measure_sizes
+        self.measure_feed: None = None
+        self.traffic = Traffic()
+
+    @property
+    def on_change(self) -> Callable[[int], None]:
+        """Told the number of each feed that a commit has changed."""
+        return self._writer.on_change
+
+    @on_change.setter
+    def on_change(self, listener: Callable[[int], None]) -> None:
+        self._writer.on_change = listener
+
+    def read(
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+    ) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds, in the order in which it is asked for."""
+        return self._readers.run(work)
+
+    def write(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        is_alone: bool = False,
+        is_lasting: bool = True,
+        tell: Callable[[_T], None] | None = None,
+    ) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored."""
+        return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Nobody shares it."""
+        raise NotImplementedError
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
+        return self._writer.run(work)
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Nobody else sends notices."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """None is missed."""
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """None takes its place."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+        """Return what feeds are now."""
+        return self.read(lambda db: feeds_table.read_versions(db, feeds))
+
+
+@asynccontextmanager
+async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[SqliteEngine]:
+    """Open a database file, whose schema must be current, and close it at exit.
+
+    Raises:
+        StoreUnusableError: The file is not this program's, not current, or in use by another process.
+    """
+    async with AsyncExitStack() as stack:
+        lock = locked(path)
+        await asyncio.to_thread(lock.__enter__)
+        stack.push(lock.__exit__)
+        await asyncio.to_thread(check_current, path)
+        await asyncio.to_thread(_keep_others_out, path)
+        condition = Condition()
+        writer = Writer(await open_writer(path, TEMPORARY_TABLES), condition)
+        stack.push_async_callback(to_the_end, writer.close)
+        pool = Readers(condition)
+        stack.push_async_callback(to_the_end, pool.close)
+        for _ in range(readers):
+            pool.add(await open_reader(path))
+        yield SqliteEngine(writer, pool, condition)
+
+
+def _keep_others_out(path: Path) -> None:
+    """Before any connection is opened: what SQLite makes beside the file gets the file's rights."""
+    for found in tighten(path):
+        if found.problem:
+            _log.warning("store.exposed", path=str(found.path), reason=found.problem)
+        else:
+            _log.warning("store.tightened", path=str(found.path))
+
+
+_TRIES: Final = 3
+_TOGETHER: Final = 32
+"""Pieces of work that share a commit, at most."""
+
+_Work = Callable[[sqlite3.Connection], Any]
+
+
+class _Syncing:
+    """Whether the connection's COMMIT waits for the disk."""
+
+    def __init__(self) -> None:
+        self._waits = True  # as it was opened
+
+    def choose(self, db: sqlite3.Connection, *, waits: bool) -> None:
+        """Have the next one wait or not; no transaction is open."""
+        if waits != self._waits:
+            db.execute(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
+            self._waits = waits
+
+
+class _Job(NamedTuple):
+    work: _Work
+    feed: int | None
+    is_alone: bool
+    is_lasting: bool
+    tell: Callable[[Any], None] | None
+    """Told the result instead of that the feed has changed."""
+    done: asyncio.Future[Any]
+
+
+class _Outcome(NamedTuple):
+    """What one piece of work came to."""
+
+    result: Any = None
+    error: Exception | None = None
+    has_changed: bool = False
+    """Whether it has written anything: a full or read-only volume bears it when nothing is."""
+    is_open: bool = False
+    """Whether it may be done although it failed."""
+
+
+class Writer:
+    """Owns the connection that writes; `close` it.
+
+    Args:
+        db: The connection.
+        condition: Told how the writes fare.
+    """
+
+    def __init__(self, db: Connection, condition: Condition) -> None:
+        self._db = db
+        self.condition = condition
+        self.on_change: Callable[[int], None] = lambda _: None
+        """Told the number of each feed that a commit has changed, before whoever asked for it is answered;
+        also of a COMMIT that is said to have failed, which may be done."""
+        self._jobs: deque[_Job] = deque()
+        self._has_come = asyncio.Event()
+        self._syncing = _Syncing()
+        self._is_closing = False
+        self._task = asyncio.create_task(self._run(), name="store-writer")
+
+    async def run(
+        self,
+        work: Callable[[sqlite3.Connection], _T],
+        *,
+        feed: int | None = None,
+        is_alone: bool = False,
+        is_lasting: bool = True,
+        tell: Callable[[_T], None] | None = None,
+    ) -> _T:
+        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
+
+        Args:
+            work: The function.
+            feed: The feed that it changes; None where it changes none that is known yet.
+            is_alone: Whether its transaction is not to be shared.
+            is_lasting: Whether it is on disk when it is answered.
+            tell: Told the result, instead of `on_change` that the feed has changed.
+
+        Raises:
+            StorageFullError: The volume is full or read-only.
+            StoreDamagedError: The file is damaged.
+            OverloadedError: The database stayed busy, or the store is being closed.
+            StoreError: SQLite failed otherwise.
+        """
+        if self._is_closing or self._task.done():
+            raise _closed()
+        done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(retrieve_failure)
+        self._jobs.append(_Job(work, feed, is_alone, is_lasting, tell, done))
+        self._has_come.set()
+        return await done  # whoever is cancelled cancels this future, and not the transaction
+
+    async def close(self) -> None:
+        """Finish what was asked for, then close the connection, which checkpoints."""
+        self._is_closing = True
+        self._has_come.set()
+        try:
+            await asyncio.wait({self._task})
+        finally:
+            await close(self._db)
+
+    async def _run(self) -> None:
+        try:
+            while self._jobs or not self._is_closing:
+                if self._jobs:
+                    await self._finish(self._next())
+                else:
+                    self._has_come.clear()
+                    await self._has_come.wait()
+        finally:
+            self._is_closing = True
+            while self._jobs:
+                _fail(self._jobs.popleft(), _closed())
+
+    def _next(self) -> list[_Job]:
+        """Take what is to be done next, in one transaction.
+
+        No two changes of one feed: the second may remove what the first has retired, and until the COMMIT
+        readers see that as it was before.
+        """
+        jobs = [self._jobs.popleft()]
+        feeds = {jobs[0].feed}
+        while self._jobs and len(jobs) < _TOGETHER and not (jobs[0].is_alone or self._jobs[0].is_alone):
+            feed = self._jobs[0].feed
+            if feed is not None and feed in feeds:
+                break
+            feeds.add(feed)
+            jobs.append(self._jobs.popleft())
+        return jobs
+
+    async def _finish(self, jobs: Sequence[_Job]) -> None:
+        """Do what waits; apart where it cannot be committed together."""
+        try:
+            outcomes = await self._transact(jobs)
+            if len(jobs) > 1 and all(outcome.error is not None for outcome in outcomes):
+                is_open = any(outcome.is_open for outcome in outcomes)
+                apart = [outcome for job in jobs for outcome in await self._transact([job])]
+                outcomes = [outcome._replace(is_open=outcome.is_open or is_open) for outcome in apart]
+        except BaseException:
+            for job in jobs:
+                _fail(job, _closed())
+            raise
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if job.tell is not None and outcome.error is None:
+                job.tell(outcome.result)
+            elif job.feed is not None and (outcome.error is None or outcome.is_open):
+                self.on_change(job.feed)
+            if outcome.error is not None:
+                self.condition.judge(outcome.error)
+                _fail(job, outcome.error)
+            elif not job.done.done():
+                job.done.set_result(outcome.result)
+
+    async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+        """Write in one transaction. Where that fails as a whole, every outcome is the error."""
+        waits = any(job.is_lasting for job in jobs)
+        transaction = _Transaction([job.work for job in jobs], partial(self._syncing.choose, waits=waits))
+        try:
+            self.condition.require_sound()
+            outcomes = await self._tried(transaction.run)
+        except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
+            if isinstance(exc, StoreDamagedError):  # at once: the others are not written any more, either
+                self.condition.judge(exc)
+            return [_Outcome(error=exc, is_open=transaction.is_ending)] * len(jobs)
+        if any(outcome.has_changed for outcome in outcomes):
+            self.condition.has_written()
+        return outcomes
+
+    async def _tried(self, work: Callable[[sqlite3.Connection], list[_Outcome]]) -> list[_Outcome]:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return await self._db.hop(work)
+            except sqlite3.Error as exc:
+                if not (tries_left and is_busy(exc)):
+                    raise translated(exc) from exc
+        raise AssertionError
+
+
+class _Transaction:
+    """Pieces of work in one transaction, which begins with `prepare`."""
+
+    def __init__(self, works: Sequence[_Work], prepare: Callable[[sqlite3.Connection], None]) -> None:
+        self._works = works
+        self._prepare = prepare
+        self.is_ending = False
+        """Whether COMMIT has been begun: if it has failed, it may be done."""
+
+    def run(self, db: sqlite3.Connection) -> list[_Outcome]:
+        """Run it, in the connection's thread.
+
+        What a piece raises of its own undoes that piece, and is the outcome; what SQLite raises undoes all.
+        """
+        works = self._works
+        try:
+            if db.in_transaction:  # an earlier one could not be rolled back when it failed
+                db.rollback()
+            self._prepare(db)
+            db.execute("BEGIN IMMEDIATE")
+            outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
+            self.is_ending = True
+            db.execute("COMMIT")
+        except BaseException:
+            db.rollback()
+            raise
+        return outcomes
+
+
+def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
+    changes = db.total_changes
+    result = work(db)
+    return _Outcome(result, has_changed=db.total_changes > changes)
+
+
+def _saved(db: sqlite3.Connection, work: _Work) -> _Outcome:
+    db.execute("SAVEPOINT piece")
+    try:
+        outcome = _outcome(db, work)
+    except sqlite3.Error:
+        raise
+    except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
+        db.execute("ROLLBACK TO piece")
+        outcome = _Outcome(error=exc)
+    db.execute("RELEASE piece")
+    return outcome
+
+
+def _fail(job: _Job, error: Exception) -> None:
+    if not job.done.done():
+        job.done.set_exception(error)
+
+
+class Readers:
+    """Owns the connections that read; `close` it."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self._connections: list[Connection] = []
+        self._idle: list[Connection] = []
+        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._reclaiming: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def add(self, connection: Connection) -> None:
+        """Take over a connection."""
+        self._connections.append(connection)
+        self._give(connection)
+
+    async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` on a connection that nobody else uses meanwhile, and return its result.
+
+        Raises:
+            OverloadedError: The database is busy, or the store is being closed.
+            StoreError: SQLite failed otherwise.
+        """
+        if self._is_closing:
+            raise _closed()
+        connection = self._idle.pop() if self._idle else await self._next()
+        if self._is_closing:
+            self._give(connection)
+            raise _closed()
+        try:
+            result = await connection.hop(lambda db: _of_one_moment(db, work))
+        except BaseException as exc:
+            self._reclaim(connection)
+            if self._is_closing and isinstance(exc, (sqlite3.Error, ValueError)):
+                raise _closed() from exc
+            if isinstance(exc, sqlite3.Error):
+                error = translated(exc)
+                self._condition.judge(error)
+                raise error from exc
+            raise
+        self._give(connection)
+        return result
+
+    async def close(self) -> None:
+        """Stop the reads that run and close the connections."""
+        self._is_closing = True
+        if self._reclaiming:
+            await asyncio.wait(self._reclaiming)
+        results = await asyncio.gather(*map(close, self._connections), return_exceptions=True)
+        for error in results:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _next(self) -> Connection:
+        """Wait for a connection, first come, first served.
+
+        A queue of asyncio's would let whoever asks in the moment when one is put back overtake, and send who
+        has waited back to the end: with a thousand readers some waited for a minute.
+        """
+        turn: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give(turn.result())
+            raise
+
+    def _give(self, connection: Connection) -> None:
+        """Let whoever has waited longest have a connection; keep it when nobody waits."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return
+        self._idle.append(connection)
+
+    def _reclaim(self, connection: Connection) -> None:
+        """Take the connection back when what was queued on it has ended, and its transaction too."""
+        if self._is_closing:
+            self._give(connection)
+            return
+        task = asyncio.create_task(settle(connection), name="store-reclaim")
+        self._reclaiming.add(task)
+
+        def give_back(done: asyncio.Task[None]) -> None:
+            self._reclaiming.discard(done)
+            self._give(connection)
+            if not done.cancelled() and (error := done.exception()) is not None:
+                _log.error("store.failed", error=str(error))
+
+        task.add_done_callback(give_back)
+
+
+def _of_one_moment(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    db.execute("BEGIN")
+    result = work(db)
+    db.execute("COMMIT")
+    return result
+
+
+def _closed() -> OverloadedError:
+    return OverloadedError("the store is being closed", slug="shutting-down")

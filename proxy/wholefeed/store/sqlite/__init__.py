@@ -1,1 +1,0 @@
-"""SQLite: migrations, connections, one writer, a few that read, what is broken."""

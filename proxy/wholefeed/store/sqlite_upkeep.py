@@ -1,0 +1,228 @@
+"""A copy of the database, made while the server goes on writing to it.
+
+The copy is made within one read transaction of a connection of its own, so it is of one moment, no reader or
+writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile. The copy
+gets its name when it is whole, checked and on disk.
+
+    made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
+
+Look at a database without changing anything, beside a server that may be using it.
+
+    examined = examine(path, seconds=5.0)
+    examined.damage                 # "" where the file is sound
+
+Nothing is created: where nobody has the file open it is read as one that does not change.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wholefeed.errors import StoreError, StoreUnusableError
+from wholefeed.store.migrations import read_migrations
+from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sync, unusable
+
+_PAGES_AT_ONCE: Final = 4096
+"""Between two steps the process may be interrupted."""
+_BUSY_SECONDS: Final = 5.0
+_OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
+
+
+class Backup(NamedTuple):
+    """What a copy came to."""
+
+    bytes: int
+    feeds: int
+
+
+def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
+    """Copy the database; whether a server uses it does not matter. Blocks.
+
+    Args:
+        path: The database.
+        target: Where the copy is to be; its folder is there.
+        replace: Whether a file may be there already.
+
+    Raises:
+        StoreUnusableError: The database is not there, or none of this program's.
+        StoreError: The copy cannot be written, or is not whole; then there is none.
+    """
+    if not path.exists():
+        raise StoreUnusableError(
+            f"nothing to copy: there is no database {path} (store.path, WHOLEFEED_STORE_PATH)"
+        )
+    version = inspect(path, len(read_migrations()))
+    _check_target(path, target, replace=replace)
+    draft = _draft(target)
+    try:
+        _copy(path, draft)
+        feeds = _checked(draft, version)
+        sync(draft)
+        _check_target(path, target, replace=replace)
+        draft.replace(target)
+        sync(target.absolute().parent)
+    except (sqlite3.Error, OSError) as exc:
+        raise StoreError(f"cannot copy {path} to {target}: {exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    return Backup(target.stat().st_size, feeds)
+
+
+def _check_target(path: Path, target: Path, *, replace: bool) -> None:
+    own = {os.path.realpath(f"{each}{end}") for each in (path, path.resolve()) for end in _OWN_ENDS}
+    if os.path.realpath(target) in own:
+        raise StoreError(f"{target} belongs to the database itself: name another file")
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+    if not stat.S_ISREG(mode):
+        raise StoreError(f"{target} is no plain file: name one that is not there yet")
+    if not replace:
+        raise StoreError(f"{target} is there already: name another file, or replace it with --force")
+
+
+def _draft(target: Path) -> Path:
+    """Make an empty file beside the target, for its owner alone."""
+    try:
+        descriptor, name = tempfile.mkstemp(
+            dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".new"
+        )
+    except OSError as exc:
+        raise StoreError(f"cannot write {target}: {unusable(target, exc)}") from exc
+    os.close(descriptor)
+    return Path(name)
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with closing(_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+        # It is on disk before it counts, so it needs neither a journal nor a sync of its own.
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the moment that is copied
+        source.backup(copy, pages=_PAGES_AT_ONCE)
+        source.execute("COMMIT")
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    """Open a connection that neither writes nor checkpoints.
+
+    A file that cannot be written may only be taken for one that nobody writes when none of the files is there
+    that go with a server.
+    """
+    used = any(Path(f"{path.resolve()}{end}").exists() for end in ("-wal", "-shm"))
+    options = "mode=ro" if used or is_writable(path) else "mode=ro&immutable=1"
+    uri = f"{path.resolve().as_uri()}?{options}"
+    db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    return db
+
+
+def _checked(draft: Path, version: int) -> int:
+    """Return how many feeds the copy holds, once it is found to be whole."""
+    uri = f"{draft.as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (schema,) = db.execute("PRAGMA user_version").fetchone()
+        (feeds,) = db.execute("SELECT count(*) FROM feed").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"the copy is not sound, so the database may not be: {found}")
+    if (application, schema) != (APPLICATION_ID, version):
+        expected, got = f"schema {version} of {APPLICATION_ID:#x}", f"{schema} of {application:#x}"
+        raise sqlite3.DatabaseError(f"expected {expected} in the copy, got {got}")
+    return int(feeds)
+
+
+_STEPS: Final = 10_000
+"""Of SQLite's machine, between two looks at the clock."""
+_MOST_FAULTS: Final = 3
+_QUICK_CHECK: Final = f"PRAGMA quick_check({_MOST_FAULTS})"
+_NEWEST: Final = "SELECT max(checked_at) FROM feed"
+_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What can be told of a database file."""
+
+    version: int
+    """Of its schema."""
+    newest: int
+    """The schema of this program."""
+    damage: str | None
+    """Empty: none was found; None: there was no time to look everywhere."""
+    checked_at: float | None
+    """When a publisher was asked last; None: none was."""
+    url: str
+    """Of the subscription document that was asked for last; empty where there are no feeds."""
+
+
+def examine(path: Path, *, seconds: float) -> Examined:
+    """Look at a database for so long at most. Blocks.
+
+    Raises:
+        StoreUnusableError: It is none of this program's, damaged, or newer.
+    """
+    deadline = time.monotonic() + seconds
+    newest = len(read_migrations())
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    if not Path(f"{path}-shm").exists():
+        uri += "&immutable=1"
+    version = inspect(path, newest, uri)
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+            (checked_at,) = db.execute(_NEWEST).fetchone() if version else (None,)
+            asked = db.execute(_ASKED).fetchone() if version else None
+            db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            return Examined(
+                version=version,
+                newest=newest,
+                damage=_damage(db),
+                checked_at=checked_at,
+                url=asked[0] if asked else "",
+            )
+    except sqlite3.Error as exc:
+        raise StoreUnusableError(f"{path} cannot be read: {exc}") from exc
+
+
+def lock_holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
+    """Return the process that has the database for itself; None: nobody, or it cannot be told.
+
+    Args:
+        path: The database.
+        locks: Where the kernel lists who holds which lock.
+    """
+    try:
+        lock = Path(f"{path}.lock").stat()
+        lines = locks.read_text("ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    place = f"{os.major(lock.st_dev):02x}:{os.minor(lock.st_dev):02x}:{lock.st_ino}"
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == place:  # noqa: PLR2004 - proc(5)
+            return int(fields[4])
+    return None
+
+
+def _damage(db: sqlite3.Connection) -> str | None:
+    try:
+        said = [str(row[0]) for row in db.execute(_QUICK_CHECK)]
+    except sqlite3.OperationalError as exc:
+        if exc.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return None
+        raise
+    return "" if said == ["ok"] else "; ".join(said)

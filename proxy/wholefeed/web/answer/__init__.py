@@ -1,1 +1,0 @@
-"""A reconstruction as HTTP: prologue, segments, validators."""

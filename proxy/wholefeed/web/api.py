@@ -1,0 +1,299 @@
+"""What is known of a feed, as JSON: /status, /feeds; and what /refresh answers.
+
+GET /events: how far a feed's walk is, as it goes on (Server-Sent Events; HTML, section 9.2).
+
+    retry: 5000
+
+    event: status
+    data: {"url": …, "progress": {"documents": 12, …}, …}
+
+    event: end
+    id: end
+    data: {…}
+
+Each `status` is the status object as it is then; `end` is the last one, when nothing is under way any more. A
+browser asks again when a connection ends, whatever was said on it: what comes back with the id of `end` is
+answered with 204, which tells it to stop. Whoever was cut off has no such id and is told the rest.
+
+Liveness and readiness.
+
+GET /openapi.json: the HTTP interface, described for programs (OpenAPI 3.1).
+
+The description is `openapi.json` beside this module, written by hand. `tests/web/openapi/test_document.py`
+holds it against the routes, the slugs, the enumerations and what is really answered. Here is filled in what
+an installation differs by, and HEAD beside GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any, Final
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from wholefeed import __version__
+from wholefeed.core.adapters.base import Collection
+from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.service.people import ChainDocument, News
+from wholefeed.service.results import Status
+from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, named_url
+
+
+async def get_status(request: web.Request) -> web.StreamResponse:
+    """GET /status?url=U: the status object, with the whole chain."""
+    status, account = await request.app[SERVICE].account(await named_url(request))
+    return json_answer(account_object(status, account))
+
+
+async def get_feeds(request: web.Request) -> web.StreamResponse:
+    """GET /feeds: the known feeds."""
+    return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+
+
+def status_object(status: Status) -> dict[str, Any]:
+    """Return the status object that README and `/openapi.json` describe. Times are RFC 3339, UTC."""
+    feed, failures = status.feed, status.overview.failures
+    return {
+        **summary_object(feed),
+        "missing": [_missing(attempt) for attempt in failures.missing],
+        "failure": _failure(failures.subscription) if failures.subscription is not None else None,
+        "notes": json.loads(feed.notes),
+        "ending": None if feed.is_walking else json.loads(feed.ending) or None,
+        "refreshing": status.is_refreshing,
+        "walking": feed.is_walking,
+        "paused_until": _time(status.paused_until),
+        "collection": _collection(Collection.read(feed.collection)),
+        "progress": {
+            "documents": status.progress_documents,
+            "entries": status.progress_entries,
+            "fetched": status.progress_fetched,
+            "left": status.progress_left,
+            "seconds": None if status.progress_seconds is None else int(status.progress_seconds),
+        },
+        "bytes": status.overview.stored_bytes,
+    }
+
+
+def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
+    """Return the status object with the account of the feed's documents under `chain`."""
+    return {**status_object(status), "chain": [_chained(each) for each in account]}
+
+
+def _chained(told: ChainDocument) -> dict[str, Any]:
+    """Return one document of the chain; what is not known of it is null."""
+    document = told.document
+    return {
+        "url": told.url,
+        "role": document.role if document is not None else None,
+        "standing": told.standing,
+        "relation": told.relation or None,
+        "from": told.source or None,
+        "adapter": (document.found_by or None) if document is not None else None,
+        "failure": _failure(told.attempt) if told.attempt is not None else None,
+        "fetched": _time(document.fetched_at) if document is not None else None,
+        "checked": _time(document.checked_at) if document is not None else None,
+        "entries": document.entries if document is not None else None,
+        "duplicates": told.duplicates if document is not None else None,
+        "bytes": document.body_bytes if document is not None else None,
+        "notes": list(document.notes) if document is not None else [],
+        "memento": _memento(document) if document is not None else None,
+    }
+
+
+def _memento(document: DocumentRow) -> dict[str, Any] | None:
+    """Return which copy of a web archive a document is (R33); None: it came from its publisher."""
+    if not document.memento:
+        return None
+    return {"url": document.memento, "captured": _time(document.fetched_at)}
+
+
+def summary_object(feed: FeedRow) -> dict[str, Any]:
+    """Return what a list of feeds tells of each."""
+    return {
+        "url": feed.url,
+        "kind": feed.kind,
+        "state": feed.visible_state,
+        "stale": feed.is_stale,
+        "format": feed.published_family,
+        "documents": feed.documents,
+        "entries": feed.entries,
+        "since": _time(feed.first_seen_at),
+        "last_refresh": _time(feed.checked_at),
+        "next_refresh": _time(feed.fresh_until),
+    }
+
+
+def _collection(known: Collection) -> dict[str, Any] | None:
+    """Return what is known of a history that the publisher does not link (R31)."""
+    if not known.adapter:
+        return None
+    return {
+        "adapter": known.adapter,
+        "way": known.way or None,
+        "pages": known.pages,
+        "claimed": known.total,
+        "collected": known.collected,
+        "walked": _time(known.ended_at),
+        "looked": _time(known.looked_at),
+        "next_attempt": _time(known.retry_at),
+        "reason": known.reason or None,
+    }
+
+
+def _missing(attempt: Attempt) -> dict[str, Any]:
+    return {"url": attempt.url, **_failure(attempt)}
+
+
+def _failure(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "reason": attempt.reason,
+        "status": attempt.status,
+        "attempts": attempt.attempts,
+        "next_attempt": _time(attempt.next_at),
+    }
+
+
+def _time(instant: float | None) -> str | None:
+    return format_rfc3339(instant) if instant else None
+
+
+def json_answer(value: object, *, status: int = 200) -> web.Response:
+    """Answer with JSON that nobody keeps."""
+    return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})
+
+
+KEEP_ALIVE_SECONDS: Final = 15.0
+"""Of silence, before something is sent: what stands between may close what seems idle."""
+RETRY_SECONDS: Final = 5
+_LOOK_SECONDS: Final = 1.0
+"""How soon it is seen that a reader has left."""
+_STALLED_SECONDS: Final = 30
+"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
+_END_ID: Final = "end"
+_FIELDS: Final = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",  # nginx would keep events until it has a bufferful
+}
+
+
+async def get_events(request: web.Request) -> web.StreamResponse:
+    """GET /events?url=U: the status object whenever it changes, until nothing is under way."""
+    service = request.app[SERVICE]
+    status = await service.status(await named_url(request))
+    if request.headers.get("Last-Event-ID") == _END_ID and not status.is_refreshing:
+        return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
+    if request.method == "HEAD":
+        return web.Response(headers=_FIELDS)
+    async with service.watching.follow(status.feed.id) as news:
+        return await _sent(request, news)
+
+
+async def _sent(request: web.Request, news: News) -> web.StreamResponse:
+    response = web.StreamResponse(headers=_FIELDS)
+    try:
+        await response.prepare(request)
+        await _write(response, f"retry: {1000 * RETRY_SECONDS}\n\n")
+        spoken_at = time.monotonic()
+        while not news.is_over and _is_there(request):
+            status = await news.next(_LOOK_SECONDS)
+            if status is not None:
+                await _write(response, _event(status, is_end=news.is_settled))
+            elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
+                await _write(response, ": still here\n\n")
+            else:
+                continue
+            spoken_at = time.monotonic()
+        await response.write_eof()
+    except (ConnectionError, TimeoutError):
+        request[ASKED].add(aborted=True)
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _is_there(request: web.Request) -> bool:
+    """Whether the reader is still connected; the server does not stop a handler when it leaves."""
+    return request.transport is not None and not request.transport.is_closing()
+
+
+def _event(status: Status, *, is_end: bool) -> str:
+    name = f"end\nid: {_END_ID}" if is_end else "status"
+    return f"event: {name}\ndata: {json.dumps(status_object(status))}\n\n"
+
+
+async def _write(response: web.StreamResponse, text: str) -> None:
+    async with asyncio.timeout(_STALLED_SECONDS):
+        await response.write(text.encode())
+
+
+READY_SECONDS: Final = 2.0
+"""Balancers and supervisors take no answer for an answer soon after that."""
+
+_ALIVE: Final = b'{"status": "ok"}'
+_HEADERS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
+_ALIVE_HEADERS: Final = CIMultiDict({**_HEADERS, "Content-Length": str(len(_ALIVE))})
+
+
+async def get_healthz(request: web.Request) -> web.StreamResponse:
+    """GET /healthz: 200 as soon as the server can answer at all."""
+    return web.Response(body=_ALIVE, headers=_ALIVE_HEADERS)
+
+
+async def get_readyz(request: web.Request) -> web.StreamResponse:
+    """GET /readyz: 200 when the store is open, migrated and can be written.
+
+    Raises:
+        StoreError: It cannot (503 `storage-full` when the volume is full).
+        OverloadedError: A database that others share does not say so in time.
+    """
+    async with request.app[SERVICE].checks.in_time(READY_SECONDS):
+        await request.app[STORE].check()
+    return web.Response(body=b'{"status": "ready"}', headers=_HEADERS)
+
+
+async def get_openapi(request: web.Request) -> web.StreamResponse:
+    """GET /openapi.json: the description."""
+    found = description(request.app[CONFIG].server.public_url)
+    return web.json_response(found, headers={"Cache-Control": "no-cache"})
+
+
+def description(public_url: str = "") -> dict[str, Any]:
+    """Return the OpenAPI document.
+
+    Args:
+        public_url: The URL that readers reach the proxy by; empty: the one that the document came from.
+    """
+    return {
+        **_WRITTEN,
+        "info": {**_WRITTEN["info"], "version": __version__},
+        "servers": [{"url": public_url or "/"}],
+    }
+
+
+def _written() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files(__package__).joinpath("openapi.json").read_text("utf-8"))
+    for item in found["paths"].values():
+        if "get" in item:
+            item["head"] = _head(item["get"])
+    return found
+
+
+def _head(get: dict[str, Any]) -> dict[str, Any]:
+    """Describe HEAD beside GET: the same, without content."""
+    responses = {
+        status: {name: part for name, part in response.items() if name != "content"}
+        for status, response in get["responses"].items()
+    }
+    return {**get, "operationId": get["operationId"].replace("get", "head", 1), "responses": responses}
+
+
+_WRITTEN: Final = _written()

@@ -1,1 +1,0 @@
-"""The HTTP interface described for programs."""

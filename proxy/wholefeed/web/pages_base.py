@@ -1,0 +1,238 @@
+"""Pages made of the templates beside this module.
+
+    return await page(request, "home.html", feeds=known)
+
+Every value is escaped unless it is Markup. A template sees `root`, what leads from the page's own URL to the
+proxy's: links are relative, so that they are right below any prefix, stripped or kept;
+`action("refresh", url=…)`, where a form that changes something is sent to; and `is_logged_in`.
+
+Whether a person's browser asks, or a program: what is answered with differs.
+
+wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
+wants_page("*/*", None)                                                  # False: curl
+
+GET /static/…: style and script of the pages, for everybody: the page that asks for a token needs them.
+
+An instant on a page: words for people, and beside them what programs read (`<time datetime>`).
+
+The cookie of people who have logged in: what `wholefeed.server.clients` issues.
+
+SameSite=Lax: a page of another site cannot have it sent along with a form, a picture or a script; a link
+that leads here from a reader's own page has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import blake2b
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good, issue
+from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
+from wholefeed.web.request import base_url
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Of every page: style and script of the proxy's own, nothing from elsewhere, nothing inline."""
+
+_FIELDS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cache-Control": "no-store",
+    # With `no-referrer` a browser sends `Origin: null` with the page's own forms (Fetch, "append a request
+    # `Origin` header"), and by plain http says nothing else of where they come from.
+    "Referrer-Policy": "same-origin",
+    "Vary": "Accept, Cookie",
+}
+
+
+async def page(request: web.Request, template: str, *, status: int = 200, **context: object) -> web.Response:
+    """Answer with a page; it is made on a thread, since templates are read when they are first used.
+
+    Args:
+        request: What is answered.
+        template: A file in the folder of templates.
+        status: Of the answer.
+        context: What the template shows.
+    """
+    values = {
+        "root": root_of(request),
+        "action": partial(_action, request),
+        "is_logged_in": bool(request[ASKED].session),
+        **context,
+    }
+    text = await asyncio.to_thread(_rendered, template, values)
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers=_FIELDS)
+
+
+def root_of(request: web.Request) -> str:
+    """Return the relative URL that leads from the URL of a request to the proxy's own, with a final slash."""
+    return request.app[PREFIX].root(request.raw_path)
+
+
+def _action(request: web.Request, path: str, **query: str) -> str:
+    """Return where a form is sent to: a path below the root, with what shows that the form is ours."""
+    session = request[ASKED].session
+    if session:  # in front: what stands behind a URL may be taken for a part of it
+        query = {"proof": form_proof(session, request.app[CONFIG].server.access_token), **query}
+    return root_of(request) + path + ("?" + urlencode(query) if query else "")
+
+
+def _rendered(template: str, context: Mapping[str, object]) -> str:
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - 40 ms of every start
+
+    made = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["static"] = versioned
+    return made
+
+
+_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_OTHERS: Final = frozenset({"text/plain", "application/json", "application/problem+json"})
+"""What else we answer people's and programs' requests with."""
+
+
+def is_browser(request: web.Request) -> bool:
+    """Return whether a browser asks for something to show to a person."""
+    return wants_page(request.headers.get("Accept", ""), request.headers.get("Sec-Fetch-Dest"))
+
+
+def wants_page(accept: str, destination: str | None) -> bool:
+    """Return whether a page is what is wanted (RFC 9110, 12.5.1).
+
+    Args:
+        accept: The Accept field. HTML must be named, and be preferred to plain text and to JSON: `*/*` is
+            what programs send.
+        destination: The Sec-Fetch-Dest field; None: it was not sent. Scripts, images and frames get no page.
+    """
+    if destination not in (None, "document"):
+        return False
+    ranked = sorted(_weighed(accept), key=lambda found: -found[1])  # stable: the first of equals comes first
+    for media_type, weight in ranked:
+        if weight > 0 and media_type in _PAGES:
+            return True
+        if media_type in _OTHERS:
+            return False
+    return False
+
+
+def _weighed(accept: str) -> list[tuple[str, float]]:
+    found = []
+    for part in accept.split(","):
+        media_type, *parameters = (each.strip().lower() for each in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        found.append((media_type, weight))
+    return found
+
+
+_TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
+_BRIEFLY: Final = "public, max-age=300"
+
+
+def _read() -> dict[str, bytes]:
+    folder = files(__package__).joinpath("static")
+    return {
+        each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in _TYPES
+    }
+
+
+_CONTENTS: Final = _read()
+_VERSIONS: Final = {name: blake2b(body, digest_size=6).hexdigest() for name, body in _CONTENTS.items()}
+
+
+async def get_static(request: web.Request) -> web.StreamResponse:
+    """GET /static/NAME: one file; for good where the URL names its version."""
+    name = request.match_info["name"]
+    body = _CONTENTS.get(name)
+    if body is None:
+        raise web.HTTPNotFound
+    is_named = request.query.get("v") == _VERSIONS[name]
+    return web.Response(
+        body=body,
+        content_type=_TYPES[name.rpartition(".")[2]],
+        charset="utf-8",
+        headers={"Cache-Control": _FOR_GOOD if is_named else _BRIEFLY},
+    )
+
+
+def versioned(name: str) -> str:
+    """Return the path of a file below the proxy's root, with its version."""
+    return f"static/{name}?v={_VERSIONS[name]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """An instant as it is shown, and as programs read it."""
+
+    text: str
+    machine: str
+
+
+COOKIE: Final = "wholefeed-session"
+_FOLDER: Final = ""
+"""No path: then it is the folder of the URL that the browser asked for (RFC 6265, 5.1.4), and all that sets
+it lies at the proxy's root: right below any prefix, also one that a reverse proxy keeps to itself."""
+
+
+def session_of(request: web.Request) -> str:
+    """Return the session that a request bears, if it is good for anything; else nothing."""
+    if "Cookie" not in request.headers:
+        return ""
+    session, token = request.cookies.get(COOKIE, ""), request.app[CONFIG].server.access_token
+    return session if is_good(session, token, request.app[SERVICE].now()) else ""
+
+
+def begin_session(request: web.Request, response: web.Response) -> None:
+    """Let the browser keep a new session; scripts do not see it."""
+    expires_at = int(request.app[SERVICE].now()) + SESSION_SECONDS
+    response.set_cookie(
+        COOKIE,
+        issue(request.app[CONFIG].server.access_token, expires_at=expires_at),
+        max_age=SESSION_SECONDS,
+        path=_FOLDER,
+        secure=_is_secure(request),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def end_session(response: web.Response) -> None:
+    """Let the browser forget its session."""
+    response.del_cookie(COOKIE, path=_FOLDER, httponly=True, samesite="Lax")
+
+
+def _is_secure(request: web.Request) -> bool:
+    """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
+    origin = request.headers.get("Origin", "")
+    if "://" not in origin:
+        origin = base_url(request, request[ASKED], request.app[CONFIG].server)
+    return origin.startswith("https://")

@@ -1,0 +1,575 @@
+"""What one request asks for, read once: its route and its query; and what its log line tells of it.
+
+Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (README).
+
+The path below which a reverse proxy passes requests on, where it keeps it (docs/operations.md).
+
+That is the path of `server.public_url`. Requests are taken with it and without it: reverse proxies that strip
+it, and those on the machine itself, ask without. A path of the proxy's own means what it means without one.
+
+    prefix = Prefix("https://example.org/feeds", own={"/feed", ...})
+    prefix.stripped("/feeds/https://example.org/feed.atom")      # /https://example.org/feed.atom
+    prefix.route("/feeds/status")                                # /status
+
+Which Host a request may name, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
+from wholefeed.core.compose.views import View
+from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
+from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
+from wholefeed.server.clients import TrustedProxies, last_value
+
+UNMATCHED: Final = "unmatched"
+"""What stands for a route where there is none."""
+_LONGEST: Final = 200
+_FORWARDED: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+", re.ASCII)
+
+
+class Prefix:
+    """Belongs to the application.
+
+    Args:
+        public_url: Of the configuration; where it has no path there is no prefix.
+        own: The routes as they are without a prefix.
+    """
+
+    def __init__(self, public_url: str, own: Collection[str]) -> None:
+        self.path: Final = urlsplit(public_url).path.rstrip("/")
+        """Without a final slash; empty: there is none."""
+        self._own = frozenset(own)
+        self._routes: dict[web.AbstractRoute, str] = {}
+
+    def stripped(self, raw_path: str) -> str:
+        """Return a request target without the prefix; as it is, where it does not bear it."""
+        if not self.path or not raw_path.startswith(self.path):
+            return raw_path
+        rest = raw_path[len(self.path) :]
+        if rest.startswith("/"):
+            return rest
+        return f"/{rest}" if not rest or rest.startswith("?") else raw_path
+
+    def route(self, canonical: str) -> str:
+        """Return the route, as it is without a prefix, that a resource stands for."""
+        if not self.path or canonical in self._own:
+            return canonical
+        return self.stripped(canonical)
+
+    def route_of(self, found: web.AbstractRoute) -> str:
+        """Return the route of a request, as it is without a prefix, by what aiohttp has found for it."""
+        route = self._routes.get(found)
+        if route is None:
+            if found.resource is None:  # there is none, and this one was made for the request
+                return UNMATCHED
+            route = self._routes[found] = self.route(found.resource.canonical)
+        return route
+
+    def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
+        """Give the routes below the prefix; its root is found with a final slash and without."""
+        if not self.path:
+            return
+        for each in own:
+            yield web.RouteDef(each.method, self.path + each.path, each.handler, each.kwargs)
+            if each.path == "/":
+                yield web.RouteDef(each.method, self.path, each.handler, each.kwargs)
+
+    def root(self, raw_path: str) -> str:
+        """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
+        path = raw_path.partition("?")[0]
+        if path == self.path:
+            return path.rpartition("/")[2] + "/"
+        return "../" * (self.stripped(path).count("/") - 1) or "./"
+
+
+def forwarded_prefix(value: str) -> str:
+    """Return the path that a reverse proxy says it has stripped, without a final slash.
+
+    Empty: it says none, or one that could be written in several ways.
+    """
+    path = value.rstrip("/")
+    return path if len(path) <= _LONGEST and _FORWARDED.fullmatch(path) else ""
+
+
+STATIC: Final = "/static/{name}"
+METRICS: Final = "/metrics"
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
+HOME: Final = "/"
+LOGIN: Final = "/login"
+VIEW: Final = "/view"
+PREFIXED: Final = "/{url}"
+"""The URL behind the slash."""
+_LONGEST_SHOWN: Final = 500
+"""Characters of a URL whose shown form is kept."""
+_WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
+"""What stands for any path: the target tells which it is. That of another route is no URL."""
+_NO_FACTS: Final[Mapping[str, object]] = {}
+_ID_BYTES: Final = 8
+_IDS_AT_ONCE: Final = 256
+FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
+
+
+class Asked:
+    """Belongs to one request; the checks before its handler and the handler itself share it."""
+
+    __slots__ = (
+        "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed", "is_vouched_for",
+        "knows_token", "mark", "peer", "request_id", "route", "session", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        request: web.Request,
+        app: web.Application,
+        config: Config,
+        prefix: Prefix,
+        trusted: TrustedProxies,
+        peer: str | None,
+    ) -> None:
+        self.app: Final = app
+        """That of the request, which looks for it each time."""
+        self.config: Final = config
+        """That of the application."""
+        self._url = request.rel_url  # the request itself has this object: each would keep the other
+        self._query: Query | None = None
+        raw = request.raw_path
+        self.request_id: Final = next(_IDS)
+        self.target: Final = prefix.stripped(raw) if prefix.path else raw
+        """The request target, without the prefix that a reverse proxy may have kept."""
+        route = prefix.route_of(request.match_info.route)
+        self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
+        """Whether the feed's URL is written behind the slash, and its whole query is its own."""
+        if route in _WITHOUT_PATH:
+            route = PREFIXED if self.is_prefixed else UNMATCHED
+        self.route: Final = route
+        """The path of the route, never what a client wrote: a query may hide in it."""
+        self.facts: Mapping[str, object] = _NO_FACTS
+        """What the log line of the request tells beside what it tells of each; others may share it."""
+        self.mark = ""
+        """The signature that lets this request in; empty when none does."""
+        self.knows_token = False
+        """Whether it is let in because it bears the access token."""
+        self.session = ""
+        """Of the person who asks, where one has logged in."""
+        self.host: tuple[str, str] | None = None
+        """Host and scheme, once they are found to be our own."""
+        self.peer: Final = peer
+        """The address that the connection comes from, or `UNIX`."""
+        headers = request.headers
+        alone = trusted.alone(peer)
+        self.client: Final = (
+            trusted.client(peer, headers.getall(hdrs.X_FORWARDED_FOR))
+            if hdrs.X_FORWARDED_FOR in headers
+            else alone.name
+        )
+        """Who asks, as a name to count and to log requests by."""
+        self.is_vouched_for: Final = alone.is_believed
+        """Whether it comes from a reverse proxy that is believed."""
+
+    def add(self, **facts: object) -> None:
+        """Let the log line tell that, too."""
+        self.facts = {**self.facts, **facts}
+
+    @property
+    def query(self) -> Query:
+        """The options of the request and the URL that it names.
+
+        Raises:
+            RequestError: An option is given twice.
+        """
+        if self._query is None:
+            if self.is_prefixed:
+                self._query = Query(read_prefix(self.target), {})
+            else:
+                options = PAGE_OPTIONS if self.route == VIEW else OPTIONS
+                self._query = read_query(self._url.raw_query_string, options)
+        return self._query
+
+    @property
+    def shown_url(self) -> str | None:
+        """The URL that it names, as it may be logged."""
+        if "?" not in self.target and not self.is_prefixed:
+            return None
+        try:
+            given = self.query.url
+        except WholefeedError:
+            return None
+        if len(given) > _LONGEST_SHOWN:
+            return safe_url(given)
+        return _shown(given) if given else None
+
+
+_shown: Final = lru_cache(maxsize=2048)(safe_url)
+
+
+def _ids() -> Iterator[str]:
+    """Give request ids, 64 random bits each; the system is asked for many at once."""
+    while True:
+        many = secrets.token_hex(_ID_BYTES * _IDS_AT_ONCE)
+        for start in range(0, len(many), 2 * _ID_BYTES):
+            yield many[start : start + 2 * _ID_BYTES]
+
+
+_IDS: Final = _ids()
+
+
+VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
+"""Parameters that name a part of the feed, in the order in which our own URLs have them."""
+OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
+"""Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
+
+PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
+"""Those of the feed for people."""
+
+_LONGEST_KEPT: Final = 500
+"""Characters of a URL, or of a query, that is kept once it has been read."""
+_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
+_NAME: Final = (
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?!(?:php\d?|aspx?|jsp|cgi|html?|js|json|xml|txt|env)\b)[a-z]{2,}"
+)
+"""A host's name as people write it; what bots ask web servers for is none."""
+_PREFIX: Final = re.compile(
+    r"/{1,2}(?:%20|%09|%0A|%0D)*(?P<feed>feed(?::|%3A)(?:/{1,2}|(?:%2F){1,2})?)?"
+    r"(?:(?P<scheme>https?)(?P<separator>:/{1,2}|%3A%2F%2F)(?=[^/])"
+    rf"|(?P<name>{_NAME}(?::\d{{1,5}})?(?=/|%2F)|(?(feed)[^/%?#][^/]*|(?!))))",
+    re.IGNORECASE,
+)
+_ENCODED_BLANKS: Final = frozenset({"%20", "%09", "%0A", "%0D"})
+_BLANKS_BEFORE: Final = re.compile(r"\A(?:%20|%09|%0A|%0D|\+)+", re.IGNORECASE)
+_FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
+_WITHOUT_SCHEME: Final = re.compile(
+    r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]][^\s/?#:@\[\].]*+\.[^\s/?#:@\[\]]++"
+    r"|[^\s/?#:@\[\]]++(?=:\d)|\[[0-9a-f:.]++\])"
+    r"(?::\d{1,5})?(?:[/?#].*)?)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Quantifiers that give nothing back: else a few KB of dots would take seconds."""
+
+
+class Query(NamedTuple):
+    """The options of a request, each at most once, and the URL that it names."""
+
+    url: str
+    """As given; empty when there is none."""
+    options: Mapping[str, str]
+
+
+def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
+    """Take the options out of a raw query string.
+
+    Args:
+        raw_query: As it came.
+        options: What they are called.
+
+    Raises:
+        RequestError: An option is given twice.
+    """
+    read = _read_query if len(raw_query) <= _LONGEST_KEPT else _parsed
+    return read(raw_query, options)
+
+
+def _parsed(raw_query: str, names: frozenset[str]) -> Query:
+    options: dict[str, str] = {}
+    is_raw_url = False
+    for part in raw_query.split("&"):
+        name, _, value = part.partition("=")
+        name = unquote(name).removeprefix("amp;")
+        if name in names:
+            if name in options:
+                raise RequestError(f"expected one parameter {name}, got more than one")
+            is_raw = name == "url" and _is_unencoded(value)
+            is_raw_url = is_raw_url or is_raw
+            if name == "url":
+                value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
+            options[name] = value if is_raw else unquote(value)
+        elif is_raw_url and part and not part.startswith("amp;"):
+            options["url"] += "&" + part
+    return Query(options.pop("url", ""), options)
+
+
+def _blanks_removed(raw: str) -> str:
+    end = len(raw)
+    while raw[max(end - 3, 0) : end].upper() in _ENCODED_BLANKS:
+        end -= 3
+    return _BLANKS_BEFORE.sub("", raw[:end])
+
+
+_read_query: Final = lru_cache(maxsize=2048)(_parsed)
+
+
+def _is_unencoded(value: str) -> bool:
+    """Whether a URL was put into the query as it is.
+
+    Clients that normalise a query leave `://` and `?` of an encoded value plain, but `=` and `&` encoded.
+    """
+    return "://" in value and ("=" in value or "%3d" not in value.lower())
+
+
+def is_prefix_form(raw_path: str) -> bool:
+    """Whether a request target has a URL written behind the slash."""
+    return _PREFIX.match(raw_path) is not None
+
+
+def read_prefix(raw_path: str) -> str:
+    """Return the URL behind the slash, its query included.
+
+    One slash after the scheme will do, two before it, and all of it may be percent-encoded. Like any URL it
+    may bear `feed:`, or lack its scheme.
+    """
+    match = _PREFIX.match(raw_path)
+    assert match is not None, "a prefix form"
+    scheme, separator = match["scheme"], match["separator"]
+    start = match.end() if scheme else match.start("name")
+    rest = _blanks_removed(raw_path[start:])
+    if scheme:
+        return f"{scheme.lower()}://{unquote(rest) if separator.startswith('%') else rest}"
+    return unquote(rest) if "/" not in rest else rest
+
+
+_BLANKS: Final = " \t\r\n\f\v\u00a0"
+"""What comes along where a URL is copied; other white space and controls are no part of one."""
+
+
+class Written(NamedTuple):
+    """A feed's URL as people write it, made whole."""
+
+    url: str
+    instead: str = ""
+    """What to ask where the first refuses the connection: the same by http, if no scheme was given."""
+
+
+def completed(given: str) -> Written:
+    """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
+    return _completed(given) if len(given) <= _LONGEST_KEPT else _completed.__wrapped__(given)
+
+
+@lru_cache(maxsize=2048)
+def _completed(given: str) -> Written:
+    text = given.strip(_BLANKS)
+    text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
+    bare = _WITHOUT_SCHEME.fullmatch(text)
+    if bare is None:
+        return Written(text)
+    return Written(f"https://{bare['rest']}", f"http://{bare['rest']}")
+
+
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed: by https, where no scheme is given.
+
+    Raises:
+        RequestError: None is given.
+        InvalidUrlError: It is none that can be fetched.
+    """
+    return _feed_url(given) if len(given) <= _LONGEST_KEPT else _feed_url.__wrapped__(given)
+
+
+@lru_cache(maxsize=2048)
+def _feed_url(given: str) -> str:
+    if not given:
+        raise RequestError("expected the parameter url, the feed's URL, got none")
+    try:
+        return canonical_url(completed(given).url)
+    except UrlError as exc:
+        raise InvalidUrlError(str(exc), slug=exc.slug) from exc
+
+
+def instead_url(given: str) -> str:
+    """Return the canonical URL that may be meant where `feed_url`'s refuses the connection; empty: none."""
+    instead = completed(given).instead
+    return canonical_url(instead) if instead else ""
+
+
+def read_wait(options: Mapping[str, str], at_most: float) -> float:
+    """Return the seconds that a reader is willing to wait, at most what is configured.
+
+    Raises:
+        RequestError: Not a number of seconds.
+    """
+    given = options.get("wait")
+    if given is None:
+        return at_most
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise RequestError(f"expected wait in seconds, 0 or more, got {given[:40]!r}")
+    return min(seconds, at_most)
+
+
+def read_view(options: Mapping[str, str], max_bytes: int) -> View:
+    """Return which part of the feed is asked for.
+
+    Args:
+        options: Of the request.
+        max_bytes: What any answer may come to at most; 0: any number of bytes.
+
+    Raises:
+        RequestError: `limit`, `since` or `answer_bytes` is not what it should be.
+    """
+    limit, since, room = None, None, max_bytes or None
+    if "limit" in options:
+        limit = _whole_number(options, "limit", 1)
+    if "since" in options:
+        given = options["since"]
+        since = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
+        if since is None:
+            expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
+            raise RequestError(f"expected {expected}, got {given[:40]!r}")
+    if "answer_bytes" in options:
+        asked = _whole_number(options, "answer_bytes", SMALLEST_ANSWER_BYTES)
+        room = asked if room is None else min(asked, room)
+    return View(limit, since, room)
+
+
+def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
+    given = options[name]
+    if not _COUNT.fullmatch(given) or int(given) < least:
+        raise RequestError(f"expected {name} as a whole number, {least} or more, got {given[:40]!r}")
+    return int(given)
+
+
+def own_url(base: str, url: str, mark: str = "") -> str:
+    """Return the proxy's URL of a feed.
+
+    Args:
+        base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
+        url: The feed's canonical URL.
+        mark: Its signature (`wholefeed.server.clients`); empty: the URL carries none.
+    """
+    return f"{base}/feed?url={_quoted(url)}" + (f"&signed={mark}" if mark else "")
+
+
+def page_url(base: str, url: str) -> str:
+    """Return the proxy's URL of a feed's page, for people; arguments as for `own_url`."""
+    return f"{base}/?url={_quoted(url)}"
+
+
+def _quoted(url: str) -> str:
+    return _quoted_once(url) if len(url) <= _LONGEST_KEPT else quote(url, safe="")
+
+
+_quoted_once: Final = lru_cache(maxsize=2048)(partial(quote, safe=""))
+
+
+def view_query(options: Mapping[str, str]) -> str:
+    """Return the part of a URL's query that names the view, as given."""
+    return "".join(f"&{name}={quote(options[name], safe='')}" for name in VIEW_OPTIONS if name in options)
+
+
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
+"""No name is longer (RFC 1035, 2.3.4); links are made from it, and kept."""
+_LONGEST_HOST: Final = 253 + len(":65535")
+_ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
+"""Nothing of them is about anybody's feeds."""
+
+
+def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
+    """Return the proxy's URL as the reader should see it, without a final slash.
+
+    `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
+    `server.allowed_hosts`, or nobody else's name can point here (an IP address, localhost, a single label).
+    A reverse proxy in `server.trusted_proxies` says what Host and scheme the reader used, and what path it
+    has taken away in front of the proxy's own.
+
+    Raises:
+        MisdirectedError: The Host is missing, malformed or not allowed.
+    """
+    if server.public_url:
+        return server.public_url.rstrip("/")
+    host, scheme = asked.host or _required_host(request, asked, server)
+    prefix = forwarded_prefix(_last(request, "X-Forwarded-Prefix")) if asked.is_vouched_for else ""
+    return f"{scheme}://{host.lower()}{prefix}"
+
+
+def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
+    """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
+    host, scheme = _asked_for(request, asked)
+    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # whatever is read is kept
+    if not name or not (_is_nobody_else_s(name) or _is_listed(name, server)):
+        raise MisdirectedError(
+            f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
+        )
+    asked.host = host, scheme
+    return asked.host
+
+
+def _asked_for(request: web.Request, asked: Asked) -> tuple[str, str]:
+    host, scheme = request.headers.get(hdrs.HOST, "") or _own_address(request), request.scheme
+    if asked.is_vouched_for:
+        host = _last(request, "X-Forwarded-Host") or host
+        forwarded = _last(request, "X-Forwarded-Proto").lower()
+        scheme = forwarded if forwarded in ("http", "https") else scheme
+    return host, scheme
+
+
+def _last(request: web.Request, field: str) -> str:
+    return last_value(request.headers.getall(field, ()))
+
+
+def require_host(request: web.Request, asked: Asked) -> None:
+    """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
+
+    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
+    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
+    of ours where such is wanted.
+    """
+    if asked.route in _ROUTES_OF_ANY_HOST:
+        return
+    server = asked.config.server
+    if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
+        _required_host(request, asked, server)
+
+
+def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
+    """Whether links are made from the public URL alone, or nobody is let in who does not know a secret."""
+    is_feed = route in FEED_ROUTES and request.method in ("GET", "HEAD")
+    return is_feed or bool(server.access_token or server.signing_keys)
+
+
+def _own_address(request: web.Request) -> str:
+    """Return where the request came in, for clients of HTTP/1.0 that send no Host."""
+    name = request.get_extra_info("sockname")
+    if request.version >= HttpVersion11 or not isinstance(name, tuple):
+        return ""
+    address, port = name[0], name[1]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+@lru_cache(maxsize=256)
+def _name(host: str) -> str:
+    """Return the name of a Host field, without its port; empty where it is none."""
+    match = _HOST.fullmatch(host)
+    return "" if match is None else match["name"].lower().strip("[]")
+
+
+def _is_listed(name: str, server: ServerConfig) -> bool:
+    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
+    return name in (allowed.lower() for allowed in own)
+
+
+@lru_cache(maxsize=256)
+def _is_nobody_else_s(name: str) -> bool:
+    """Whether nobody can let the name point here but who runs this host or its network."""
+    if "." not in name or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
