@@ -77,14 +77,13 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.core.refresh import port
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.service.documents import ParsedDocuments
-from wholefeed.store.base import Database, changed
-from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, SegmentRow, Snapshot
+from wholefeed.store.base import changed
+from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import feeds
 from wholefeed.store.tables.feeds import Version, version_of
 
 LARGEST_BLOCK_BYTES: Final = 1 << 18
@@ -622,8 +621,6 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         raise OverloadedError("the database does not answer in time") from exc
 
 
-_MOST_READ: Final = 64
-"""Documents of a feed that are read as it is published, for its next refresh."""
 _KEY: Final = "beginning"
 _NOTE_BYTES: Final = 600
 _PAIR_BYTES: Final = 200
@@ -675,103 +672,6 @@ class Beginnings:
         held = self._published.of(feed)
         if held is not None:
             held.let_go(_KEY)
-
-
-class Start:
-    """Belongs to one refresh.
-
-    Args:
-        store: The store.
-        feed_id: The feed.
-        beginnings: What is held; None: nothing is.
-    """
-
-    def __init__(self, store: Store, feed_id: int, beginnings: Beginnings | None) -> None:
-        self._store = store
-        self._feed_id = feed_id
-        self._beginnings = None if store.is_shared else beginnings
-        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
-        self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
-        self._read_last: Beginning | None = None
-
-    async def read(self, *, is_new: bool) -> Beginning:
-        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        if is_new:
-            return Beginning([], Failures((), None))
-        if self._beginnings is None:
-            return await self._store.read(self._look, feed=self._feed_id)
-        if (held := self._beginnings.find(self._feed_id)) is not None:
-            self._feed, found = held
-            return found
-        with self._beginnings.watched() as fill:
-            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
-            if not fill.has_changed(self._feed_id):
-                self._beginnings.keep(self._feed_id, found)
-        return found
-
-    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
-        """Read it in the transaction that publishes the feed, if that is little, for the next refresh.
-
-        Args:
-            db: The connection.
-            count: How many documents are published.
-            rows: All documents, where they are known.
-        """
-        is_wanted = self._beginnings is not None and count <= _MOST_READ
-        self._read_last = self._look(db, rows) if is_wanted else None
-
-    def keep(self) -> None:
-        """Hold what was read then."""
-        if self._beginnings is not None and self._read_last is not None:
-            self._beginnings.keep(self._feed_id, self._read_last)
-
-    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
-        """Return changes of a feed's columns, if they are known to say what its row says already: None."""
-        feed = self._feed
-        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        return None if is_said else changes
-
-    def remarked(self, intent: port.Remark, *, is_first: bool) -> None:
-        """Take note of what is to be written."""
-        self._checked = None
-        if is_first and self._feed is not None:
-            self._checked = _only_checked(intent, self._feed)
-
-    def writes(self) -> None:
-        """Take note that something is written: what is known is no longer so."""
-        self._feed = self._checked = None
-        if self._beginnings is not None:
-            self._beginnings.let_go(self._feed_id)
-
-    def defer(self) -> bool:
-        """Have what was remarked written later, if it is no more than until when the feed is fresh.
-
-        Returns:
-            Whether it is: then nothing is to be written now.
-        """
-        checked, self._checked = self._checked, None
-        return checked is not None and self._store.note_unchanged(*checked)
-
-    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
-        """Look at its row, too: who began the refresh may have had it from before the last one ended."""
-        return feeds.find(db, self._feed_id), self._look(db)
-
-    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
-        rows = documents.list_all(db, self._feed_id) if rows is None else rows
-        return Beginning(rows, failures.read(db, self._feed_id))
-
-
-def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:
-    """Return the row that a remark makes of a feed's, and the document that has not changed.
-
-    None: it says more than until when the feed is fresh.
-    """
-    if not isinstance(intent, port.NoteReply) or intent.unchanged is None or feed.is_stale:
-        return None
-    if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
-        return None
-    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
-    return row, intent.unchanged
 
 
 def _beginning_size(found: Beginning) -> int:

@@ -48,7 +48,7 @@ from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
-from wholefeed.service.storing import FeedStorage, Held, read
+from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
 from wholefeed.workers.pool import INLINE_BYTES
@@ -184,7 +184,7 @@ class Rendering:
         self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
 
     async def composed(
-        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: Held
+        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: ToRender
     ) -> Composed:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
@@ -201,7 +201,12 @@ class Rendering:
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def segment(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held], *, is_mixed: bool = False
+        self,
+        rows: Sequence[DocumentRow],
+        style: Style,
+        held: Mapping[int, ToRender],
+        *,
+        is_mixed: bool = False,
     ) -> NewSegment:
         """Return the live entries of documents as one segment.
 
@@ -226,17 +231,19 @@ class Rendering:
             outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
         )
 
-    async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:
+    async def _parts(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+    ) -> list[Part]:
         """Take what is at hand of documents; the bodies of the others are read."""
         found = {row.id: held[row.id] for row in rows if row.id in held}
         unread = [row.id for row in rows if row.id not in found]
         if unread:
             at_hand = self._storage.fresh.at_hand()
-            found |= await self._storage.read(partial(read, wanted=unread, at_hand=at_hand))
+            found |= await self._storage.read(partial(read_to_render, wanted=unread, at_hand=at_hand))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]
         if bodiless:  # what it was rendered for is no longer so
-            found |= await self._storage.read(partial(read, wanted=bodiless, at_hand={}))
+            found |= await self._storage.read(partial(read_to_render, wanted=bodiless, at_hand={}))
         parts = []
         for row in rows:
             shape = shapes[row.id] or self._shape(row, style, found[row.id])
@@ -244,7 +251,7 @@ class Rendering:
             parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
         return parts
 
-    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Shape | None:
+    def _shape(self, row: DocumentRow, style: Style, held: ToRender) -> Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
         fresh, sliced = self._storage.fresh.get(row), self._subscription
         if fresh is not None and fresh.document is not None:

@@ -34,8 +34,6 @@ from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive
-from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import documents
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
 
@@ -363,8 +361,6 @@ _T = TypeVar("_T")
 HELD_BYTES: Final = 1 << 16
 """Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
 as it was rendered when it came."""
-CODED_BYTES: Final = 1 << 20
-"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
 
 _INLINE_MARKS: Final = 4096
 """Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
@@ -432,16 +428,6 @@ def work_bytes(body: bytes) -> int:
     if marks > 2 * _INLINE_MARKS:
         return THREAD_BYTES
     return max(size_bytes, INLINE_BYTES + 1) if marks > _INLINE_MARKS else size_bytes
-
-
-async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
-    """Return documents with large bodies as they are stored: no transaction lasts for that."""
-    return [
-        each
-        if len(each.body) <= CODED_BYTES or each.coded is not None
-        else replace(each, coded=await asyncio.to_thread(documents.encode_body, each.body))
-        for each in new
-    ]
 
 
 def failure_of(error: DocumentError) -> Failure:
