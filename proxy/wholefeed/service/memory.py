@@ -371,12 +371,14 @@ class _Changes:
 
 
 class Awaited:
-    """Feeds whose refresh answers wait for: what it publishes is held at once, with what was held before.
+    """Feeds whose refresh answers wait for.
 
-    with awaited.by_answer(feed_id):
-        awaited.leave(feed_id, blocks)          # it was dropped
-        ...
-        known = awaited.taken(feed_id)          # it is published again
+    What it publishes is held at once, with what was held before.
+
+        with awaited.by_answer(feed_id):
+            awaited.leave(feed_id, blocks)          # it was dropped
+            ...
+            known = awaited.taken(feed_id)          # it is published again
     """
 
     def __init__(self) -> None:

@@ -301,10 +301,12 @@ _T = TypeVar("_T")
 
 
 class Flights(Generic[_Key, _T]):
-    """Runs at most one task a key, for many callers; tasks end with `close`.
+    """Runs at most one task a key, for many callers, whoever leaves (docs/faults.md rows 63, 64).
 
-    flight = flights.join(key, lambda: refresh(feed))
-    await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
+    Tasks end with `close`.
+
+        flight = flights.join(key, lambda: refresh(feed))
+        await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
     """
 
     def __init__(self) -> None:
