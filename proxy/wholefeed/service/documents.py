@@ -1,23 +1,9 @@
-"""A document in its three shapes: obtained, on a walk, in the store.
+"""A document as the walk, the store and whoever renders it take it, once it has been obtained.
 
-Carry what leaves the subscription document into memory documents (rules R7, R8).
-
-Read the stored bodies again when the parser has learnt something (docs/design.md#the-store).
-
-No second fetch: the body is the source of truth. The old segments serve until the new ones are published.
-
-What was read a moment ago, until it has been rendered: no document is read twice for that.
-
-Small documents as they were parsed, for the refresh that replaces them: none is parsed twice for that.
-
-    parsed = ParsedDocuments(max_bytes)
-    parsed.keep(put)                # once it is stored
-    document = parsed.find(row)     # None: its body is to be read and parsed
-
-What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
-found by these. So nothing has to drop it: what no document is stored as any more goes with time.
-
-What a decision is told of a document that was fetched, or of why it was not.
+In this order: what a decision is told of it (`fresh_document`); how it is put into the store
+(`new_document`) and read from there (`stored_as`); what is at hand of it until it has been rendered
+(`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for memory documents when it is replaced
+(`Leaving`, rules R7 and R8); how it is read again when the parser has learnt something (`reparse`).
 """
 
 from __future__ import annotations
@@ -52,29 +38,39 @@ from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
 from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
-from wholefeed.service.sources import HELD_BYTES, Obtained, Work, coded, work_bytes
+from wholefeed.service.sources import HELD_BYTES, Obtained, Work, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, identities, live
 from wholefeed.store.tables.documents import copy_dates, put_again
 
-
-class Put(NamedTuple):
-    """A document that is put, as the store takes it and as it was read."""
-
-    new: NewDocument
-    fresh: Fresh
+log = get_logger()
 
 
-def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
-    """Describe a document that has just been fetched to the walk.
+# What a decision is told
 
-    Args:
-        url: As asked.
-        obtained: The document.
-        news: Whether it brought anything that was not stored; asked of pages only.
-    """
+
+def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
+    navigation = obtained.navigation
+    return FreshDocument(
+        arrival=_arrival_of(url, obtained),
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        is_marked=navigation.is_archive,
+        is_uncacheable=is_uncacheable(obtained.fetched.headers),
+        updated_at=obtained.read.facts.updated_at,
+        marks=obtained.read.marks,
+        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
+        validators=_validators_of(obtained.fetched),
+        reading_notes=obtained.read.facts.notes,
+        link_notes=navigation.notes,
+    )
+
+
+def _arrival_of(url: str, obtained: Obtained) -> Arrival:
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     return Arrival(
         url=url,
@@ -87,23 +83,47 @@ def arrival_of(url: str, obtained: Obtained, *, news: bool = True) -> Arrival:
         body_bytes=len(fetched.body),
         entries=len(facts.entries),
         keys=facts.entries.dated_identities,
-        news=news,
         span=read.span,
     )
 
 
-def stored_as(row: DocumentRow, body: bytes) -> Stored:
-    """Return a stored document for those who work on it."""
-    return Stored(body, row.final_url, row.media_type)
+def _validators_of(fetched: Fetched) -> tuple[str, str]:
+    """Return ETag and Last-Modified, empty where there is none."""
+    return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
 
 
-def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
-    """Parse a stored body. It was within the limits when it was fetched, whatever they are now.
+class OfferedCopy(NamedTuple):
+    """What a web archive has of a document that its publisher does not give."""
 
-    Raises:
-        ParseError: Only when another parser has stored it.
-    """
-    return stored_as(row, body).parse()
+    url: str
+    """Of the document."""
+    obtained: Obtained
+    is_subscription: bool
+    """Whether it is of the subscription document."""
+
+
+def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
+    return ArchivedCopy(
+        url=url,
+        copy_url=obtained.memento,
+        captured_at=obtained.fetched.fetched_at,
+        fresh=fresh_document(url, obtained),
+        is_subscription=is_subscription,
+    )
+
+
+def reply_of(fetched: Fetched) -> Reply:
+    return Reply(url=fetched.url, permanent_url=fetched.permanent_url, headers=fetched.headers)
+
+
+# As the store takes and gives it
+
+
+class Put(NamedTuple):
+    """A document that is put, as the store takes it and as it was read."""
+
+    new: NewDocument
+    fresh: Fresh
 
 
 def new_document(
@@ -117,7 +137,6 @@ def new_document(
     found_by: str = "",
     found_in: int = 0,
 ) -> Put:
-    """Describe a fetched document to the store."""
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     new = NewDocument(
         url=url,
@@ -154,14 +173,225 @@ def new_document(
     return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))
 
 
-async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
-    """Return the memory documents to store together with the document that entries leave for.
+_CODED_BYTES: Final = 1 << 20
+"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
+
+
+async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
+    """Encode large bodies as they are stored: no transaction lasts for that."""
+    return [
+        each
+        if len(each.body) <= _CODED_BYTES or each.coded is not None
+        else replace(each, coded=await asyncio.to_thread(documents.encode_body, each.body))
+        for each in new
+    ]
+
+
+def stored_as(row: DocumentRow, body: bytes) -> Stored:
+    return Stored(body, row.final_url, row.media_type)
+
+
+def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
+    """Parse a stored body, which was within the limits when it was fetched, whatever they are now.
+
+    Raises:
+        ParseError: Only when another parser has stored it.
+    """
+    return stored_as(row, body).parse()
+
+
+# What is at hand of it
+
+
+class Fresh(NamedTuple):
+    """A document that has been put, in the shapes that are at hand: parsed where it is small."""
+
+    digest: bytes
+    document: FeedDocument | None = None
+    composed: Composed | None = None
+    """Of a subscription document."""
+    rendered: Rendered | None = None
+    style: Style | None = None
+    """It was rendered for this."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, about."""
+        held = 0 if self.document is None else 2 * len(self.document.text)
+        return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
+
+    @property
+    def at_hand(self) -> int | None:
+        """How many entries have to be live for the body not to be needed, or `ANY`; None: it is needed."""
+        if self.document is not None:
+            return ANY
+        return None if self.rendered is None else self.rendered.entries
+
+    def fits(self, style: Style) -> bool:
+        """Whether it can be sent as it was rendered."""
+        if self.rendered is None or self.style is None:
+            return False
+        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
+        return is_alike and self.rendered.context in (None, style.digest)
+
+
+ANY: Final = -1
+"""In place of a number of live entries: whichever are, for the document itself is there."""
+
+
+def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
+    """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
+    entries = {number: fresh.at_hand for number, fresh in documents.items()}
+    return {number: count for number, count in entries.items() if count is not None}
+
+
+MAX_FRESH_BYTES: Final = 12 << 20
+"""Of all that a refresh has put. What does not fit is read from the store again."""
+
+
+class FreshDocuments:
+    """What one refresh has put, until it has been rendered: no document is read twice for that.
+
+    Nobody else puts documents of its feed meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[int, Fresh] = {}
+        self._held_bytes = 0
+        self._new_bytes = 0
+        self._is_much: asyncio.Event | None = None
+        """Made by whoever waits until there is much: in few refreshes anybody does."""
+
+    def keep(self, number: int, fresh: Fresh) -> None:
+        """Take in what was put under a number; the oldest go when it becomes too much."""
+        self._drop(number)
+        self._documents[number] = fresh
+        self._held_bytes += fresh.size_bytes
+        self._new_bytes += fresh.size_bytes
+        if self._is_much is not None and self._has_much:
+            self._is_much.set()
+        while self._held_bytes > MAX_FRESH_BYTES:
+            self._drop(next(iter(self._documents)))
+
+    async def grown(self, within_seconds: float) -> None:
+        """Wait until so much has come since the last call that some would go unrendered, or for so long."""
+        self._is_much = asyncio.Event()
+        if not self._has_much:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_seconds):
+                    await self._is_much.wait()
+        self._new_bytes = 0
+
+    @property
+    def _has_much(self) -> bool:
+        return self._new_bytes > MAX_FRESH_BYTES * 3 // 4
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Let go of documents that will hardly be rendered again."""
+        for number in numbers:
+            self._drop(number)
+
+    def get(self, row: DocumentRow) -> Fresh | None:
+        """Return what is here of a document as it is stored."""
+        fresh = self._documents.get(row.id)
+        return fresh if fresh is not None and fresh.digest == row.digest else None
+
+    def at_hand(self) -> Mapping[int, int]:
+        """Return what `at_hand` does, of all that is here."""
+        return at_hand(self._documents)
+
+    def _drop(self, number: int) -> None:
+        if number in self._documents:
+            self._held_bytes -= self._documents.pop(number).size_bytes
+
+
+class ParsedDocuments:
+    """Small documents as they were parsed, for the refresh that replaces them: none is parsed twice for that.
+
+        parsed = ParsedDocuments(max_bytes)
+        parsed.keep(put)                # once it is stored
+        document = parsed.find(row)     # None: its body is to be read and parsed
+
+    What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
+    found by these. So nothing has to drop it: what no document is stored as any more goes with time.
 
     Args:
-        store: Where the bodies are.
-        work: Where they are worked on.
-        leaving: What is replaced, and by what.
+        max_bytes: What they may come to; 0: nothing is kept.
     """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[_ParsedKey, tuple[FeedDocument, int]] = OrderedDict()
+        """Those asked for last at the end."""
+        self.bytes = 0
+
+    def keep(self, put: Put) -> None:
+        """Hold a document that has been stored, if it is of those that are replaced: as feeds grow.
+
+        Those not asked for longest go for it.
+        """
+        new, document = put.new, put.fresh.document
+        is_replaced = new.role is Role.SUBSCRIPTION or (new.role is Role.MEMORY and not new.is_settled)
+        if document is None or not is_replaced:
+            return
+        key, size = _parsed_key(new), _parsed_size(document)
+        self._remove(key)
+        self._held[key] = document, size
+        self.bytes += size
+        while self.bytes > self._max_bytes:
+            self._remove(next(iter(self._held)))
+
+    def find(self, row: DocumentRow) -> FeedDocument | None:
+        """Return a stored document as it was parsed, if it is here."""
+        key = _parsed_key(row)
+        if key not in self._held:
+            return None
+        self._held.move_to_end(key)
+        return self._held[key][0]
+
+    def drop(self, rows: Iterable[DocumentRow]) -> None:
+        """Let go of documents that are being replaced."""
+        for row in rows:
+            self._remove(_parsed_key(row))
+
+    def _remove(self, key: _ParsedKey) -> None:
+        if key in self._held:
+            self.bytes -= self._held.pop(key)[1]
+
+
+class _ParsedKey(NamedTuple):
+    digest: bytes
+    final_url: str
+    media_type: str
+
+
+def _parsed_key(document: DocumentRow | NewDocument) -> _ParsedKey:
+    return _ParsedKey(document.digest, document.final_url, document.media_type)
+
+
+_ENTRY_BYTES: Final = 512
+"""Of an entry: its numbers, its identity, their places in tuples."""
+_KEYS_BYTES: Final = 320
+_CHILD_BYTES: Final = 400
+_OVERHEAD_BYTES: Final = 4096
+
+
+def _parsed_size(document: FeedDocument) -> int:
+    each = _ENTRY_BYTES + (_KEYS_BYTES if any(entry.keys for entry in document.entries) else 0)
+    children = len(document.head.children) + len(document.head.links)
+    return (
+        sys.getsizeof(document.text)
+        + each * len(document.entries)
+        + _CHILD_BYTES * children
+        + _OVERHEAD_BYTES
+    )
+
+
+# What leaves it for memory documents
+
+
+async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
+    """Return the memory documents to store together with the document that replaces another."""
     left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
         return []
@@ -172,21 +402,8 @@ async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> l
     return leaving.puts(written)
 
 
-class _Left(NamedTuple):
-    """What `remember_copies` is given."""
-
-    arguments: tuple[Stored | FeedDocument, set[EntryId], StoredMemory | None]
-    options: dict[str, Any]
-
-    @property
-    def documents(self) -> list[Stored | FeedDocument]:
-        """What it takes apart."""
-        outgoing, _, memory = self.arguments
-        return [outgoing] if memory is None else [outgoing, memory.document]
-
-
 class Leaving:
-    """What leaves a subscription document or page that is being replaced.
+    """What leaves a subscription document or page that is being replaced, for memory documents (R7, R8).
 
     The memory documents are detached where the new one is of another family: then every entry has left, and
     waits for the family to come back (R23).
@@ -215,8 +432,8 @@ class Leaving:
         self._is_attached = new.family is old.family
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
-        self._open = max((row for row in usable if not row.is_settled), key=_number, default=None)
-        self._next_number = 1 + max((_number(row) for row in memories), default=0)
+        self._open = max((row for row in usable if not row.is_settled), key=_memory_number, default=None)
+        self._next_number = 1 + max((_memory_number(row) for row in memories), default=0)
         self.replaced = [old] if self._open is None else [old, self._open]
         """What will be replaced if anything leaves."""
         is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES
@@ -248,7 +465,7 @@ class Leaving:
         memory = None
         if self._open is not None:
             dates = documents.copy_dates(db, self._open.id)
-            memory = StoredMemory(_number(self._open), self._document(db, self._open), dates)
+            memory = StoredMemory(_memory_number(self._open), self._document(db, self._open), dates)
         options = {
             "ambiguous": identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous),
             "fetched_at": old.fetched_at,
@@ -261,29 +478,27 @@ class Leaving:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
 
     def puts(self, written: Sequence[WrittenMemory]) -> list[Put]:
-        """Return how memory documents are put."""
-        return [_put(each, self._old, self._now, is_attached=self._is_attached) for each in written]
+        return [_memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in written]
+
+
+class _Left(NamedTuple):
+    """What `remember_copies` is given."""
+
+    arguments: tuple[Stored | FeedDocument, set[EntryId], StoredMemory | None]
+    options: dict[str, Any]
+
+    @property
+    def documents(self) -> list[Stored | FeedDocument]:
+        """What it takes apart."""
+        outgoing, _, memory = self.arguments
+        return [outgoing] if memory is None else [outgoing, memory.document]
 
 
 def _work_bytes(document: Stored | FeedDocument) -> int:
     return work_bytes(document.body if isinstance(document, Stored) else document.text)
 
 
-def _number(row: DocumentRow) -> int:
-    return int(row.url.removeprefix(MEMORY_URL))
-
-
-def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
-    """Return the ranks of the memory documents that come back with their family.
-
-    Those detached when it went, at one instant; what left earlier had left for another reason (R1).
-    """
-    gone = [row for row in rows if row.role is Role.MEMORY and row.family is family and row.rank is None]
-    last = max((row.detached_at or 0.0 for row in gone), default=0.0)
-    return {row.id: -_number(row) for row in gone if row.detached_at == last}
-
-
-def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool) -> Put:
+def _memory_put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool) -> Put:
     body, url, media_type = written.document
     new = NewDocument(
         url=url,
@@ -306,10 +521,24 @@ def _put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: 
     return Put(new, Fresh(written.digest, written.parsed))
 
 
-log = get_logger()
+def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:
+    """Return the ranks of the memory documents that come back with their family.
+
+    Those detached when it went, at one instant; what left earlier had left for another reason (R1).
+    """
+    gone = [row for row in rows if row.role is Role.MEMORY and row.family is family and row.rank is None]
+    last = max((row.detached_at or 0.0 for row in gone), default=0.0)
+    return {row.id: -_memory_number(row) for row in gone if row.detached_at == last}
+
+
+def _memory_number(row: DocumentRow) -> int:
+    return int(row.url.removeprefix(MEMORY_URL))
+
+
+# Read again
 
 _BATCH: Final = 16
-_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
+"""Documents that are put in one transaction."""
 
 
 async def reparse(
@@ -322,7 +551,16 @@ async def reparse(
 ) -> bool:
     """Put the documents again that an older parser has read; return whether there were any.
 
-    One that the present parser cannot read stays as it is. `write` changes what is stored of the feed.
+    They are not fetched again: the body is the source of truth (docs/design.md#the-store). One that the
+    present parser cannot read stays as it is. The old segments serve until the new ones are published.
+
+    Args:
+        store: Where the bodies are.
+        write: Changes what is stored of the feed.
+        work: Where they are read.
+        feed_id: The number of the feed.
+        rows: Its documents.
+        now: Epoch seconds.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):
@@ -356,229 +594,9 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
     )
 
 
+_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
+
+
 def _link_notes(row: DocumentRow) -> list[NoteDict]:
-    """What was remarked on its links, which are kept as they were read."""
+    """Return what was remarked on its links, which are kept as they were read."""
     return [note for note in row.notes if note["code"] in _ON_LINKS]
-
-
-MAX_BYTES: Final = 12 << 20
-"""Of all together. What does not fit is read from the store again."""
-
-ANY: Final = -1
-"""Whichever entries are live: the document itself is there."""
-
-
-class Fresh(NamedTuple):
-    """A document that has been put, in the shapes that are at hand: parsed where it is small."""
-
-    digest: bytes
-    document: FeedDocument | None = None
-    composed: Composed | None = None
-    """Of a subscription document."""
-    rendered: Rendered | None = None
-    style: Style | None = None
-    """It was rendered for this."""
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes, about."""
-        held = 0 if self.document is None else 2 * len(self.document.text)
-        return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
-
-    @property
-    def at_hand(self) -> int | None:
-        """How many entries have to be live for the body not to be needed, or `ANY`; None: it is needed."""
-        if self.document is not None:
-            return ANY
-        return None if self.rendered is None else self.rendered.entries
-
-    def fits(self, style: Style) -> bool:
-        """Whether it can be sent as it was rendered."""
-        if self.rendered is None or self.style is None:
-            return False
-        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
-        return is_alike and self.rendered.context in (None, style.digest)
-
-
-def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
-    """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
-    entries = {number: fresh.at_hand for number, fresh in documents.items()}
-    return {number: count for number, count in entries.items() if count is not None}
-
-
-class FreshDocuments:
-    """Belongs to one refresh, which is the only one that puts documents of its feed."""
-
-    def __init__(self) -> None:
-        self._documents: dict[int, Fresh] = {}
-        self._held_bytes = 0
-        self._new_bytes = 0
-        self._is_much: asyncio.Event | None = None
-        """Whoever waits until it is much makes it; few refreshes have any who does."""
-
-    def keep(self, number: int, fresh: Fresh) -> None:
-        """Take in what was put under a number; the oldest go when it becomes too much."""
-        self._drop(number)
-        self._documents[number] = fresh
-        self._held_bytes += fresh.size_bytes
-        self._new_bytes += fresh.size_bytes
-        if self._is_much is not None and self._has_much:
-            self._is_much.set()
-        while self._held_bytes > MAX_BYTES:
-            self._drop(next(iter(self._documents)))
-
-    async def grown(self, within_seconds: float) -> None:
-        """Wait until so much has come since that some would go before it is rendered, or for so long."""
-        self._is_much = asyncio.Event()
-        if not self._has_much:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(within_seconds):
-                    await self._is_much.wait()
-        self._new_bytes = 0
-
-    @property
-    def _has_much(self) -> bool:
-        return self._new_bytes > MAX_BYTES * 3 // 4
-
-    def drop(self, numbers: Iterable[int]) -> None:
-        """Let go of documents that will hardly be rendered again."""
-        for number in numbers:
-            self._drop(number)
-
-    def get(self, row: DocumentRow) -> Fresh | None:
-        """Return what is here of a document as it is stored."""
-        fresh = self._documents.get(row.id)
-        return fresh if fresh is not None and fresh.digest == row.digest else None
-
-    def at_hand(self) -> Mapping[int, int]:
-        """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
-        return at_hand(self._documents)
-
-    def _drop(self, number: int) -> None:
-        if number in self._documents:
-            self._held_bytes -= self._documents.pop(number).size_bytes
-
-
-_ENTRY_BYTES: Final = 512
-"""Of an entry: its numbers, its identity, their places in tuples."""
-_KEYS_BYTES: Final = 320
-_CHILD_BYTES: Final = 400
-_OVERHEAD_BYTES: Final = 4096
-
-
-class _Key(NamedTuple):
-    digest: bytes
-    final_url: str
-    media_type: str
-
-
-class ParsedDocuments:
-    """Belongs to one service.
-
-    Args:
-        max_bytes: What it may come to; 0: nothing is kept.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[_Key, tuple[FeedDocument, int]] = OrderedDict()
-        """Those asked for last at the end."""
-        self.bytes = 0
-
-    def keep(self, put: Put) -> None:
-        """Hold a document that has been stored, if it is of those that are replaced: as feeds grow.
-
-        Those not asked for longest go for it.
-        """
-        new, document = put.new, put.fresh.document
-        is_replaced = new.role is Role.SUBSCRIPTION or (new.role is Role.MEMORY and not new.is_settled)
-        if document is None or not is_replaced:
-            return
-        key, size = _key(new), _size(document)
-        self._remove(key)
-        self._held[key] = document, size
-        self.bytes += size
-        while self.bytes > self._max_bytes:
-            self._remove(next(iter(self._held)))
-
-    def find(self, row: DocumentRow) -> FeedDocument | None:
-        """Return a stored document as it was parsed, if it is here."""
-        key = _key(row)
-        if key not in self._held:
-            return None
-        self._held.move_to_end(key)
-        return self._held[key][0]
-
-    def drop(self, rows: Iterable[DocumentRow]) -> None:
-        """Let go of documents that are being replaced."""
-        for row in rows:
-            self._remove(_key(row))
-
-    def _remove(self, key: _Key) -> None:
-        if key in self._held:
-            self.bytes -= self._held.pop(key)[1]
-
-
-def _key(document: DocumentRow | NewDocument) -> _Key:
-    return _Key(document.digest, document.final_url, document.media_type)
-
-
-def _size(document: FeedDocument) -> int:
-    each = _ENTRY_BYTES + (_KEYS_BYTES if any(entry.keys for entry in document.entries) else 0)
-    children = len(document.head.children) + len(document.head.links)
-    return (
-        sys.getsizeof(document.text)
-        + each * len(document.entries)
-        + _CHILD_BYTES * children
-        + _OVERHEAD_BYTES
-    )
-
-
-class OfferedCopy(NamedTuple):
-    """What a web archive has of a document that its publisher does not give."""
-
-    url: str
-    """Of the document."""
-    obtained: Obtained
-    is_subscription: bool
-    """Whether it is of the subscription document."""
-
-
-def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
-    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
-    navigation = obtained.navigation
-    return FreshDocument(
-        arrival=arrival_of(url, obtained),
-        kind=navigation.kind,
-        older_relation=navigation.older_relation,
-        is_tentative=navigation.is_tentative,
-        is_marked=navigation.is_archive,
-        is_uncacheable=is_uncacheable(obtained.fetched.headers),
-        updated_at=obtained.read.facts.updated_at,
-        marks=obtained.read.marks,
-        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
-        validators=validators_of(obtained.fetched),
-        reading_notes=obtained.read.facts.notes,
-        link_notes=navigation.notes,
-    )
-
-
-def validators_of(fetched: Fetched) -> tuple[str, str]:
-    """Return ETag and Last-Modified, empty where there is none."""
-    return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
-
-
-def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
-    """Describe what a web archive has of a document."""
-    return ArchivedCopy(
-        url=url,
-        copy_url=obtained.memento,
-        captured_at=obtained.fetched.fetched_at,
-        fresh=fresh_document(url, obtained),
-        is_subscription=is_subscription,
-    )
-
-
-def reply_of(fetched: Fetched) -> Reply:
-    """Describe what a publisher said beside a document."""
-    return Reply(url=fetched.url, permanent_url=fetched.permanent_url, headers=fetched.headers)

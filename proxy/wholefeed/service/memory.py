@@ -1,4 +1,4 @@
-"""What answers are made of, held in memory for the feeds that were asked for lately.
+"""What is held in memory of the feeds that were asked for lately, and whether it is still so.
 
     memory = Published(max_bytes)
     held = memory.find(url)                          # None: ask the store
@@ -6,55 +6,18 @@
         snapshot = ...
         held = memory.put(fill, url, snapshot)       # None: it has changed meanwhile, or is too large
 
-What a refresh publishes while an answer waits for it is held from then on (`replace`).
+`Published` holds what answers are made of, and what is made of that. What a refresh publishes while an answer
+waits for it is held from then on (`replace`).
 
 Whatever changes what is sent of a feed drops it, after the commit and before whoever asked for the change is
 told (`drop`), or gives its row where the text stays as it is (`renew`). So what is held is what the database
 says, or said when the request came. A read that either has overtaken fills nothing: it may have seen the feed
 as it was. A URL leads to the same feed until that is forgotten.
-Where other processes change the database, too, what is held is compared with it each time (`confirm`).
-Nothing here waits or reads.
 
-Feeds whose refresh answers wait for: what it publishes is held at once, with what was held before.
+Where other processes change the database, too, `Checks` compares what is held with it each time. But for that
+nothing here waits or reads.
 
-awaited = Awaited()
-with awaited.by_answer(feed_id):
-    awaited.leave(feed_id, blocks)          # it was dropped
-    ...
-    known = awaited.taken(feed_id)          # it is published again
-
-Which feeds have changed while the store was read.
-
-    changes = Changes()
-    with changes.watched() as fill:             # before the read of the store begins
-        ...
-        if not fill.has_changed(feed_id):       # what was read is the feed as it is
-
-Nothing here waits or reads.
-
-Whether what is held in memory is still what the database says, where other processes change it too.
-
-    checks = Checks(store, published)
-    await checks.check(url)         # right before what is held of the URL is made use of
-    async with checks.answering():
-        ...                         # an answer is put together, but does not wait for the database for good
-
-A reader who asks two processes in turn never sees a feed go back: what one of them has sent was committed,
-and the other one asks what the feed is now after the request has come. All that wait share a query. A notice
-of a change would not do: it may come after others have read the change.
-
-While the database does not answer, what is held is taken as it is. Where notices were lost meanwhile, all is
-compared with what it answers first; of a database that may be another one now, nothing is kept.
-
-What refreshes start from, of feeds that are held in memory: one that changes nothing reads nothing.
-
-    beginnings = Beginnings(published)          # of the service
-    start = Start(store, feed_id, beginnings)   # of one refresh
-    rows, failures = await start.read(is_new=False)
-
-It goes with what is held of the feed (`wholefeed.service.memory`): whatever changes the feed drops both,
-and the memory of both is bounded together. Where other processes change the store nothing is held.
-The documents as they were parsed are held for themselves: they are what they are, whoever changes the feed.
+With what is held of a feed goes what its next refresh starts from (`Beginnings`).
 """
 
 from __future__ import annotations
@@ -77,88 +40,21 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.core.refresh import port
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.service.documents import ParsedDocuments
-from wholefeed.store.base import Database, changed
-from wholefeed.store.rows import DocumentRow, Failures, FeedChanges, FeedRow, SegmentRow, Snapshot
+from wholefeed.store.base import changed
+from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import feeds
 from wholefeed.store.tables.feeds import Version, version_of
-
-LARGEST_BLOCK_BYTES: Final = 1 << 18
-"""Blocks above it are read from the store each time: reading them costs little beside sending them."""
-_SHARE: Final = 4
-"""One feed takes at most this part of the memory."""
-_MOST_MADE: Final = 16
-"""Of one feed; how many there could be is up to whoever asks: by what host name, with what signature."""
-_OVERHEAD_BYTES: Final = 2048
-"""Of a feed: the objects and tables around what is counted."""
-_ENTRY_BYTES: Final = 200
-"""Of what is put into a table: its place there and the key."""
-
-
-class Usage(NamedTuple):
-    """How much is held, and how often it was of use."""
-
-    feeds: int
-    bytes: int
-    hits: int
-    misses: int
-
-
-class Held:
-    """What is held of one feed; of no use to anybody but the answers under way once it has been dropped."""
-
-    def __init__(self, memory: Published, snapshot: Snapshot) -> None:
-        self._memory = memory
-        self._made: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
-        self.snapshot = snapshot
-        """As read, or renewed since. Nothing keeps its segments readable: see `blocks`."""
-        self.blocks: Final[dict[int, bytes]] = {}
-        """Those held, by segment."""
-        self.urls: Final[set[str]] = set()
-        """What leads to it."""
-        self.asked_at = snapshot.feed.asked_at
-        self.bytes = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of its text is here, so that nothing has to be kept readable for it."""
-        return all(each.id in self.blocks for each in self.snapshot.segments if each.length)
-
-    def keep_block(self, segment_id: int, block: bytes) -> None:
-        """Hold a block, if it is small enough and there is room."""
-        is_wanted = len(block) <= LARGEST_BLOCK_BYTES and segment_id not in self.blocks
-        if is_wanted and self._memory.grow(self, sys.getsizeof(block) + _ENTRY_BYTES):
-            self.blocks[segment_id] = block
-
-    def made(self, key: Hashable) -> Any:
-        """Return what has been made of the feed under that key, or None."""
-        found = self._made.get(key)
-        return None if found is None else found[0]
-
-    def keep_made(self, key: Hashable, value: object, size: int) -> None:
-        """Hold something made of the snapshot alone, if there is room; `size` in bytes."""
-        while len(self._made) >= _MOST_MADE:
-            self._memory.grow(self, -self._made.popitem(last=False)[1][1])
-        size += _ENTRY_BYTES
-        if key not in self._made and self._memory.grow(self, size):
-            self._made[key] = value, size
-
-    def let_go(self, key: Hashable) -> None:
-        """Let go of what was made under that key."""
-        found = self._made.pop(key, None)
-        if found is not None:
-            self._memory.grow(self, -found[1])
 
 
 class Published:
-    """The memory of one service.
+    """Feeds as they are sent, found by the URLs that lead to them; those not asked for longest go first.
 
     Args:
-        max_bytes: What it may come to; 0: nothing is held.
+        max_bytes: What they may come to; 0: nothing is held.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -168,12 +64,11 @@ class Published:
         self._feeds: dict[str, int] = {}
         """By the URLs that were asked for."""
         self._awaited = Awaited()
-        self._changes = Changes()
+        self._changes = _Changes()
         self._bytes = self._hits = self._misses = 0
 
     @property
     def usage(self) -> Usage:
-        """How much is held now."""
         return Usage(len(self._held), self._bytes, self._hits, self._misses)
 
     def find(self, url: str) -> Held | None:
@@ -187,8 +82,17 @@ class Published:
         return held
 
     def look(self, url: str) -> Held | None:
-        """Return the same, for whoever asks before it is made use of."""
+        """Return what `find` does, for whoever makes no use of it: it is not counted."""
         return self._held.get(self._feeds.get(url, 0))
+
+    def of(self, feed_id: int) -> Held | None:
+        """Return what is held of a feed, whatever leads to it."""
+        return self._held.get(feed_id)
+
+    @property
+    def feeds(self) -> list[int]:
+        """The numbers of those that are held."""
+        return list(self._held)
 
     def filling(self) -> AbstractContextManager[Fill]:
         """Watch for changes while the store is read."""
@@ -215,28 +119,6 @@ class Published:
             self._lead(url, held)
         return held
 
-    def of(self, feed_id: int) -> Held | None:
-        """Return what is held of a feed, whatever leads to it."""
-        return self._held.get(feed_id)
-
-    def awaited(self, feed_id: int) -> AbstractContextManager[None]:
-        """Say that an answer waits for the refresh of a feed: what that publishes is held at once."""
-        return self._awaited.by_answer(feed_id)
-
-    def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
-        """Hold what has been published just now, if it is waited for and all of its text is there.
-
-        Its key leads to it, whatever else does. What stays of it may have been held before it changed.
-        """
-        feed_id = snapshot.feed.id
-        self.drop(feed_id)
-        known = {**self._awaited.taken(feed_id), **new}
-        blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
-        if feed_id not in self._awaited or len(blocks) < len(snapshot.segments):
-            return
-        if self._max_bytes:
-            self._hold(snapshot, blocks, (snapshot.feed.url,))
-
     def _hold(
         self, snapshot: Snapshot, blocks: Mapping[int, bytes] | None = None, urls: Iterable[str] = ()
     ) -> Held | None:
@@ -257,6 +139,24 @@ class Published:
             held.urls.add(url)
             self._feeds[url] = held.snapshot.feed.id
 
+    def awaited(self, feed_id: int) -> AbstractContextManager[None]:
+        """Say that an answer waits for the refresh of a feed: what that publishes is held at once."""
+        return self._awaited.by_answer(feed_id)
+
+    def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
+        """Hold what has been published just now, if it is waited for and all of its text is there.
+
+        Its key leads to it, whatever else does. What stays of it may have been held before it changed.
+        """
+        feed_id = snapshot.feed.id
+        self.drop(feed_id)
+        known = {**self._awaited.taken(feed_id), **new}
+        blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
+        if feed_id not in self._awaited or len(blocks) < len(snapshot.segments):
+            return
+        if self._max_bytes:
+            self._hold(snapshot, blocks, (snapshot.feed.url,))
+
     def drop(self, feed_id: int) -> None:
         """Let go of a feed that has changed, and of what is being read of it."""
         self._changes.note(feed_id)
@@ -264,21 +164,16 @@ class Published:
         if held is not None:
             self._awaited.leave(feed_id, held.blocks)
 
-    @property
-    def feeds(self) -> list[int]:
-        """The numbers of the feeds that are held."""
-        return list(self._held)
-
-    def doubt_all(self) -> None:
-        """Fill nothing from what is being read now: any feed may have changed. What is held stays."""
-        self._changes.note_all()
-
     def drop_all(self) -> None:
         """Let go of everything: any feed may have changed."""
         self._changes.note_all()
         self._awaited.leave_nothing()
         for feed_id in list(self._held):
             self._remove(feed_id)
+
+    def doubt_all(self) -> None:
+        """Fill nothing from what is being read now: any feed may have changed. What is held stays."""
+        self._changes.note_all()
 
     def confirm(self, feed_id: int, version: Version | None) -> None:
         """Let go of a feed that is another one now; None: there is none any more."""
@@ -328,91 +223,110 @@ class Published:
         return held
 
 
-_APART: Final = ("asked_at", "checked_at", "fresh_until", "revision")
-"""Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
-_FEED: Final = tuple(each.name for each in fields(FeedRow))
-_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
-_of_feed: Final = attrgetter(*_FEED)
-_of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
-_of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
+class Usage(NamedTuple):
+    """How much is held, and how often that was of use."""
+
+    feeds: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+_SHARE: Final = 4
+"""One feed takes at most this part of the memory."""
+
+
+class Held:
+    """What is held of one feed; of no use to anybody but the answers under way once it has been dropped."""
+
+    def __init__(self, memory: Published, snapshot: Snapshot) -> None:
+        self._memory = memory
+        self._made: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self.snapshot = snapshot
+        """As read, or renewed since. Nothing keeps its segments readable: see `blocks`."""
+        self.blocks: Final[dict[int, bytes]] = {}
+        """Those held, by segment."""
+        self.urls: Final[set[str]] = set()
+        """What leads to it."""
+        self.asked_at = snapshot.feed.asked_at
+        self.bytes = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its text is here, so that nothing has to be kept readable for it."""
+        return all(each.id in self.blocks for each in self.snapshot.segments if each.length)
+
+    def keep_block(self, segment_id: int, block: bytes) -> None:
+        """Hold a block, if it is small enough and there is room."""
+        is_wanted = len(block) <= LARGEST_BLOCK_BYTES and segment_id not in self.blocks
+        if is_wanted and self._memory.grow(self, sys.getsizeof(block) + _ENTRY_BYTES):
+            self.blocks[segment_id] = block
+
+    def made(self, key: Hashable) -> Any:
+        """Return what has been made of the feed under that key, or None."""
+        found = self._made.get(key)
+        return None if found is None else found[0]
+
+    def keep_made(self, key: Hashable, value: object, size: int) -> None:
+        """Hold something made of the snapshot alone, if there is room; `size` in bytes."""
+        while len(self._made) >= _MOST_MADE:
+            self._memory.grow(self, -self._made.popitem(last=False)[1][1])
+        size += _ENTRY_BYTES
+        if key not in self._made and self._memory.grow(self, size):
+            self._made[key] = value, size
+
+    def let_go(self, key: Hashable) -> None:
+        """Let go of what was made under that key."""
+        found = self._made.pop(key, None)
+        if found is not None:
+            self._memory.grow(self, -found[1])
+
+
+LARGEST_BLOCK_BYTES: Final = 1 << 18
+"""Blocks above it are read from the store each time: reading them costs little beside sending them."""
+_MOST_MADE: Final = 16
+"""Of one feed; how many there could be is up to whoever asks: by what host name, with what signature."""
+_ENTRY_BYTES: Final = 200
+"""Of what is put into a table: its place there and the key."""
+_OVERHEAD_BYTES: Final = 2048
+"""Of a feed: the objects and tables around what is counted."""
 
 
 def _snapshot_size(snapshot: Snapshot) -> int:
-    size = _OVERHEAD_BYTES + _of(snapshot.feed, _of_feed) + sys.getsizeof(snapshot.segments)
-    size += sum(_of(each, _of_segment) for each in snapshot.segments)
-    return size + sum(_of(each, _of_attempt) for each in snapshot.missing)
+    size = _OVERHEAD_BYTES + _row_size(snapshot.feed, _of_feed) + sys.getsizeof(snapshot.segments)
+    size += sum(_row_size(each, _of_segment) for each in snapshot.segments)
+    return size + sum(_row_size(each, _of_attempt) for each in snapshot.missing)
 
 
-def _of(row: object, values: Callable[[object], tuple[object, ...]]) -> int:
+def _row_size(row: object, values: Callable[[object], tuple[object, ...]]) -> int:
     return sys.getsizeof(row) + sum(map(sys.getsizeof, values(row)))
 
 
-class Awaited:
-    """Belongs to one memory."""
-
-    def __init__(self) -> None:
-        self._answers: dict[int, int] = {}
-        """How many wait, by feed."""
-        self._left: dict[int, Mapping[int, bytes]] = {}
-        """The blocks of feeds that were dropped, until they are published again."""
-
-    def __contains__(self, feed_id: object) -> bool:
-        return feed_id in self._answers
-
-    def by_answer(self, feed_id: int) -> AbstractContextManager[None]:
-        """Say that an answer waits for the refresh of a feed."""
-        return _Waiting(self, feed_id)
-
-    def begin(self, feed_id: int) -> None:
-        """An answer begins to wait."""
-        self._answers[feed_id] = self._answers.get(feed_id, 0) + 1
-
-    def end(self, feed_id: int) -> None:
-        """It waits no longer."""
-        self._answers[feed_id] -= 1
-        if not self._answers[feed_id]:
-            del self._answers[feed_id]
-            self._left.pop(feed_id, None)
-
-    def leave(self, feed_id: int, blocks: Mapping[int, bytes]) -> None:
-        """Keep the blocks of a feed that is dropped, if it is waited for."""
-        if feed_id in self._answers:
-            self._left[feed_id] = blocks
-
-    def taken(self, feed_id: int) -> Mapping[int, bytes]:
-        """Return what was left of a feed, once."""
-        return self._left.pop(feed_id, {})
-
-    def leave_nothing(self) -> None:
-        """Let go of what was left."""
-        self._left.clear()
+_FEED: Final = tuple(each.name for each in fields(FeedRow))
+_of_feed: Final = attrgetter(*_FEED)
+_of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
+_of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
+_APART: Final = ("asked_at", "checked_at", "fresh_until", "revision")
+"""Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
+_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
 
 
-class _Waiting:
-    """Every answer with a stale feed is one; a generator would cost three times as much."""
-
-    __slots__ = ("_awaited", "_feed_id")
-
-    def __init__(self, awaited: Awaited, feed_id: int) -> None:
-        self._awaited = awaited
-        self._feed_id = feed_id
-
-    def __enter__(self) -> None:
-        self._awaited.begin(self._feed_id)
-
-    def __exit__(self, *_: object) -> None:
-        self._awaited.end(self._feed_id)
+# What has happened meanwhile
 
 
 class Fill:
-    """Tells which feeds have changed since a read began; when that has ended nobody knows.
+    """Tells which feeds have changed while the store was read; once that has ended nobody knows.
 
-    It is the context in which the store is read; every answer with a stale feed enters one.
+        with published.filling() as fill:           # before the read of the store begins
+            ...
+            if not fill.has_changed(feed_id):       # what was read is the feed as it is
+
+    Every answer with a stale feed enters one.
     """
 
     __slots__ = ("_changes", "_since", "has_ended")
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: _Changes) -> None:
         self._changes = changes
         self._since = changes.count
         self.has_ended = False
@@ -429,12 +343,12 @@ class Fill:
             self._changes.at.clear()
 
     def has_changed(self, feed_id: int) -> bool:
-        """Whether the feed has, or may have."""
+        """Whether a feed has changed, or may have."""
         changes = self._changes
         return self.has_ended or max(changes.at.get(feed_id, 0), changes.all_at) > self._since
 
 
-class Changes:
+class _Changes:
     """When feeds have changed, counted; kept as long as anybody is reading, and many may for seconds."""
 
     def __init__(self) -> None:
@@ -444,26 +358,164 @@ class Changes:
         self.readers = 0
 
     def note(self, feed_id: int) -> None:
-        """Note that a feed has changed."""
         self.count += 1
         if self.readers:
             self.at[feed_id] = self.count
 
     def note_all(self) -> None:
-        """Note that any feed may have changed."""
         self.count += 1
         self.all_at = self.count
 
     def watched(self) -> Fill:
-        """Watch for changes."""
         return Fill(self)
 
 
+class Awaited:
+    """Feeds whose refresh answers wait for.
+
+    What it publishes is held at once, with what was held before.
+
+        with awaited.by_answer(feed_id):
+            awaited.leave(feed_id, blocks)          # it was dropped
+            ...
+            known = awaited.taken(feed_id)          # it is published again
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[int, int] = {}
+        """How many wait, by feed."""
+        self._left: dict[int, Mapping[int, bytes]] = {}
+        """The blocks of feeds that were dropped, until they are published again."""
+
+    def __contains__(self, feed_id: object) -> bool:
+        return feed_id in self._answers
+
+    def by_answer(self, feed_id: int) -> AbstractContextManager[None]:
+        return _Waiting(self, feed_id)
+
+    def begin(self, feed_id: int) -> None:
+        self._answers[feed_id] = self._answers.get(feed_id, 0) + 1
+
+    def end(self, feed_id: int) -> None:
+        self._answers[feed_id] -= 1
+        if not self._answers[feed_id]:
+            del self._answers[feed_id]
+            self._left.pop(feed_id, None)
+
+    def leave(self, feed_id: int, blocks: Mapping[int, bytes]) -> None:
+        """Keep the blocks of a feed that is dropped, if it is waited for."""
+        if feed_id in self._answers:
+            self._left[feed_id] = blocks
+
+    def taken(self, feed_id: int) -> Mapping[int, bytes]:
+        """Return what was left of a feed, once."""
+        return self._left.pop(feed_id, {})
+
+    def leave_nothing(self) -> None:
+        self._left.clear()
+
+
+class _Waiting:
+    """An answer that waits: each with a stale feed does, and a generator would cost three times as much."""
+
+    __slots__ = ("_awaited", "_feed_id")
+
+    def __init__(self, awaited: Awaited, feed_id: int) -> None:
+        self._awaited = awaited
+        self._feed_id = feed_id
+
+    def __enter__(self) -> None:
+        self._awaited.begin(self._feed_id)
+
+    def __exit__(self, *_: object) -> None:
+        self._awaited.end(self._feed_id)
+
+
+# What refreshes start from
+
+
+class Beginnings:
+    """What refreshes start from, of feeds that are held: one that changes nothing reads nothing.
+
+    It goes with what is held of the feed: whatever changes the feed drops both, and the memory of both is
+    bounded together. Where other processes change the store none is held. The documents as they were parsed
+    are held for themselves: they are what they are, whoever changes the feed.
+
+    Args:
+        published: What is held of feeds.
+        parsed_bytes: What documents may come to that are held as they were parsed.
+    """
+
+    def __init__(self, published: Published, parsed_bytes: int = 0) -> None:
+        self._published = published
+        self.parsed = ParsedDocuments(parsed_bytes)
+        self.watched = published.filling
+        """Watches for changes while one is read."""
+
+    def find(self, feed: int) -> tuple[FeedRow, Beginning] | None:
+        """Return the feed's row and what a refresh of it starts from, if that is held."""
+        held = self._published.of(feed)
+        found: Beginning | None = None if held is None else held.made(_KEY)
+        return None if held is None or found is None else (held.snapshot.feed, found)
+
+    def keep(self, feed: int, found: Beginning) -> None:
+        """Hold what was read of a feed as it is held now.
+
+        Detached documents are deleted some day without a word, so what has any is read each time.
+        """
+        held = self._published.of(feed)
+        if held is not None and all(row.rank is not None for row in found.rows):
+            held.keep_made(_KEY, found, _beginning_size(found))
+
+    def let_go(self, feed: int) -> None:
+        """Forget it: something is written that it would not tell."""
+        held = self._published.of(feed)
+        if held is not None:
+            held.let_go(_KEY)
+
+
+_KEY: Final = "beginning"
+
+
+class Beginning(NamedTuple):
+    """What is stored of a feed beside its row."""
+
+    rows: list[DocumentRow]
+    """That of the subscription document does not tell when it was found to be unchanged since: no decision
+    goes by that."""
+    failures: Failures
+
+
+_NOTE_BYTES: Final = 600
+_PAIR_BYTES: Final = 200
+"""Beside the texts, which publishers have made as long as they like."""
+_of_document: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
+
+
+def _beginning_size(found: Beginning) -> int:
+    missing, last = found.failures
+    attempts = missing if last is None else (*missing, last)
+    size = sum(_row_size(each, _of_attempt) for each in attempts)
+    return size + sum(map(_document_size, found.rows))
+
+
+def _document_size(row: DocumentRow) -> int:
+    inside = _PAIR_BYTES * len(row.links) + _sum(row.links.values())
+    inside += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
+    return inside + _row_size(row, _of_document)
+
+
+def _sum(values: Iterable[object]) -> int:
+    return sum(map(sys.getsizeof, values))
+
+
+# Where other processes change the database
+
 PATIENCE_SECONDS: Final = 0.5
-"""So long who asks waits for the database."""
+"""So long whoever asks waits for the database."""
 _LOOKS: Final = 5
-"""In which that passes: each needs the event loop, so that a database is not taken for silent where it is the
-loop which is late, with the answer there."""
+"""That time passes in so many: each needs the event loop, so that a database is not taken for silent where it
+is the loop that is late, with the answer there."""
 _MOST_DOUBTED: Final = 1000
 """Feeds that are asked for at once because notices were lost."""
 UNASKED_SECONDS: Final = 1.0
@@ -473,7 +525,19 @@ LEFT_SECONDS: Final = 1.0
 
 
 class Checks:
-    """Belongs to one service.
+    """Whether what is held is still what the database says, where other processes change it too.
+
+        checks = Checks(store, published, limits)
+        await checks.check(url)         # right before what is held of the URL is made use of
+        async with checks.answering():
+            ...                         # an answer is put together, but waits for the database in bounds
+
+    A reader who asks two processes in turn never sees a feed go back: what one of them has sent was
+    committed, and the other one asks what the feed is now after the request has come. All that wait share a
+    query. A notice of a change would not do: it may come after others have read the change.
+
+    While the database does not answer, what is held is taken as it is. Where notices were lost meanwhile, all
+    is compared with what it answers first; of a database that may be another one now, nothing is kept.
 
     Args:
         store: Where feeds are.
@@ -564,7 +628,6 @@ class Checks:
         return _within(seconds) if self.are_needed else nullcontext()
 
     async def close(self) -> None:
-        """Stop asking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -620,172 +683,3 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         if not timeout.expired():
             raise
         raise OverloadedError("the database does not answer in time") from exc
-
-
-_MOST_READ: Final = 64
-"""Documents of a feed that are read as it is published, for its next refresh."""
-_KEY: Final = "beginning"
-_NOTE_BYTES: Final = 600
-_PAIR_BYTES: Final = 200
-"""Beside the texts, which publishers have made as long as they like."""
-_values: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
-_attempt_values: Final = attrgetter(*(each.name for each in fields(Attempt)))
-
-
-class Beginning(NamedTuple):
-    """What is stored of a feed beside its row."""
-
-    rows: list[DocumentRow]
-    """That of the subscription document does not tell when it was found to be unchanged since: no decision
-    goes by that."""
-    failures: Failures
-
-
-class Beginnings:
-    """Belongs to one service.
-
-    Args:
-        published: What is held of feeds.
-        parsed_bytes: What documents may come to that are held as they were parsed.
-    """
-
-    def __init__(self, published: Published, parsed_bytes: int = 0) -> None:
-        self._published = published
-        self.parsed = ParsedDocuments(parsed_bytes)
-        self.watched = published.filling
-        """Watches for changes while one is read."""
-
-    def find(self, feed: int) -> tuple[FeedRow, Beginning] | None:
-        """Return what is held, behind the feed's row."""
-        held = self._published.of(feed)
-        found: Beginning | None = None if held is None else held.made(_KEY)
-        return None if held is None or found is None else (held.snapshot.feed, found)
-
-    def keep(self, feed: int, found: Beginning) -> None:
-        """Hold what was read of a feed as it is held now.
-
-        Detached documents are deleted some day without a word, so what has any is read each time.
-        """
-        held = self._published.of(feed)
-        if held is not None and all(row.rank is not None for row in found.rows):
-            held.keep_made(_KEY, found, _beginning_size(found))
-
-    def let_go(self, feed: int) -> None:
-        """Forget it: something is written that it would not tell."""
-        held = self._published.of(feed)
-        if held is not None:
-            held.let_go(_KEY)
-
-
-class Start:
-    """Belongs to one refresh.
-
-    Args:
-        store: The store.
-        feed_id: The feed.
-        beginnings: What is held; None: nothing is.
-    """
-
-    def __init__(self, store: Store, feed_id: int, beginnings: Beginnings | None) -> None:
-        self._store = store
-        self._feed_id = feed_id
-        self._beginnings = None if store.is_shared else beginnings
-        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
-        self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
-        self._read_last: Beginning | None = None
-
-    async def read(self, *, is_new: bool) -> Beginning:
-        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        if is_new:
-            return Beginning([], Failures((), None))
-        if self._beginnings is None:
-            return await self._store.read(self._look, feed=self._feed_id)
-        if (held := self._beginnings.find(self._feed_id)) is not None:
-            self._feed, found = held
-            return found
-        with self._beginnings.watched() as fill:
-            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
-            if not fill.has_changed(self._feed_id):
-                self._beginnings.keep(self._feed_id, found)
-        return found
-
-    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
-        """Read it in the transaction that publishes the feed, if that is little, for the next refresh.
-
-        Args:
-            db: The connection.
-            count: How many documents are published.
-            rows: All documents, where they are known.
-        """
-        is_wanted = self._beginnings is not None and count <= _MOST_READ
-        self._read_last = self._look(db, rows) if is_wanted else None
-
-    def keep(self) -> None:
-        """Hold what was read then."""
-        if self._beginnings is not None and self._read_last is not None:
-            self._beginnings.keep(self._feed_id, self._read_last)
-
-    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
-        """Return changes of a feed's columns, if they are known to say what its row says already: None."""
-        feed = self._feed
-        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        return None if is_said else changes
-
-    def remarked(self, intent: port.Remark, *, is_first: bool) -> None:
-        """Take note of what is to be written."""
-        self._checked = None
-        if is_first and self._feed is not None:
-            self._checked = _only_checked(intent, self._feed)
-
-    def writes(self) -> None:
-        """Take note that something is written: what is known is no longer so."""
-        self._feed = self._checked = None
-        if self._beginnings is not None:
-            self._beginnings.let_go(self._feed_id)
-
-    def defer(self) -> bool:
-        """Have what was remarked written later, if it is no more than until when the feed is fresh.
-
-        Returns:
-            Whether it is: then nothing is to be written now.
-        """
-        checked, self._checked = self._checked, None
-        return checked is not None and self._store.note_unchanged(*checked)
-
-    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
-        """Look at its row, too: who began the refresh may have had it from before the last one ended."""
-        return feeds.find(db, self._feed_id), self._look(db)
-
-    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
-        rows = documents.list_all(db, self._feed_id) if rows is None else rows
-        return Beginning(rows, failures.read(db, self._feed_id))
-
-
-def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:
-    """Return the row that a remark makes of a feed's, and the document that has not changed.
-
-    None: it says more than until when the feed is fresh.
-    """
-    if not isinstance(intent, port.NoteReply) or intent.unchanged is None or feed.is_stale:
-        return None
-    if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
-        return None
-    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
-    return row, intent.unchanged
-
-
-def _beginning_size(found: Beginning) -> int:
-    missing, last = found.failures
-    attempts = missing if last is None else (*missing, last)
-    size = sum(sys.getsizeof(each) + _sum(_attempt_values(each)) for each in attempts)
-    return size + sum(map(_row_size, found.rows))
-
-
-def _row_size(row: DocumentRow) -> int:
-    inside = _PAIR_BYTES * len(row.links) + _sum(row.links.values())
-    inside += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
-    return inside + sys.getsizeof(row) + _sum(_values(row))
-
-
-def _sum(values: Iterable[object]) -> int:
-    return sum(map(sys.getsizeof, values))

@@ -1,14 +1,9 @@
-"""Bring what is served of a feed up to date: segments that changed, head, state (docs/design.md#segments).
+"""Bring what is sent of a feed up to date: segments that changed, head, state (docs/design.md#segments).
 
     row = await assemble(storage, state=State.COMPLETE, notes=[])
 
 Readers are served the last publication until the new one is committed. Nothing else may change the feed's
 documents meanwhile: the caller sees to that.
-
-What is sent of documents: rendered from what is at hand of them, else from their stored bodies.
-
-composed = await rendering.composed(subscription, tombstones, held)
-segment = await rendering.segment(rows, composed.style, held)
 """
 
 from __future__ import annotations
@@ -48,13 +43,10 @@ from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
-from wholefeed.service.storing import FeedStorage, Held, read
+from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
 from wholefeed.workers.pool import INLINE_BYTES
-
-_SHOWN_NOTES: Final = 100
-"""Of a whole feed; its row is read for every answer."""
 
 
 async def assemble(
@@ -69,7 +61,7 @@ async def assemble(
     """Publish the feed as it is stored now.
 
     Args:
-        storage: Of the feed.
+        storage: What is stored of the feed.
         state: What the reconstruction is.
         notes: What is to be known about it, beside what was remarked on its documents when they were read.
         is_walking: Whether the walk goes on.
@@ -125,13 +117,8 @@ async def assemble(
     return published_feed
 
 
-def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
-    """As many as are worth reading; each document's own are listed with it."""
-    return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
-
-
 def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: bytes) -> Placed:
-    """A segment that another parser made, or that leans on another head, is not clean."""
+    """Return a place as it is: a segment that another parser made, or for another head, is not clean."""
     segment = published.get(place.segment) if place.segment is not None else None
     is_current = (
         segment is not None
@@ -139,14 +126,6 @@ def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: by
         and segment.context in (None, context_digest)
     )
     return place._replace(is_clean=place.is_clean and is_current)
-
-
-def _length(segment: SegmentRow | NewSegment) -> int:
-    return segment.length if isinstance(segment, SegmentRow) else segment.sealed.length
-
-
-def _shown(attempt: Attempt) -> str:
-    return f"{attempt.url} {attempt.reason} {attempt.first_at}"
 
 
 def _digest(
@@ -165,14 +144,28 @@ def _digest(
     return digest.bytes()
 
 
-Shape = Stored | FeedDocument | AnyFragments | Rendered
-"""As `Part.document`."""
-_OUTLINED_BYTES: Final = 1 << 16
-"""Of a segment: what of a smaller one a view takes shows its text."""
+def _shown(attempt: Attempt) -> str:
+    return f"{attempt.url} {attempt.reason} {attempt.first_at}"
+
+
+def _length(segment: SegmentRow | NewSegment) -> int:
+    return segment.length if isinstance(segment, SegmentRow) else segment.sealed.length
+
+
+_SHOWN_NOTES: Final = 100
+"""At most, of a whole feed: its row is read for every answer."""
+
+
+def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[NoteDict]:
+    """Return as many notes as are worth reading; each document's own are listed with it, too."""
+    return [*notes, *(note for document in documents for note in document.notes)][:_SHOWN_NOTES]
 
 
 class Rendering:
-    """Renders the documents of one feed.
+    """What is sent of the documents of one feed: rendered from what is at hand, else from stored bodies.
+
+        composed = await rendering.composed(subscription, tombstones, held)
+        segment = await rendering.segment(rows, composed.style, held)
 
     Args:
         storage: What is stored of the feed, and what is at hand of it.
@@ -184,7 +177,7 @@ class Rendering:
         self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
 
     async def composed(
-        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: Held
+        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: ToRender
     ) -> Composed:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
@@ -201,7 +194,12 @@ class Rendering:
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def segment(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held], *, is_mixed: bool = False
+        self,
+        rows: Sequence[DocumentRow],
+        style: Style,
+        held: Mapping[int, ToRender],
+        *,
+        is_mixed: bool = False,
     ) -> NewSegment:
         """Return the live entries of documents as one segment.
 
@@ -226,17 +224,19 @@ class Rendering:
             outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
         )
 
-    async def _parts(self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, Held]) -> list[Part]:
+    async def _parts(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+    ) -> list[Part]:
         """Take what is at hand of documents; the bodies of the others are read."""
         found = {row.id: held[row.id] for row in rows if row.id in held}
         unread = [row.id for row in rows if row.id not in found]
         if unread:
             at_hand = self._storage.fresh.at_hand()
-            found |= await self._storage.read(partial(read, wanted=unread, at_hand=at_hand))
+            found |= await self._storage.read(partial(read_to_render, wanted=unread, at_hand=at_hand))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]
         if bodiless:  # what it was rendered for is no longer so
-            found |= await self._storage.read(partial(read, wanted=bodiless, at_hand={}))
+            found |= await self._storage.read(partial(read_to_render, wanted=bodiless, at_hand={}))
         parts = []
         for row in rows:
             shape = shapes[row.id] or self._shape(row, style, found[row.id])
@@ -244,7 +244,7 @@ class Rendering:
             parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
         return parts
 
-    def _shape(self, row: DocumentRow, style: Style, held: Held) -> Shape | None:
+    def _shape(self, row: DocumentRow, style: Style, held: ToRender) -> _Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
         fresh, sliced = self._storage.fresh.get(row), self._subscription
         if fresh is not None and fresh.document is not None:
@@ -268,12 +268,17 @@ class Rendering:
         return await asyncio.to_thread(render, parts, style, is_mixed=is_mixed)
 
 
-def _unsliced(shape: Shape) -> Shape:
+_OUTLINED_BYTES: Final = 1 << 16
+"""Of a segment: what of a smaller one a view takes shows its text."""
+_Shape = Stored | FeedDocument | AnyFragments | Rendered
+"""As `Part.document`."""
+
+
+def _unsliced(shape: _Shape) -> _Shape:
     return shape if isinstance(shape, Rendered | FeedDocument | Stored) else shape.document
 
 
 def _size_bytes(part: Part) -> int:
-    """Return the size of what is rendered."""
     match part.document:
         case Rendered() as rendered:
             return rendered.sealed.length

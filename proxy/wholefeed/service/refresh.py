@@ -1,43 +1,13 @@
-"""One refresh of one feed: what `wholefeed.core.refresh` decides is done here, and nothing else.
+"""The refreshes of feeds: at most one a feed at a time, whoever waits for it.
 
-    await Refresh(context, feed, RefreshRequest()).run()
+    flight = running.join(feed, RefreshRequest())   # joins the one under way, else begins one
+    running.progress(feed.id)                       # of its walk, meanwhile
 
-Each intent is carried out and the decision told what came of it, until there is nothing left to do. Two
-things go on beside that line while a walk runs: documents are fetched, several at once, and what has arrived
-is published from time to time, for readers that do not wait for the end.
-
-The subscription document of one refresh: asked for, found just before, or stood in for.
-
-asking = Asking(source, storage, found)
-event = await asking.ask(intent)        # what the decision is told
-
-The refreshes under way, at most one a feed, and what can be told of them meanwhile.
-
-flight = running.join(feed, RefreshRequest())     # joins the one under way, else begins one
-running.progress(feed.id)                         # of its walk
-
-Single flight: many callers, one run, whoever leaves (docs/faults.md rows 63, 64).
-
-flight = flights.join(key, lambda: refresh(feed))
-await asyncio.wait({flight}, timeout=8)   # waiting never cancels it
-
-What every refresh works with.
-
-Whose walk may use the network: so many at once in all, and at one site.
-
-A walk can last as long as `limits.walk_seconds`, and its publisher decides how long it does. Without a bound
-for each site, one slow publisher of many feeds would keep all others waiting.
-
-    turns = WalkTurns(in_all=16, per_site=8)
-    async with turns.turn("example.org"):
-        ...
-
-Hosts that have asked not to be asked for pages that they do not link (rule R32).
-
-The documents of a walk that are being fetched, and those that have come and wait to be kept.
-
-Tells of them in the order in which they come; which to fetch, and what becomes of them, is decided elsewhere
-(`wholefeed.core.refresh`).
+`Running` knows those under way, here and at other replicas. A `Refresh` does what `wholefeed.core.refresh`
+decides, and nothing else: it carries out each intent and tells the decision what came of it, until there is
+nothing left to do. Two things go on beside that line while a walk runs: documents are fetched, several at
+once (`WalkFetches`), and what has arrived is published from time to time, for readers that do not wait for
+the end.
 """
 
 from __future__ import annotations
@@ -110,7 +80,278 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
 log = get_logger()
+REST_SECONDS: Final = 60.0
+"""For so long a publisher is left alone after what a refresh brought could not be kept or rendered."""
 
+
+class Running:
+    """The refreshes under way, and what can be told of them meanwhile; ends with `close`."""
+
+    def __init__(self, context: RefreshContext, *, on_end: Callable[[], None]) -> None:
+        self._context = context
+        self.on_end = [on_end]
+        """Called at the end of each refresh."""
+        self.on_elsewhere: Callable[[int], None] = lambda _: None
+        """Told of each feed that another replica turns out to have refreshed."""
+        self._flights: Flights[int, None] = Flights()
+        self.running: Final = self._flights.running
+        """Returns the refresh of a feed that is under way, if there is one."""
+        self._running: dict[int, Refresh] = {}
+        self._elsewhere: dict[int, Elsewhere] = {}
+        """How far other replicas are with what is waited for here."""
+        self._may_walk: dict[int, bool] = {}
+        self._next: dict[int, RefreshRequest] = {}
+        """What is to be done right after the refresh under way."""
+        self._found: dict[int, Subscription] = {}
+        """For the next refresh of a feed; no frame holds its body, which may be large."""
+        self._copies: dict[int, Sequence[OfferedCopy]] = {}
+        self._resting_until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def join(
+        self,
+        feed: FeedRow,
+        request: RefreshRequest,
+        found: Subscription | None = None,
+        copies: Sequence[OfferedCopy] = (),
+    ) -> asyncio.Task[None]:
+        """Return the refresh under way, else a new one.
+
+        A request that the one under way does not meet is met right after it: to force or to be full, or to
+        walk where that one may not.
+
+        Args:
+            feed: As it is stored.
+            request: What is asked for beside the usual.
+            found: The subscription document, when it has just been fetched.
+            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
+        """
+        is_new = self._flights.running(feed.id) is None
+        if is_new:
+            self._may_walk[feed.id] = request.may_walk
+        elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
+            waiting = self._next.get(feed.id)
+            self._next[feed.id] = request if waiting is None else waiting.merged(request)
+        else:
+            found = None  # the one under way has fetched its own
+        if found is not None:
+            self._found[feed.id] = found
+            del found
+        if copies:
+            assert is_new, "who has copies waits for the end of the one under way"
+            self._copies[feed.id] = copies
+        flight = self._flights.join(feed.id, lambda: self._run(feed, request))
+        if is_new:
+            flight.add_done_callback(self._ended)
+        return flight
+
+    async def cancel(self, feed_id: int) -> None:
+        """End the refresh of a feed that is being forgotten."""
+        while (running := self._flights.running(feed_id)) is not None:
+            self._next.pop(feed_id, None)
+            self._found.pop(feed_id, None)
+            running.cancel()
+            await asyncio.wait({running})
+        self._context.sharing.release(feed_id)
+        self._may_walk.pop(feed_id, None)
+        self._resting_until.pop(feed_id, None)
+
+    async def close(self) -> None:
+        await self._flights.close()
+
+    def is_due(self, feed: FeedRow) -> bool:
+        """Whether freshness has run out, or something that is stored has not been published yet.
+
+        Freshness that reaches further than any could comes from a clock that has jumped. A
+        publisher that failed is left alone until its next attempt, whatever is unfinished.
+        """
+        if self._resting_until and self.is_resting(feed.id):
+            return False
+        left_seconds = (feed.fresh_until or 0.0) - self._context.now()
+        is_fresh = 0 < left_seconds <= self._context.longest_seconds
+        is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
+        return not (is_fresh and (is_whole or feed.is_stale))
+
+    def is_resting(self, feed_id: int) -> bool:
+        """Whether what was fetched a moment ago could not be kept or rendered."""
+        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
+
+    def is_confirmed(self, feed_id: int) -> bool:
+        """Whether the refresh under way has heard of the subscription document."""
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
+        return running is not None and running.is_confirmed
+
+    def progress(self, feed_id: int) -> Progress | None:
+        """Return how far the walk of a feed is; None where none runs."""
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
+        return None if running is None else running.progress
+
+    def walked_seconds(self, feed_id: int) -> float | None:
+        """Return since when the walk of a feed uses the network; None where none does."""
+        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
+        return None if running is None else running.walked_seconds
+
+    @property
+    def walking(self) -> int:
+        """How many walks use the network."""
+        return sum(refresh.progress is not None for refresh in self._running.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many walks wait for their turn to use the network, those of polls not counted."""
+        return sum(refresh.is_waiting for refresh in self._running.values())
+
+    def waiting_at(self, site: str) -> int:
+        """Return how many of them do at one site."""
+        return sum(refresh.is_waiting and refresh.site == site for refresh in self._running.values())
+
+    async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
+        """Refresh, and once more for what was asked for meanwhile."""
+        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
+        try:
+            while True:
+                self._may_walk[feed.id] = request.may_walk
+                try:
+                    if not await self._run_somewhere(feed, request):
+                        self.on_elsewhere(feed.id)
+                except DocumentError:
+                    if feed.id not in self._next:
+                        raise
+                if feed.id not in self._next:
+                    return
+                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
+                again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
+                if again is None or latest is None:
+                    return
+                feed, request = latest, again
+        finally:  # what still waits is not for a refresh of hours later
+            self._elsewhere.pop(feed.id, None)
+            self._next.pop(feed.id, None)
+            self._found.pop(feed.id, None)
+            self._copies.pop(feed.id, None)
+
+    async def _run_somewhere(self, feed: FeedRow, request: RefreshRequest) -> bool:
+        """Refresh; return whether that was done here, and not by another replica."""
+        if not self._context.sharing.is_shared:  # nobody is asked, and nobody told
+            await self._run_once(feed, request)
+            return True
+        wanted, work = self._wanted(feed, request), partial(self._run_once, request=request)
+        return await self._context.sharing.refresh(wanted, work)
+
+    def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
+        """Say what is wanted, in case that another replica is at it or has just been."""
+        is_asked = request.is_forced or request.is_full or feed.id in self._copies
+
+        def heard(elsewhere: Elsewhere | None) -> None:
+            if elsewhere is None:
+                self._elsewhere.pop(feed.id, None)
+            else:
+                self._elsewhere[feed.id] = elsewhere
+
+        return Wanted(
+            feed=feed,
+            insists=lambda has_waited: is_asked or (feed.id in self._found and not has_waited),
+            is_due=self.is_due,
+            tell=lambda: self._told(feed.id),
+            heard=heard,
+        )
+
+    def _told(self, feed_id: int) -> Elsewhere:
+        """Return what other replicas are told of a refresh that runs here."""
+        refresh = self._running.get(feed_id)
+        if refresh is None:
+            return Elsewhere()
+        return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
+
+    async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
+        found, copies = self._found.pop(feed.id, None), self._copies.pop(feed.id, ())
+        refresh = Refresh(self._context, feed, request, found, copies)
+        del found, copies
+        self._running[feed.id] = refresh
+        try:
+            await refresh.run()
+        except DocumentError as exc:
+            self._context.counts.refresh_failed(exc.slug)
+            log.info("feed.stale", feed=feed.id, slug=exc.slug)
+            raise
+        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
+            raise
+        except (StoreError, OverloadedError, WorkError) as exc:
+            # What is stored serves; the publisher is left alone.
+            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            self._context.counts.refresh_failed(exc.slug)
+            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
+            raise
+        except Exception:
+            self._context.counts.refresh_failed("internal")
+            log.exception("refresh.failed", feed=feed.id)
+            raise
+        finally:
+            del self._running[feed.id]
+
+    def _ended(self, _: object) -> None:
+        for each in self.on_end:
+            each()
+
+
+_Key = TypeVar("_Key")
+_T = TypeVar("_T")
+
+
+class Flights(Generic[_Key, _T]):
+    """Runs at most one task a key, for many callers, whoever leaves (docs/faults.md rows 63, 64).
+
+    Tasks end with `close`.
+
+        flight = flights.join(key, lambda: refresh(feed))
+        await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[_Key, asyncio.Task[_T]] = {}
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def running(self, key: _Key) -> asyncio.Task[_T] | None:
+        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
+        task = self._tasks.get(key)
+        return None if task is None or task.done() else task
+
+    def join(self, key: _Key, start: Callable[[], Coroutine[Any, Any, _T]]) -> asyncio.Task[_T]:
+        assert not self._is_closed, "closed"
+        task = self.running(key)
+        if task is None:
+            task = asyncio.create_task(_flight(start))
+            self._tasks[key] = task
+            task.add_done_callback(lambda done: self._landed(key, done))
+        return task
+
+    async def close(self) -> None:
+        self._is_closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _landed(self, key: _Key, task: asyncio.Task[_T]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+        retrieve_failure(task)
+
+
+async def _flight(start: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    try:
+        return await start()
+    except BaseException as exc:
+        clear_tracebacks(exc)
+        raise
+
+
+# One refresh
 
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
@@ -119,10 +360,10 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class Refresh:
-    """One refresh. `run` is called once; the attributes can be read meanwhile.
+    """One refresh of one feed. `run` is called once; the attributes can be read meanwhile.
 
     Args:
-        context: What to work with.
+        context: What all refreshes share.
         feed: As it is stored.
         request: What is asked for beside the usual.
         found: The subscription document, when it has just been fetched.
@@ -150,7 +391,7 @@ class Refresh:
             fence=context.sharing.fence(feed.id),
             beginnings=context.beginnings,
         )
-        self._asking = Asking(context.source, self._storage, found)
+        self._asking = _Asking(context.source, self._storage, found)
         self._fetches = WalkFetches(
             context.source,
             style=self._asking.style,
@@ -372,12 +613,8 @@ class Refresh:
             )
 
 
-def _no_style() -> None:
-    return None
-
-
-class Asking:
-    """Belongs to one refresh.
+class _Asking:
+    """The subscription document of one refresh: asked for, found just before, or stood in for.
 
     Args:
         source: Where documents come from.
@@ -389,10 +626,10 @@ class Asking:
         self._source = source
         self._storage = storage
         self._found = found
-        self._find_style: Callable[[], Style | None] = _no_style
+        self._find_style: Callable[[], Style | None] = lambda: None
         self._style: Style | None = None
         self.error: DocumentError | None = None
-        """Why none could be had."""
+        """Why there is none from the publisher."""
 
     def style(self) -> Style | None:
         """Return what the feed's segments are rendered for, where a subscription document has come."""
@@ -401,7 +638,7 @@ class Asking:
         return self._style
 
     async def ask(self, intent: port.AskSubscription) -> Event:
-        """Return what came of it."""
+        """Return what the decision is told of it."""
         found, self._found = self._found, None
         if found is not None and found.failure is not None:
             return await self._stand_in(found, found.failure)
@@ -428,10 +665,7 @@ class Asking:
         return SubscriptionFailed(failure=failure_of(failure), copy=copy)
 
     async def _fetched(self, intent: port.AskSubscription) -> Subscription | Fetched:
-        validators = None
-        if (row := intent.stored) is not None:
-            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
-        obtained = await self._source.obtain(intent.url, validators=validators)
+        obtained = await self._source.obtain(intent.url, validators=_conditions(intent.stored))
         if isinstance(obtained, Fetched):
             return obtained
         if intent.searches:
@@ -439,401 +673,7 @@ class Asking:
         return Subscription(intent.url, obtained)
 
 
-REST_SECONDS: Final = 60.0
-"""After what a refresh brought could not be kept, or not be rendered."""
-
-
-class Running:
-    """Belongs to one service; ends with `close`."""
-
-    def __init__(self, context: RefreshContext, *, on_end: Callable[[], None]) -> None:
-        self._context = context
-        self.on_end = [on_end]
-        """Called at the end of each refresh."""
-        self.on_elsewhere: Callable[[int], None] = lambda _: None
-        """Told of each feed that another replica turns out to have refreshed."""
-        self._flights: Flights[int, None] = Flights()
-        self.running: Final = self._flights.running
-        """Returns the refresh of a feed that is under way, if there is one."""
-        self._running: dict[int, Refresh] = {}
-        self._elsewhere: dict[int, Elsewhere] = {}
-        """How far other replicas are with what is waited for here."""
-        self._may_walk: dict[int, bool] = {}
-        self._next: dict[int, RefreshRequest] = {}
-        """What is to be done right after the refresh under way."""
-        self._found: dict[int, Subscription] = {}
-        """For the next refresh of a feed; no frame holds its body, which may be large."""
-        self._copies: dict[int, Sequence[OfferedCopy]] = {}
-        self._resting_until: dict[int, float] = {}
-
-    def __len__(self) -> int:
-        return len(self._flights)
-
-    @property
-    def walking(self) -> int:
-        """How many walks use the network."""
-        return sum(refresh.progress is not None for refresh in self._running.values())
-
-    @property
-    def waiting(self) -> int:
-        """How many walks wait for their turn to use the network, those of polls not counted."""
-        return sum(refresh.is_waiting for refresh in self._running.values())
-
-    def waiting_at(self, site: str) -> int:
-        """Return how many of them do at one site."""
-        return sum(refresh.is_waiting and refresh.site == site for refresh in self._running.values())
-
-    async def close(self) -> None:
-        """Stop what is under way."""
-        await self._flights.close()
-
-    def join(
-        self,
-        feed: FeedRow,
-        request: RefreshRequest,
-        found: Subscription | None = None,
-        copies: Sequence[OfferedCopy] = (),
-    ) -> asyncio.Task[None]:
-        """Return the refresh under way, else a new one.
-
-        A request that the one under way does not meet is met right after it: to force or to be full, or to
-        walk where that one may not.
-
-        Args:
-            feed: The feed.
-            request: What is asked for beside the usual.
-            found: The subscription document, when it has just been fetched.
-            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
-        """
-        is_new = self._flights.running(feed.id) is None
-        if is_new:
-            self._may_walk[feed.id] = request.may_walk
-        elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
-            waiting = self._next.get(feed.id)
-            self._next[feed.id] = request if waiting is None else waiting.merged(request)
-        else:
-            found = None  # the one under way has fetched its own
-        if found is not None:
-            self._found[feed.id] = found
-            del found
-        if copies:
-            assert is_new, "who has copies waits for the end of the one under way"
-            self._copies[feed.id] = copies
-        flight = self._flights.join(feed.id, lambda: self._run(feed, request))
-        if is_new:
-            flight.add_done_callback(self._ended)
-        return flight
-
-    async def cancel(self, feed_id: int) -> None:
-        """End the refresh of a feed that is being forgotten."""
-        while (running := self._flights.running(feed_id)) is not None:
-            self._next.pop(feed_id, None)
-            self._found.pop(feed_id, None)
-            running.cancel()
-            await asyncio.wait({running})
-        self._context.sharing.release(feed_id)
-        self._may_walk.pop(feed_id, None)
-        self._resting_until.pop(feed_id, None)
-
-    def is_due(self, feed: FeedRow) -> bool:
-        """Whether freshness has run out, or something that is stored has not been published yet.
-
-        Freshness that reaches further than any could comes from a clock that has jumped. A
-        publisher that failed is left alone until its next attempt, whatever is unfinished.
-        """
-        if self._resting_until and self.is_resting(feed.id):
-            return False
-        left_seconds = (feed.fresh_until or 0.0) - self._context.now()
-        is_fresh = 0 < left_seconds <= self._context.longest_seconds
-        is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
-        return not (is_fresh and (is_whole or feed.is_stale))
-
-    def is_resting(self, feed_id: int) -> bool:
-        """Whether what was fetched a moment ago could not be kept or rendered."""
-        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
-
-    def is_confirmed(self, feed_id: int) -> bool:
-        """Whether the refresh under way has heard of the subscription document."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return running is not None and running.is_confirmed
-
-    def progress(self, feed_id: int) -> Progress | None:
-        """Return how far the walk of a feed is; None where none runs."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return None if running is None else running.progress
-
-    def walked_seconds(self, feed_id: int) -> float | None:
-        """Return since when the walk of a feed uses the network; None where none does."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return None if running is None else running.walked_seconds
-
-    def _ended(self, _: object) -> None:
-        for each in self.on_end:
-            each()
-
-    async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
-        """Refresh, and once more for what was asked for meanwhile."""
-        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
-        try:
-            while True:
-                self._may_walk[feed.id] = request.may_walk
-                try:
-                    if not await self._run_somewhere(feed, request):
-                        self.on_elsewhere(feed.id)
-                except DocumentError:
-                    if feed.id not in self._next:
-                        raise
-                if feed.id not in self._next:
-                    return
-                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
-                again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
-                if again is None or latest is None:
-                    return
-                feed, request = latest, again
-        finally:  # what still waits is not for a refresh of hours later
-            self._elsewhere.pop(feed.id, None)
-            self._next.pop(feed.id, None)
-            self._found.pop(feed.id, None)
-            self._copies.pop(feed.id, None)
-
-    async def _run_somewhere(self, feed: FeedRow, request: RefreshRequest) -> bool:
-        """Refresh; return whether that was done here, and not by another replica."""
-        if not self._context.sharing.is_shared:  # nobody is asked, and nobody told
-            await self._run_once(feed, request)
-            return True
-        wanted, work = self._wanted(feed, request), partial(self._run_once, request=request)
-        return await self._context.sharing.refresh(wanted, work)
-
-    def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
-        """Say what is wanted, in case that another replica is at it or has just been."""
-        is_asked = request.is_forced or request.is_full or feed.id in self._copies
-
-        def heard(elsewhere: Elsewhere | None) -> None:
-            if elsewhere is None:
-                self._elsewhere.pop(feed.id, None)
-            else:
-                self._elsewhere[feed.id] = elsewhere
-
-        return Wanted(
-            feed=feed,
-            insists=lambda has_waited: is_asked or (feed.id in self._found and not has_waited),
-            is_due=self.is_due,
-            tell=lambda: self._told(feed.id),
-            heard=heard,
-        )
-
-    def _told(self, feed_id: int) -> Elsewhere:
-        """Return what other replicas are told of a refresh that runs here."""
-        refresh = self._running.get(feed_id)
-        if refresh is None:
-            return Elsewhere()
-        return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
-
-    async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
-        found, copies = self._found.pop(feed.id, None), self._copies.pop(feed.id, ())
-        refresh = Refresh(self._context, feed, request, found, copies)
-        del found, copies
-        self._running[feed.id] = refresh
-        try:
-            await refresh.run()
-        except DocumentError as exc:
-            self._context.counts.refresh_failed(exc.slug)
-            log.info("feed.stale", feed=feed.id, slug=exc.slug)
-            raise
-        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
-            raise
-        except (StoreError, OverloadedError, WorkError) as exc:
-            # What is stored serves; the publisher is left alone.
-            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
-            self._context.counts.refresh_failed(exc.slug)
-            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
-            raise
-        except Exception:
-            self._context.counts.refresh_failed("internal")
-            log.exception("refresh.failed", feed=feed.id)
-            raise
-        finally:
-            del self._running[feed.id]
-
-
-Key = TypeVar("Key")
-T = TypeVar("T")
-
-
-class Flights(Generic[Key, T]):
-    """Runs at most one task a key. Tasks belong to this object and end with `close`."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[Key, asyncio.Task[T]] = {}
-        self._is_closed = False
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def running(self, key: Key) -> asyncio.Task[T] | None:
-        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
-        task = self._tasks.get(key)
-        return None if task is None or task.done() else task
-
-    def join(self, key: Key, start: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Task[T]:
-        """Return the task of a key, starting it when none is under way."""
-        assert not self._is_closed, "closed"
-        task = self.running(key)
-        if task is None:
-            task = asyncio.create_task(_flight(start))
-            self._tasks[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
-        return task
-
-    async def close(self) -> None:
-        """Cancel what is under way and wait until it has ended."""
-        self._is_closed = True
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _landed(self, key: Key, task: asyncio.Task[T]) -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-        retrieve_failure(task)
-
-
-async def _flight(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    try:
-        return await start()
-    except BaseException as exc:
-        clear_tracebacks(exc)
-        raise
-
-
-MAX_HOSTS: Final = 4096
-"""Of those that were paused last."""
-
-
-class HostPauses:
-    """Belongs to one service; what is forgotten with it is known of each feed all the same."""
-
-    def __init__(self) -> None:
-        self._until: dict[str, float] = {}
-
-    def pause(self, url: str, until: float) -> None:
-        """Leave the host of a URL in peace until then, epoch seconds."""
-        host = urlsplit(url).hostname or ""
-        self._until.pop(host, None)
-        if len(self._until) >= MAX_HOSTS:
-            del self._until[next(iter(self._until))]
-        self._until[host] = until
-
-    def until(self, url: str) -> float | None:
-        """Return until when the host of a URL is left in peace, epoch seconds; None: not at all."""
-        return self._until.get(urlsplit(url).hostname or "")
-
-
-_PARSED_SHARE: Final = 8
-"""This part of the memory is for documents that are parsed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshContext:
-    """The parts below the service, put together once."""
-
-    store: Store
-    source: Source
-    config: Config
-    site_of: Callable[[str], str]
-    now: Callable[[], float]
-    """Epoch seconds."""
-    walks: WalkTurns
-    """Of walks that use the network."""
-    pauses: HostPauses = field(default_factory=HostPauses)
-    """Of hosts that adapters leave in peace."""
-    counts: Counts = field(default_factory=Counts)
-    sharing: Sharing = field(default_factory=Alone)
-    """Who else works on the store, and at what."""
-    archive: Archive | None = None
-    """The web archive that is asked for what publishers do not give (R33); None: none is."""
-    longest_seconds: float = field(init=False)
-    """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
-    settings: Settings = field(init=False)
-    """What the configuration says about refreshes."""
-    published: Published = field(init=False)
-    """What is held of feeds, for their answers."""
-    beginnings: Beginnings = field(init=False)
-    """What is held of them for their refreshes."""
-
-    def __post_init__(self) -> None:
-        longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
-        object.__setattr__(self, "longest_seconds", longest_seconds)
-        object.__setattr__(self, "settings", self._settings())
-        max_bytes = self.config.store.memory_bytes
-        parsed_bytes = max_bytes // _PARSED_SHARE
-        object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
-        object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
-
-    def paused_until(self, url: str) -> float | None:
-        """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        seconds = self.source.blocked_seconds(parts.hostname or "", port)
-        return self.now() + seconds if seconds else None
-
-    def _settings(self) -> Settings:
-        config = self.config
-        return Settings(
-            minimum_fresh_seconds=config.freshness.minimum_seconds,
-            default_fresh_seconds=config.freshness.default_seconds,
-            maximum_fresh_seconds=config.freshness.maximum_seconds,
-            retry_missing_seconds=config.freshness.retry_missing_seconds,
-            follows_pages=config.history.paged,
-            remembers=config.history.remember,
-            looks_ahead=config.history.look_ahead,
-            window=config.fetch.concurrency_per_host,
-            walk_seconds=config.limits.walk_seconds,
-            may_collect=self._may_collect,
-            collect_paused_until=self.pauses.until,
-            limits=WalkLimits(
-                documents=config.limits.documents_per_feed,
-                bytes=config.limits.feed_bytes,
-                entries=config.limits.entries_per_feed,
-            ),
-        )
-
-    def _may_collect(self, url: str) -> bool:
-        history = self.config.history
-        if history.collect == "off" or not history.collect_deny_hosts:
-            return history.collect != "off"
-        host = urlsplit(url).hostname or ""
-        return not any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)
-
-
-class WalkTurns:
-    """Belongs to one event loop.
-
-    Args:
-        in_all: Walks at once.
-        per_site: Of them at one site (`wholefeed.fetch.base`).
-    """
-
-    def __init__(self, *, in_all: int, per_site: int) -> None:
-        self._in_all = asyncio.Semaphore(in_all)
-        self._per_site = per_site
-        self._sites: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        """Of the sites that walk or wait."""
-
-    def __len__(self) -> int:
-        """Return how many sites walk or wait."""
-        return len(self._sites)
-
-    @asynccontextmanager
-    async def turn(self, site: str) -> AsyncIterator[None]:
-        """Hold a turn, first come first served; who waits for a turn at a site holds none in all."""
-        own = self._sites.get(site)
-        if own is None:
-            own = self._sites[site] = asyncio.Semaphore(self._per_site)
-        async with own, self._in_all:
-            yield
-
+# The documents of its walk
 
 Outcome = Obtained | Fetched | DocumentError
 
@@ -852,7 +692,10 @@ class WalkPath(Protocol):
 
 
 class WalkFetches:
-    """The fetches of one refresh; ends with `stop`.
+    """The documents of a walk that are being fetched, and those that have come and wait to be kept.
+
+    Tells of them in the order in which they come; which to fetch, and what becomes of them, is decided
+    elsewhere (`wholefeed.core.refresh`). Ends with `stop`.
 
     Args:
         source: Where documents come from.
@@ -891,7 +734,6 @@ class WalkFetches:
         self._deadline = 0.0
 
     async def carry_out(self, intent: port.Fetching) -> Event:
-        """Do what a decision wants; return what came of it."""
         match intent:
             case port.StartTimer(seconds):
                 self._deadline = time.monotonic() + seconds
@@ -949,16 +791,8 @@ class WalkFetches:
             self._ahead.add(intent.url)
         self._pending[intent.url] = asyncio.create_task(self._fetch(intent))
 
-    def _settle(self, url: str, *, is_hit: bool) -> None:
-        """Count what was asked for ahead, once it is known whether the walk needs it."""
-        if url in self._ahead:
-            self._ahead.remove(url)
-            self._counts.looked_ahead(is_hit=is_hit)
-
     async def _fetch(self, intent: port.Fetch) -> Outcome:
-        validators = None
-        if (row := intent.stored) is not None:
-            validators = Validators(etag=row.etag, last_modified=row.last_modified, url=row.final_url)
+        validators = _conditions(intent.stored)
         while True:
             self._may_ask()
             try:
@@ -1027,3 +861,151 @@ class WalkFetches:
                 return LedBack(url, outcome.final_url)
             return Confirmed(url) if outcome.not_modified else Answered(url, outcome.headers)
         return Failed(url, failure_of(outcome))
+
+    def _settle(self, url: str, *, is_hit: bool) -> None:
+        """Count what was asked for ahead, once it is known whether the walk needs it."""
+        if url in self._ahead:
+            self._ahead.remove(url)
+            self._counts.looked_ahead(is_hit=is_hit)
+
+
+def _conditions(stored: port.StoredDocument | None) -> Validators | None:
+    if stored is None:
+        return None
+    return Validators(etag=stored.etag, last_modified=stored.last_modified, url=stored.final_url)
+
+
+# What all refreshes of a service share
+
+MAX_HOSTS: Final = 4096
+"""So many are remembered, those that were paused last."""
+
+
+class HostPauses:
+    """Hosts that have asked not to be asked for pages that they do not link (rule R32).
+
+    What is forgotten with it is known of each feed all the same.
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def pause(self, url: str, until: float) -> None:
+        """Leave the host of a URL in peace until then, epoch seconds."""
+        host = urlsplit(url).hostname or ""
+        self._until.pop(host, None)
+        if len(self._until) >= MAX_HOSTS:
+            del self._until[next(iter(self._until))]
+        self._until[host] = until
+
+    def until(self, url: str) -> float | None:
+        """Return until when the host of a URL is left in peace, epoch seconds; None: it is not."""
+        return self._until.get(urlsplit(url).hostname or "")
+
+
+class WalkTurns:
+    """Whose walk may use the network: so many at once in all, and at one site (`wholefeed.fetch.base`).
+
+    A walk can last as long as `limits.walk_seconds`, and its publisher decides how long it does. Without a
+    bound for each site, one slow publisher of many feeds would keep all others waiting.
+
+        turns = WalkTurns(in_all=16, per_site=8)
+        async with turns.turn("example.org"):
+            ...
+    """
+
+    def __init__(self, *, in_all: int, per_site: int) -> None:
+        self._in_all = asyncio.Semaphore(in_all)
+        self._per_site = per_site
+        self._sites: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """Of the sites that walk or wait."""
+
+    def __len__(self) -> int:
+        """Return how many sites walk or wait."""
+        return len(self._sites)
+
+    @asynccontextmanager
+    async def turn(self, site: str) -> AsyncIterator[None]:
+        """Hold a turn, first come first served; who waits for a turn at a site holds none in all."""
+        own = self._sites.get(site)
+        if own is None:
+            own = self._sites[site] = asyncio.Semaphore(self._per_site)
+        async with own, self._in_all:
+            yield
+
+
+_PARSED_SHARE: Final = 8
+"""This part of the memory is for documents that are parsed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshContext:
+    """What every refresh of a service works with: the parts below the service, put together once."""
+
+    store: Store
+    source: Source
+    config: Config
+    site_of: Callable[[str], str]
+    now: Callable[[], float]
+    """Epoch seconds."""
+    walks: WalkTurns
+    """Of walks that use the network."""
+    pauses: HostPauses = field(default_factory=HostPauses)
+    """Of hosts that adapters leave in peace."""
+    counts: Counts = field(default_factory=Counts)
+    sharing: Sharing = field(default_factory=Alone)
+    """Who else works on the store, and at what."""
+    archive: Archive | None = None
+    """The web archive that is asked for what publishers do not give (R33); None: none is."""
+    longest_seconds: float = field(init=False)
+    """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
+    settings: Settings = field(init=False)
+    """What the configuration says about refreshes."""
+    published: Published = field(init=False)
+    """What is held of feeds, for their answers."""
+    beginnings: Beginnings = field(init=False)
+    """What is held of them for their refreshes."""
+
+    def __post_init__(self) -> None:
+        longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
+        object.__setattr__(self, "longest_seconds", longest_seconds)
+        object.__setattr__(self, "settings", self._settings())
+        max_bytes = self.config.store.memory_bytes
+        parsed_bytes = max_bytes // _PARSED_SHARE
+        object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
+        object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
+
+    def paused_until(self, url: str) -> float | None:
+        """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        seconds = self.source.blocked_seconds(parts.hostname or "", port)
+        return self.now() + seconds if seconds else None
+
+    def _settings(self) -> Settings:
+        config = self.config
+        return Settings(
+            minimum_fresh_seconds=config.freshness.minimum_seconds,
+            default_fresh_seconds=config.freshness.default_seconds,
+            maximum_fresh_seconds=config.freshness.maximum_seconds,
+            retry_missing_seconds=config.freshness.retry_missing_seconds,
+            follows_pages=config.history.paged,
+            remembers=config.history.remember,
+            looks_ahead=config.history.look_ahead,
+            window=config.fetch.concurrency_per_host,
+            walk_seconds=config.limits.walk_seconds,
+            may_collect=self._may_collect,
+            collect_paused_until=self.pauses.until,
+            limits=WalkLimits(
+                documents=config.limits.documents_per_feed,
+                bytes=config.limits.feed_bytes,
+                entries=config.limits.entries_per_feed,
+            ),
+        )
+
+    def _may_collect(self, url: str) -> bool:
+        history = self.config.history
+        if history.collect == "off" or not history.collect_deny_hosts:
+            return history.collect != "off"
+        host = urlsplit(url).hostname or ""
+        return not any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)

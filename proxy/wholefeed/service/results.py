@@ -1,24 +1,7 @@
-"""What the service answers with: value types, no behaviour beyond reading them.
+"""What the service says of feeds: with what it answers, and what it remembers of URLs that it could not open.
 
-What could not be opened a moment ago, so that not every request for it asks its publisher again.
-
-    unopened = Unopened(now=time.time)
-    unopened.remember(url, error)
-    unopened.check(url)             # raises it for a minute at most (docs/faults.md row 21)
-
-What the publisher asked for beyond that (Retry-After) is the host's and kept there (`wholefeed.fetch.hosts`).
-Memory is bounded: of more than `MAX_UNOPENED` the oldest is forgotten.
-
-Which URLs have come to lead to a feed lately: whoever found nothing before may find it now.
-
-    before = made.count
-    feed = ...                          # nothing, as of some moment in between
-    if made.has_come(url, before):      # look again
-
-With many readers of many new feeds each look takes long, and some feed is made in that time: to look again
-because of any of them was most of what the database was asked.
-
-How far another replica is with the refresh of a feed, as it tells that in its lease.
+`Reconstruction` is a feed as it can be served now, `Status` what is known of it, `Elsewhere` how far another
+replica is with it. `Unopened` and `Made` are what openings remember of URLs, in bounded memory.
 """
 
 from __future__ import annotations
@@ -51,7 +34,6 @@ class Reconstruction:
 
     @property
     def state(self) -> State:
-        """What the feed is at this moment."""
         return self.snapshot.feed.visible_state
 
     @property
@@ -95,12 +77,75 @@ class Status:
         return self.overview.feed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A refresh that another replica does, as it said in its lease at its last sign of life."""
+
+    is_confirmed: bool = False
+    """Whether the publisher has been heard of the subscription document."""
+    is_walking: bool = False
+    """Whether a walk runs; else the counts mean nothing."""
+    documents: int = 0
+    entries: int = 0
+    fetched: int = 0
+    left: int | None = None
+    seconds: float | None = None
+    """Since the walk began to use the network."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the walk is; None where none runs."""
+        if not self.is_walking:
+            return None
+        return Progress(
+            documents=self.documents, entries=self.entries, fetched=self.fetched, told_left=self.left
+        )
+
+    @property
+    def walked_seconds(self) -> float | None:
+        """Since the walk began to use the network; None: it does not."""
+        return self.seconds
+
+    @classmethod
+    def at(cls, progress: Progress | None, seconds: float | None, *, is_confirmed: bool) -> Self:
+        if progress is None:
+            return cls(is_confirmed=is_confirmed)
+        return cls(
+            is_confirmed=is_confirmed,
+            is_walking=True,
+            documents=progress.documents,
+            entries=progress.entries,
+            fetched=progress.fetched,
+            left=progress.left,
+            seconds=seconds,
+        )
+
+    def as_text(self) -> str:
+        """Return what is kept in the lease."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return what a lease tells: nothing yet, or from a replica of another version what is understood."""
+        found = json.loads(text) if text else {}
+        return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
+
+
+# What openings remember of URLs
+
 REMEMBERED_SECONDS: Final = 60.0
 MAX_UNOPENED: Final = 4096
 
 
 class Unopened:
-    """URLs that nothing is stored of, and why.
+    """What could not be opened a moment ago, so that not every request for it asks its publisher again.
+
+        unopened = Unopened(now=time.time)
+        unopened.remember(url, error)
+        unopened.check(url)             # raises it for a minute at most (docs/faults.md row 21)
+
+    What the publisher asked for beyond that (Retry-After) is the host's and kept there
+    (`wholefeed.fetch.hosts`). Of more than `MAX_UNOPENED` the oldest is forgotten.
 
     Args:
         now: Epoch seconds; a clock that jumps makes it forget.
@@ -153,7 +198,15 @@ MAX_MADE: Final = 4096
 
 
 class Made:
-    """Belongs to one service."""
+    """Which URLs have come to lead to a feed lately: whoever found nothing before may find it now.
+
+        before = made.count
+        feed = ...                          # nothing, as of some moment in between
+        if made.has_come(url, before):      # look again
+
+    With many readers of many new feeds each look takes long, and some feed is made in that time: to look
+    again because of any of them was most of what the database was asked.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -175,58 +228,3 @@ class Made:
     def has_come(self, url: str, before: int) -> bool:
         """Whether a URL may lead to a feed that was made since `count` was that; -1: at any time."""
         return before < max(0, self._forgotten, self._lately.get(url, 0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
-    """A refresh that another replica does, as it was at its last sign of life."""
-
-    is_confirmed: bool = False
-    """Whether the publisher has been heard of the subscription document."""
-    is_walking: bool = False
-    """Whether a walk runs; else the counts mean nothing."""
-    documents: int = 0
-    entries: int = 0
-    fetched: int = 0
-    left: int | None = None
-    seconds: float | None = None
-    """Since the walk began to use the network."""
-
-    @property
-    def progress(self) -> Progress | None:
-        """How far the walk is; None where none runs."""
-        if not self.is_walking:
-            return None
-        return Progress(
-            documents=self.documents, entries=self.entries, fetched=self.fetched, told_left=self.left
-        )
-
-    @property
-    def walked_seconds(self) -> float | None:
-        """Since the walk began to use the network; None: it does not."""
-        return self.seconds
-
-    @classmethod
-    def at(cls, progress: Progress | None, seconds: float | None, *, is_confirmed: bool) -> Self:
-        """Return what is told of a refresh."""
-        if progress is None:
-            return cls(is_confirmed=is_confirmed)
-        return cls(
-            is_confirmed=is_confirmed,
-            is_walking=True,
-            documents=progress.documents,
-            entries=progress.entries,
-            fetched=progress.fetched,
-            left=progress.left,
-            seconds=seconds,
-        )
-
-    def as_text(self) -> str:
-        """Return what is kept in the lease."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """Return what a lease tells: nothing yet, or from a replica of another version what is understood."""
-        found = json.loads(text) if text else {}
-        return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})

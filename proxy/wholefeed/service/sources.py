@@ -1,14 +1,13 @@
-"""One document: fetched, parsed, and its links read.
+"""Where feed documents come from, and which one is the subscription document of a feed.
 
-A large one is read, composed and rendered in one go (docs/design.md#worker-processes).
-While the entries still arrive, the link to the older document is taken from the head, so that its fetch can
-begin (docs/design.md#the-walk).
+    found = await find_subscription(source, url)                    # whatever somebody asks for
+    obtained = await source.obtain(url, validators=validators)      # one document
+    facts = await work.run(work_bytes(body), read_again, stored)
 
-From the URL that was asked for to the subscription document (rule R3; discovery).
-
-Where documents are worked on: small ones at once, larger ones beside the event loop.
-
-facts = await work.run(work_bytes(body), read_again, stored)
+`find_subscription` and `settle_subscription` go from a URL to the subscription document behind it (rule R3).
+`Source` fetches one document, parses it and reads its links; a large one is read, composed and rendered in
+one go (docs/design.md#worker-processes). All work on documents goes through `Work`: on small ones at once, on
+larger ones beside the event loop.
 """
 
 from __future__ import annotations
@@ -34,61 +33,130 @@ from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
 from wholefeed.fetch.budget import LargeWork
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive
-from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import documents
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
+
+# From a URL to the subscription document
+
+
+async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
+    """Fetch a URL and find the subscription document behind it.
+
+    An HTML page leads to the feed that it announces, an archive document to its `current`.
+
+    Args:
+        source: Where documents come from.
+        url: What was asked for.
+        is_choosing: Whether a person chooses where a page announces several feeds; else it is the preferred.
+
+    Raises:
+        DocumentError: Nothing usable as a feed was found.
+        SeveralFeedsError: There is a choice.
+    """
+    try:
+        return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+    except PageError as exc:
+        page = exc.fetched
+    found = discover(page.body, page.final_url, page.media_type)
+    by_url: dict[str, Alternate] = {}
+    for each in found:
+        by_url.setdefault(each.url, each)
+    if is_choosing and len(by_url) > 1:
+        raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
+    url = _announced_feed(page, found)
+    return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+
+
+def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
+    best = preferred(found)
+    if best is not None:
+        return best.url
+    what = "an HTML page that announces no feed"
+    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed")
+
+
+async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
+    """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
+
+    Never raises for what cannot be had: then the document itself serves, and a note says so.
+    """
+    steps = search(url, _seen(obtained))
+    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
+    try:
+        wanted = next(steps)
+        while True:
+            try:
+                newer = await _fetched(source, wanted)
+            except DocumentError as exc:
+                wanted = steps.send(failure_of(exc))
+                continue
+            came = (came[-1], newer)
+            wanted = steps.send(_seen(newer))
+    except StopIteration as end:
+        found: Found = end.value
+        serving = next(each for each in came if each.fetched.url == found.document.url)
+        return Subscription(found.url, serving, found.notes)
+
+
+def _seen(obtained: Obtained) -> Seen:
+    fetched = obtained.fetched
+    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
+
+
+async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
+    obtained = await source.obtain(url, manner=Manner(is_new=is_new))
+    assert not isinstance(obtained, Fetched), "no validators were sent"
+    return obtained
 
 
 @dataclass(frozen=True, slots=True)
-class Obtained:
-    """A document as it came from its publisher."""
+class Subscription:
+    """The subscription document of a feed, and how sure that is."""
 
-    fetched: Fetched
-    read: ReadDocument
-    document: FeedDocument | None = None
-    """As parsed; of a large one there is no more than what was read of it."""
-    style: Style | None = None
-    """What a large one was rendered for."""
-    memento: str = ""
-    """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
+    url: str
+    """What it is looked for by from now on."""
+    obtained: Obtained
+    notes: tuple[Note, ...] = ()
+    failure: DocumentError | None = None
+    """How its publisher failed, where a web archive's copy stands in for it (R33)."""
 
     @property
-    def navigation(self) -> Navigation:
-        """What its links say."""
-        return self.read.navigation
-
-    def style_of(self) -> Callable[[], Style | None]:
-        """Return what finds out what segments are rendered for where this is the subscription document.
-
-        It holds nothing of a large one.
-        """
-        document, composed = self.document, self.read.composed
-        if document is not None:
-            return lambda: compose_parsed(document).style
-        return lambda: None if composed is None else composed.style
+    def document_url(self) -> str:
+        """What the document itself was asked for by."""
+        return self.obtained.fetched.url
 
 
-class PageError(UnreadableError):
-    """The answer is an HTML page; it may announce a feed."""
+class SeveralFeedsError(UnreadableError):
+    """The answer is an HTML page that announces several feeds, and a person is to choose.
 
-    def __init__(self, cause: ParseError, fetched: Fetched) -> None:
-        super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
-        self.fetched = fetched
+    Args:
+        url: The page's.
+        feeds: What it announces, each URL once.
+    """
+
+    def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
+        super().__init__("expected a feed, got an HTML page that announces several", url=url)
+        self.feeds = feeds
 
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
-        """Return it without the page."""
-        plain = UnreadableError(self.args[0], url=self.url, slug=self.slug)
-        return plain.fresh_copy(retry_after_seconds=retry_after_seconds)
+        copy = SeveralFeedsError(self.url, self.feeds)
+        copy.retry_after_seconds = retry_after_seconds or None
+        return copy
+
+
+# One document
 
 
 class Source:
-    """Where feed documents come from."""
+    """Documents by their URLs: fetched, parsed, their links read.
+
+    While the entries still arrive, the link to the older document is taken from the head, so that its fetch
+    can begin (docs/design.md#the-walk).
+    """
 
     def __init__(self, fetcher: Fetcher, work: Work, *, xml_depth: int) -> None:
         self._fetcher = fetcher
         self._xml_depth = xml_depth
         self.work = work
-        """For whoever works on documents."""
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
@@ -193,7 +261,7 @@ class Source:
 
 
 def _whole(obtained: Obtained) -> Obtained:
-    """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112, 6.3)."""
+    """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112 §6.3)."""
     fetched, notes = obtained.fetched, obtained.read.facts.notes
     is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
     if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
@@ -251,131 +319,64 @@ class _EarlyReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
-    """The subscription document of a feed, and how sure that is."""
+class Obtained:
+    """A document as it came from its publisher."""
 
-    url: str
-    """What it is looked for by from now on."""
-    obtained: Obtained
-    notes: tuple[Note, ...] = ()
-    failure: DocumentError | None = None
-    """How its publisher failed, where a web archive's copy stands in for it (R33)."""
+    fetched: Fetched
+    read: ReadDocument
+    document: FeedDocument | None = None
+    """As parsed; of a large one there is no more than what was read of it."""
+    style: Style | None = None
+    """What a large one was rendered for."""
+    memento: str = ""
+    """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
 
     @property
-    def document_url(self) -> str:
-        """What the document itself was asked for by."""
-        return self.obtained.fetched.url
+    def navigation(self) -> Navigation:
+        """What its links say."""
+        return self.read.navigation
+
+    def style_of(self) -> Callable[[], Style | None]:
+        """Return what finds out what segments are rendered for where this is the subscription document.
+
+        It holds nothing of a large one.
+        """
+        document, composed = self.document, self.read.composed
+        if document is not None:
+            return lambda: compose_parsed(document).style
+        return lambda: None if composed is None else composed.style
 
 
-class SeveralFeedsError(UnreadableError):
-    """The answer is an HTML page that announces several feeds, and a person is to choose.
+class PageError(UnreadableError):
+    """The answer is an HTML page; it may announce a feed. A fresh copy does not hold the page."""
 
-    Args:
-        url: The page's.
-        feeds: What it announces, each URL once.
-    """
-
-    def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
-        super().__init__("expected a feed, got an HTML page that announces several", url=url)
-        self.feeds = feeds
+    def __init__(self, cause: ParseError, fetched: Fetched) -> None:
+        super().__init__(str(cause), url=fetched.final_url, slug=cause.slug)
+        self.fetched = fetched
 
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
-        """Return it with its feeds."""
-        copy = SeveralFeedsError(self.url, self.feeds)
-        copy.retry_after_seconds = retry_after_seconds or None
-        return copy
+        plain = UnreadableError(self.args[0], url=self.url, slug=self.slug)
+        return plain.fresh_copy(retry_after_seconds=retry_after_seconds)
 
 
-async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
-    """Fetch a URL and find the subscription document behind it.
-
-    An HTML page leads to the feed that it announces, an archive document to its `current`.
-
-    Args:
-        source: Where documents come from.
-        url: What was asked for.
-        is_choosing: Whether a person chooses where a page announces several feeds; else it is the preferred.
-
-    Raises:
-        DocumentError: Nothing usable as a feed was found.
-        SeveralFeedsError: There is a choice.
-    """
-    try:
-        return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
-    except PageError as exc:
-        page = exc.fetched
-    found = discover(page.body, page.final_url, page.media_type)
-    by_url: dict[str, Alternate] = {}
-    for each in found:
-        by_url.setdefault(each.url, each)
-    if is_choosing and len(by_url) > 1:
-        raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
-    url = _announced_feed(page, found)
-    return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+def failure_of(error: DocumentError) -> Failure:
+    """Describe why a document could not be had; without the body, which the error may hold."""
+    return Failure(
+        slug=error.slug,
+        publisher_status=error.publisher_status,
+        retry_after_seconds=error.retry_after_seconds,
+        is_unasked=isinstance(error, QueueFullError),
+    )
 
 
-async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
-    """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
-
-    Never raises for what cannot be had: then the document itself serves, and a note says so.
-    """
-    steps = search(url, _seen(obtained))
-    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                newer = await _fetched(source, wanted)
-            except DocumentError as exc:
-                wanted = steps.send(failure_of(exc))
-                continue
-            came = (came[-1], newer)
-            wanted = steps.send(_seen(newer))
-    except StopIteration as end:
-        found: Found = end.value
-        serving = next(each for each in came if each.fetched.url == found.document.url)
-        return Subscription(found.url, serving, found.notes)
-
-
-def _seen(obtained: Obtained) -> Seen:
-    fetched = obtained.fetched
-    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
-
-
-async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
-    obtained = await source.obtain(url, manner=Manner(is_new=is_new))
-    assert not isinstance(obtained, Fetched), "no validators were sent"
-    return obtained
-
-
-def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
-    best = preferred(found)
-    if best is not None:
-        return best.url
-    what = "an HTML page that announces no feed"
-    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed")
-
+# Where documents are worked on
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-HELD_BYTES: Final = 1 << 16
-"""Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
-as it was rendered when it came."""
-CODED_BYTES: Final = 1 << 20
-"""Up to here a body is encoded in the transaction that puts it, which takes a few milliseconds longer."""
-
-_INLINE_MARKS: Final = 4096
-"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
-of twice the size, for which there is one thread, twice as many."""
-_SNIFFED_BYTES: Final = 64
-_THREAD_VALUES: Final = 50_000
-"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""
-
-
 class Work:
-    """All work on documents of one process; belongs to one event loop."""
+    """All work on documents of one process, on one event loop."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -412,6 +413,11 @@ class Work:
         asyncio.get_running_loop().call_soon(self._spot.release)
 
 
+HELD_BYTES: Final = 1 << 16
+"""Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one
+as it was rendered when it came."""
+
+
 def work_bytes(body: bytes) -> int:
     """Return the size of the body, or of a large one that takes as long to read.
 
@@ -434,21 +440,9 @@ def work_bytes(body: bytes) -> int:
     return max(size_bytes, INLINE_BYTES + 1) if marks > _INLINE_MARKS else size_bytes
 
 
-async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
-    """Return documents with large bodies as they are stored: no transaction lasts for that."""
-    return [
-        each
-        if len(each.body) <= CODED_BYTES or each.coded is not None
-        else replace(each, coded=await asyncio.to_thread(documents.encode_body, each.body))
-        for each in new
-    ]
-
-
-def failure_of(error: DocumentError) -> Failure:
-    """Describe why a document could not be had; without the body, which the error may hold."""
-    return Failure(
-        slug=error.slug,
-        publisher_status=error.publisher_status,
-        retry_after_seconds=error.retry_after_seconds,
-        is_unasked=isinstance(error, QueueFullError),
-    )
+_INLINE_MARKS: Final = 4096
+"""Of tags and references, or values of JSON, in a document that is read where it is: feeds have half. In one
+of twice the size, for which there is one thread, twice as many."""
+_SNIFFED_BYTES: Final = 64
+_THREAD_VALUES: Final = 50_000
+"""Of JSON, in a document that a thread may read: it takes 10 ms for them. Text has a comma every 80 bytes."""

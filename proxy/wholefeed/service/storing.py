@@ -1,26 +1,12 @@
 """Keep in the store what a decision wants kept, and look there for what it wants to know.
 
-Documents of a walk that have come one soon after the other, until they are stored in one transaction.
+    storage = FeedStorage(store, work, feed.id, now=time.time)      # for one refresh
+    beginning = await storage.begin(is_new=False)                   # what the decision starts from
+    event = await storage.change(intent, fetches.take)              # or `look`, or `remark`
+    row = await storage.publish(publication, revision=feed.revision)
 
-    number = gathered.add(intent, obtained)     # below 0: a stand-in
-    puts = gathered.take()                      # to be stored now
-    gathered.stored(numbers)                    # or `give_back`
-    gathered.number(number)                     # what it has become
-
-Identities are hashes: the entries of a document change as many pages of their index as there are entries, and
-those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
-
-What is stored of what a decision names: entries of a document, which copies are live, a row.
-
-What one transaction puts of a feed, and what it looks at for what comes next.
-
-was = await storage.write(partial(put_and_look, feed_id=feed_id, putting=Putting(puts, now), new=new))
-
-What a decision remarks on a feed and its documents, as what is to be done in the store.
-
-What a publication is made of, as it is stored at one moment.
-
-material = await store.read(lambda db: look(db, feed_id, at_hand, documents.list_all(db, feed_id)))
+All that is changed goes through one place, in which the remarks made before are written too, in the same
+transaction. The functions behind `FeedStorage` run in the thread of a database connection.
 """
 
 from __future__ import annotations
@@ -56,18 +42,20 @@ from wholefeed.service.documents import (
     Leaving,
     Put,
     at_hand,
+    coded,
     documents_to_remember,
     new_document,
     reparse,
     returning,
 )
-from wholefeed.service.memory import Beginning, Beginnings, Start
+from wholefeed.service.memory import Beginning, Beginnings
 from wholefeed.service.sharing_port import Fence
-from wholefeed.service.sources import Obtained, Subscription, Work, coded
-from wholefeed.store.base import Database
+from wholefeed.service.sources import Obtained, Subscription, Work
+from wholefeed.store.base import Database, changed
 from wholefeed.store.rows import (
     DocumentChanges,
     DocumentRow,
+    Failures,
     FeedChanges,
     FeedRow,
     NewDocument,
@@ -80,6 +68,7 @@ from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 
 class FeedStorage:
@@ -88,9 +77,9 @@ class FeedStorage:
     Remarks are written together with the next change, in the order in which they were made, and with `flush`.
 
     Args:
-        store: The store.
+        store: Where the feed is stored.
         work: Where documents are worked on.
-        feed_id: The feed.
+        feed_id: Its number.
         now: Epoch seconds.
         fence: What each transaction begins with, where others write to the store, too.
         beginnings: What is held for the next refresh.
@@ -107,7 +96,7 @@ class FeedStorage:
         beginnings: Beginnings | None = None,
     ) -> None:
         self._store = store
-        self._start = Start(store, feed_id, beginnings)
+        self._start = _Start(store, feed_id, beginnings)
         self._fence = fence
         self._parsed = None if beginnings is None else beginnings.parsed
         self.work = work
@@ -151,7 +140,7 @@ class FeedStorage:
         others = [*(each.read.facts for each in beside), *self.gathered.facts]
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
         besides = [each.keys for each in others]
-        look = partial(identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
+        look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
     async def change(self, intent: port.Change, take: Callable[[str], Obtained]) -> Event:
@@ -177,10 +166,66 @@ class FeedStorage:
                 assert_never(intent)
         return CarriedOut()
 
+    async def _put_subscription(self, intent: port.StoreSubscription) -> None:
+        found, now = self.found, self._now()
+        assert found is not None, "it has come"
+        self.found = None
+        rows = await self._documents()
+        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
+        facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
+        new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
+        leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
+        if leaving is not None and not leaving.is_at_hand:
+            new += await documents_to_remember(self._store, self.work, leaving)
+        await self._put_all(
+            _Putting(
+                new,
+                now,
+                ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
+                detached=intent.detached,
+                changes=self._start.other_than_stored(changes),
+                leaving=leaving,
+                looks=True,
+            )
+        )
+
+    async def _put(self, intent: port.Put, obtained: Obtained) -> int:
+        now = self._now()
+        new = [_described(intent, obtained)]
+        if intent.remembers is not None:
+            rows = await self._documents()
+            old = _row_of(intent.remembers, rows)
+            assert old is not None, "nothing else changes the documents of a feed meanwhile"
+            leaving = Leaving(rows, old, obtained.read.facts, now, is_page=True)
+            new += await documents_to_remember(self._store, self.work, leaving)
+        identifier, *_ = await self._put_all(_Putting(new, now))
+        return identifier
+
+    async def _put_all(self, putting: _Putting) -> list[int]:
+        new = await coded([each.new for each in putting.puts])
+        work = partial(_put_and_look, feed_id=self.feed_id, putting=putting, new=new)
+        more = putting.looks  # at what is to be published next
+        write = partial(self._store.renew, feed=self.feed_id, row=_feed_of, comes_more=more)
+        was = await self._with_remarks(work, write)
+        self._rows, self._material = was.rows, was.material
+        if self._parsed is not None and putting.leaving is not None:
+            self._parsed.drop(putting.leaving.replaced)
+        for number, put in zip(was.numbers, was.puts, strict=True):
+            self.fresh.keep(number, put.fresh)
+            if self._parsed is not None:
+                self._parsed.keep(put)
+        return was.numbers
+
+    async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
+        now = self._now()
+        await self.write(
+            partial(documents.arrange, feed=self.feed_id, ranks=ranks, detached=detached, now=now)
+        )
+
     async def put_gathered(self) -> None:
         """Put what waits for more, in one transaction; what cannot be put waits on."""
         if self.gathered.are_waiting:
-            putting = Putting(self.gathered.take(), self._now())
+            putting = _Putting(self.gathered.take(), self._now())
             try:
                 self.gathered.stored(await self._put_all(putting))
             except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
@@ -192,9 +237,9 @@ class FeedStorage:
         if isinstance(intent, port.NoteReply):
             self.found = None  # what has not changed is not stored again
             self.fetch_url = intent.fetch_url or self.fetch_url
-        self._touches = self._touches or touches_document(intent)
+        self._touches = self._touches or _touches_document(intent)
         self._start.remarked(intent, is_first=not self._remarks)
-        self._remarks.append(written(intent, self.feed_id, self._now()))
+        self._remarks.append(_written(intent, self.feed_id, self._now()))
         return CarriedOut()
 
     async def look(self, intent: port.Look, waiting: Callable[[str], Obtained | None]) -> Event:
@@ -218,10 +263,20 @@ class FeedStorage:
                 come = waiting(url)
                 facts = None if come is None else come.read.facts
                 return await self.read(
-                    partial(known_entries, feed=self.feed_id, wanted=intent, waiting=facts)
+                    partial(_known_entries, feed=self.feed_id, wanted=intent, waiting=facts)
                 )
             case _:
                 assert_never(intent)
+
+    async def _documents(self) -> list[DocumentRow]:
+        """Return the documents; nobody else changes them meanwhile."""
+        if self._rows is None:
+            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
+        return self._rows
+
+    async def read(self, work: Callable[[Database], _T]) -> _T:
+        """Look at what is stored of the feed, without the remarks that are not written yet."""
+        return await self._store.read(work, feed=self.feed_id)
 
     async def material(self) -> Material | None:
         """Return what a publication is made of, once; None: the feed has no subscription document."""
@@ -229,7 +284,9 @@ class FeedStorage:
         if material is not None:
             return material
         fresh = self.fresh.at_hand()
-        return await self.read(lambda db: look(db, self.feed_id, fresh, documents.list_all(db, self.feed_id)))
+        return await self.read(
+            lambda db: _read_material(db, self.feed_id, fresh, documents.list_all(db, self.feed_id))
+        )
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
@@ -281,88 +338,138 @@ class FeedStorage:
             self._touches = self._touches or touched
             raise
 
-    async def read(self, work: Callable[[Database], _T]) -> _T:
-        """Look at what is stored of the feed, without the remarks that are not written yet."""
-        return await self._store.read(work, feed=self.feed_id)
 
-    async def _documents(self) -> list[DocumentRow]:
-        """Return the documents; nobody else changes them meanwhile."""
-        if self._rows is None:
-            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
-        return self._rows
+# What a refresh starts from
 
-    async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
-        now = self._now()
-        await self.write(
-            partial(documents.arrange, feed=self.feed_id, ranks=ranks, detached=detached, now=now)
-        )
+_MOST_READ: Final = 64
+"""Documents of a feed that are read as it is published, for its next refresh."""
 
-    async def _put_subscription(self, intent: port.StoreSubscription) -> None:
-        found, now = self.found, self._now()
-        assert found is not None, "it has come"
-        self.found = None
-        rows = await self._documents()
-        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
-        facts, old = found.obtained.read.facts, row_of(intent.remembers, rows)
-        new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
-        leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
-        if leaving is not None and not leaving.is_at_hand:
-            new += await documents_to_remember(self._store, self.work, leaving)
-        await self._put_all(
-            Putting(
-                new,
-                now,
-                ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
-                detached=intent.detached,
-                changes=self._start.other_than_stored(changes),
-                leaving=leaving,
-                looks=True,
-            )
-        )
 
-    async def _put(self, intent: port.Put, obtained: Obtained) -> int:
-        now = self._now()
-        new = [described(intent, obtained)]
-        if intent.remembers is not None:
-            rows = await self._documents()
-            old = row_of(intent.remembers, rows)
-            assert old is not None, "nothing else changes the documents of a feed meanwhile"
-            leaving = Leaving(rows, old, obtained.read.facts, now, is_page=True)
-            new += await documents_to_remember(self._store, self.work, leaving)
-        identifier, *_ = await self._put_all(Putting(new, now))
-        return identifier
+class _Start:
+    """What one refresh starts from: as it is held, else as it is stored; and what is held of it for the next.
 
-    async def _put_all(self, putting: Putting) -> list[int]:
-        new = await coded([each.new for each in putting.puts])
-        work = partial(put_and_look, feed_id=self.feed_id, putting=putting, new=new)
-        more = putting.looks  # at what is to be published next
-        write = partial(self._store.renew, feed=self.feed_id, row=feed_of, comes_more=more)
-        was = await self._with_remarks(work, write)
-        self._rows, self._material = was.rows, was.material
-        if self._parsed is not None and putting.leaving is not None:
-            self._parsed.drop(putting.leaving.replaced)
-        for number, put in zip(was.numbers, was.puts, strict=True):
-            self.fresh.keep(number, put.fresh)
-            if self._parsed is not None:
-                self._parsed.keep(put)
-        return was.numbers
+    Args:
+        store: Where the feed is stored.
+        feed_id: Its number.
+        beginnings: What is held; None: nothing is.
+    """
 
+    def __init__(self, store: Store, feed_id: int, beginnings: Beginnings | None) -> None:
+        self._store = store
+        self._feed_id = feed_id
+        self._beginnings = None if store.is_shared else beginnings
+        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
+        self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
+        self._read_last: Beginning | None = None
+
+    async def read(self, *, is_new: bool) -> Beginning:
+        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+        if is_new:
+            return Beginning([], Failures((), None))
+        if self._beginnings is None:
+            return await self._store.read(self._look, feed=self._feed_id)
+        if (held := self._beginnings.find(self._feed_id)) is not None:
+            self._feed, found = held
+            return found
+        with self._beginnings.watched() as fill:
+            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
+            if not fill.has_changed(self._feed_id):
+                self._beginnings.keep(self._feed_id, found)
+        return found
+
+    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
+        """Read for the next refresh what it starts from, in the transaction that publishes the feed.
+
+        Args:
+            db: The connection.
+            count: How many documents are published; of many nothing is read.
+            rows: All documents, where they are known.
+        """
+        is_wanted = self._beginnings is not None and count <= _MOST_READ
+        self._read_last = self._look(db, rows) if is_wanted else None
+
+    def keep(self) -> None:
+        """Hold what `look_again` has read, once that is committed."""
+        if self._beginnings is not None and self._read_last is not None:
+            self._beginnings.keep(self._feed_id, self._read_last)
+
+    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
+        """Return changes of the feed's columns; None if its row is known to say that already."""
+        feed = self._feed
+        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
+        return None if is_said else changes
+
+    def remarked(self, intent: port.Remark, *, is_first: bool) -> None:
+        """Take note of a remark that is to be written."""
+        self._checked = None
+        if is_first and self._feed is not None:
+            self._checked = _only_checked(intent, self._feed)
+
+    def writes(self) -> None:
+        """Take note that something is written: what is known is no longer so."""
+        self._feed = self._checked = None
+        if self._beginnings is not None:
+            self._beginnings.let_go(self._feed_id)
+
+    def defer(self) -> bool:
+        """Have what was remarked written later, if it is no more than until when the feed is fresh.
+
+        Returns:
+            Whether it is: then nothing is to be written now.
+        """
+        checked, self._checked = self._checked, None
+        return checked is not None and self._store.note_unchanged(*checked)
+
+    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
+        """Look at the feed's row, too: whoever began the refresh may have it from before the last one."""
+        return feeds.find(db, self._feed_id), self._look(db)
+
+    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
+        rows = documents.list_all(db, self._feed_id) if rows is None else rows
+        return Beginning(rows, failures.read(db, self._feed_id))
+
+
+def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:
+    """Return the row that a remark makes of the feed's, and the number of the document that has not changed.
+
+    None: it says more than until when the feed is fresh.
+    """
+    if not isinstance(intent, port.NoteReply) or intent.unchanged is None or feed.is_stale:
+        return None
+    if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
+        return None
+    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
+    return row, intent.unchanged
+
+
+# Documents that wait to be stored together
 
 MOST_TOGETHER: Final = 16
 _MOST_BYTES: Final = 3 << 19
 LONGEST_SECONDS: Final = 0.1
-"""From the first of them on. A crash loses as much, and a publisher is asked for it again."""
+"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
 
 
 class Gathered:
-    """Belongs to one refresh."""
+    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
+
+        number = gathered.add(intent, obtained)     # below 0: a stand-in
+        puts = gathered.take()                      # to be stored now
+        gathered.stored(numbers)                    # or `give_back`
+        gathered.number(number)                     # what it has become
+
+    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
+    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
+    """
 
     def __init__(self) -> None:
         self._puts: list[_Waiting] = []
         self._leaving: list[_Waiting] = []
+        """Those that are being stored."""
         self._since = 0.0
         self._given = 0
         self._numbers: dict[int, int] = {}
+        """What stand-ins have become."""
 
     def __len__(self) -> int:
         """How many documents are not known to be stored yet."""
@@ -375,7 +482,6 @@ class Gathered:
 
     @property
     def facts(self) -> list[DocumentFacts]:
-        """What was read of them."""
         return [each.facts for each in (*self._leaving, *self._puts)]
 
     def left_out_of(self, progress: Progress) -> Progress:
@@ -398,7 +504,7 @@ class Gathered:
         if not self._puts:
             self._since = time.monotonic()
         self._given -= 1
-        self._puts.append(_Waiting(self._given, described(intent, obtained), obtained.read.facts))
+        self._puts.append(_Waiting(self._given, _described(intent, obtained), obtained.read.facts))
         return self._given
 
     def take(self) -> list[Put]:
@@ -427,8 +533,7 @@ class _Waiting(NamedTuple):
     facts: DocumentFacts
 
 
-def described(intent: port.Put, obtained: Obtained) -> Put:
-    """Return what a decision wants put, as it came."""
+def _described(intent: port.Put, obtained: Obtained) -> Put:
     return new_document(
         intent.stored_url,
         obtained,
@@ -441,117 +546,11 @@ def described(intent: port.Put, obtained: Obtained) -> Put:
     )
 
 
-_T = TypeVar("_T")
+# Remarks
 
 
-def known_entries(
-    db: Database, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
-) -> KnownRead:
-    """Look for the identities that a decision names.
-
-    Args:
-        db: The connection.
-        feed: The feed.
-        wanted: The identities.
-        waiting: Their document. What was stored since it came may be unlike it: so its entries are looked for
-            by what identifies them now, and told of by what the decision knows them by.
-    """
-    asked = wanted.identities
-    present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
-    known = _renamed(documents.known(db, feed, present, but=None), asked, present)
-    if not wanted.with_copies:
-        return KnownRead(known)
-    served = _renamed(live_table.served(db, feed, present), asked, present)
-    return KnownRead(known, served, live_table.subscription_updated_at(db, feed))
-
-
-def identified_facts(
-    db: Database, feed: int, facts: DocumentFacts, own: Collection[EntryId], besides: Sequence[PackedKeys]
-) -> DocumentFacts:
-    """Return what was read of a document, its entries identified by what is ambiguous in the feed.
-
-    Each entry is looked at in the connection's thread: they may be a hundred thousand.
-    """
-    found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
-    return facts if found == facts.ambiguous else facts.identified(found)
-
-
-def row_of(document: StoredDocument | None, rows: Sequence[DocumentRow]) -> DocumentRow | None:
-    """Return the row of a document that a decision has named, with what the store alone knows of it."""
-    return next((row for row in rows if document is not None and row.id == document.id), None)
-
-
-def _identified_now(
-    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
-) -> Sequence[EntryId]:
-    ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
-    present = list(asked)
-    for ordinal, identity in waiting.keys.identities(ambiguous).items():
-        present[ordinal] = identity
-    return present
-
-
-def _renamed(
-    found: Mapping[EntryId, _T], asked: Sequence[EntryId], present: Sequence[EntryId]
-) -> Mapping[EntryId, _T]:
-    if asked is present:
-        return found
-    return {old: found[new] for old, new in zip(asked, present, strict=True) if new in found}
-
-
-class Putting(NamedTuple):
-    """Documents that are put, and with them what changes of the chain and of the feed."""
-
-    puts: Sequence[Put]
-    now: float
-    """Epoch seconds."""
-    ranks: Mapping[int, int] = MappingProxyType({})
-    """As for `arrangement.arrange`."""
-    detached: tuple[int, ...] = ()
-    """The same."""
-    changes: FeedChanges | None = None
-    """Columns of the feed."""
-    leaving: Leaving | None = None
-    """What leaves the document that is replaced; what is to be remembered of it is put, too."""
-    looks: bool = False
-    """Whether to look in the same trip at what a decision wants to know and publish next."""
-
-
-class WasPut(NamedTuple):
-    """What came of it."""
-
-    numbers: list[int]
-    """Of the documents."""
-    puts: list[Put]
-    """The same, those included that are remembered."""
-    rows: list[DocumentRow] | None
-    """All documents of the feed, and what a publication is made of: where that was asked for."""
-    material: Material | None
-
-
-def feed_of(was: WasPut) -> FeedRow | None:
-    """Return the feed's row, if that was looked at."""
-    return None if was.material is None else was.material.feed
-
-
-def put_and_look(db: Database, feed_id: int, putting: Putting, new: Sequence[NewDocument]) -> WasPut:
-    """Put documents; `new` are those of `putting`, with large bodies encoded."""
-    leaving, changes = putting.leaving, putting.changes or {}
-    remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
-    puts = [*putting.puts, *remembered]
-    coming = [*new, *(each.new for each in remembered)]
-    numbers = documents.put_arranged(
-        db, feed_id, coming, putting.ranks, putting.detached, changes, putting.now
-    )
-    if not putting.looks:
-        return WasPut(numbers, puts, None, None)
-    fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
-    rows = documents.list_all(db, feed_id)
-    return WasPut(numbers, puts, rows, look(db, feed_id, at_hand(fresh), rows))
-
-
-def written(intent: port.Remark, feed: int, now: float) -> Callable[[Database], Any]:
-    """Return what writes a remark; it changes nothing of what the feed is made of."""
+def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database], Any]:
+    """Return what writes a remark: it changes nothing of what the feed is made of."""
     match intent:
         case port.NoteReply():
             return partial(_note_reply, feed=feed, intent=intent)
@@ -574,13 +573,7 @@ def written(intent: port.Remark, feed: int, now: float) -> Callable[[Database], 
             assert_never(intent)
 
 
-def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
-    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
-    documents.touch(db, document, changes)
-
-
-def touches_document(intent: port.Remark) -> bool:
-    """Whether a remark changes the row of a document."""
+def _touches_document(intent: port.Remark) -> bool:
     is_said = isinstance(intent, port.NoteReply) and intent.unchanged is not None
     return is_said or isinstance(intent, port.Touch)
 
@@ -603,39 +596,121 @@ def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
         documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
 
 
-_READ_AHEAD_BYTES: Final = 256 * 1024
-"""Of the bodies that are likely to be rendered, read before it is known which are."""
+def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
+    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
+    documents.touch(db, document, changes)
 
 
-class Held(NamedTuple):
-    """What was read to render a document."""
-
-    live: Sequence[int]
-    """The ordinals of its live entries."""
-    body: bytes | None
-    """None: it is at hand."""
+# What is stored of what a decision names
 
 
-def read(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, Held]:
-    """Read what is needed of documents.
+def _known_entries(
+    db: Database, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
+) -> KnownRead:
+    """Look for the identities that a decision names.
 
     Args:
         db: The connection.
-        wanted: Their numbers.
-        at_hand: As `FreshDocuments.at_hand`.
+        feed: Its number.
+        wanted: The identities.
+        waiting: Their document. What was stored since it came may be unlike it: so its entries are looked for
+            by what identifies them now, and told of by what the decision knows them by.
     """
-    rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
-    counts = live_counts(db, rendered) if rendered else {}
-    found = {
-        document: Held(range(entries), None)
-        for document, entries in rendered.items()
-        if counts.get(document, 0) == entries
-    }
-    others = [document for document in wanted if document not in found]
-    for document, live in live_ordinals(db, others).items() if others else ():
-        is_at_hand = at_hand.get(document) == ANY
-        found[document] = Held(live, None if is_at_hand else documents.read_body(db, document))
-    return found
+    asked = wanted.identities
+    present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
+    known = _renamed(documents.known(db, feed, present, but=None), asked, present)
+    if not wanted.with_copies:
+        return KnownRead(known)
+    served = _renamed(live_table.served(db, feed, present), asked, present)
+    return KnownRead(known, served, live_table.subscription_updated_at(db, feed))
+
+
+def _identified_now(
+    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
+) -> Sequence[EntryId]:
+    ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
+    present = list(asked)
+    for ordinal, identity in waiting.keys.identities(ambiguous).items():
+        present[ordinal] = identity
+    return present
+
+
+def _renamed(
+    found: Mapping[EntryId, _T], asked: Sequence[EntryId], present: Sequence[EntryId]
+) -> Mapping[EntryId, _T]:
+    if asked is present:
+        return found
+    return {old: found[new] for old, new in zip(asked, present, strict=True) if new in found}
+
+
+def _identified_facts(
+    db: Database, feed: int, facts: DocumentFacts, own: Collection[EntryId], besides: Sequence[PackedKeys]
+) -> DocumentFacts:
+    """Return what was read of a document, its entries identified by what is ambiguous in the feed.
+
+    Each entry is looked at in the connection's thread: they may be a hundred thousand.
+    """
+    found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
+    return facts if found == facts.ambiguous else facts.identified(found)
+
+
+def _row_of(document: StoredDocument | None, rows: Sequence[DocumentRow]) -> DocumentRow | None:
+    """Return the row of a document that a decision has named, with what the store alone knows of it."""
+    return next((row for row in rows if document is not None and row.id == document.id), None)
+
+
+# What one transaction puts, and what it looks at for what comes next
+
+
+class _Putting(NamedTuple):
+    """Documents that are put, and with them what changes of the chain and of the feed."""
+
+    puts: Sequence[Put]
+    now: float
+    """Epoch seconds."""
+    ranks: Mapping[int, int] = MappingProxyType({})
+    """As for `documents.arrange`."""
+    detached: tuple[int, ...] = ()
+    """The same."""
+    changes: FeedChanges | None = None
+    """Columns of the feed."""
+    leaving: Leaving | None = None
+    """What leaves the document that is replaced; what is to be remembered of it is put, too."""
+    looks: bool = False
+    """Whether to look in the same trip at what a decision wants to know and publish next."""
+
+
+class _WasPut(NamedTuple):
+    numbers: list[int]
+    """Of the documents."""
+    puts: list[Put]
+    """The same, those included that are remembered."""
+    rows: list[DocumentRow] | None
+    """All documents of the feed, and what a publication is made of: where that was asked for."""
+    material: Material | None
+
+
+def _put_and_look(db: Database, feed_id: int, putting: _Putting, new: Sequence[NewDocument]) -> _WasPut:
+    """Put documents; `new` are those of `putting`, with large bodies encoded."""
+    leaving, changes = putting.leaving, putting.changes or {}
+    remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
+    puts = [*putting.puts, *remembered]
+    coming = [*new, *(each.new for each in remembered)]
+    numbers = documents.put_arranged(
+        db, feed_id, coming, putting.ranks, putting.detached, changes, putting.now
+    )
+    if not putting.looks:
+        return _WasPut(numbers, puts, None, None)
+    fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
+    rows = documents.list_all(db, feed_id)
+    return _WasPut(numbers, puts, rows, _read_material(db, feed_id, at_hand(fresh), rows))
+
+
+def _feed_of(was: _WasPut) -> FeedRow | None:
+    return None if was.material is None else was.material.feed
+
+
+# What a publication is made of, as it is stored at one moment
 
 
 class Material(NamedTuple):
@@ -645,15 +720,19 @@ class Material(NamedTuple):
     documents: list[DocumentRow]
     """The attached ones, in output order."""
     places: list[Placed]
-    """The same."""
+    """Where they stand, in the same order."""
     deleted: list[Tombstone]
     missing: tuple[Attempt, ...]
     published: tuple[SegmentRow, ...]
-    held: dict[int, Held]
+    held: dict[int, ToRender]
     """Of the subscription document, and of others that are likely to be rendered."""
 
 
-def look(
+_READ_AHEAD_BYTES: Final = 256 * 1024
+"""Of the bodies that are likely to be rendered, read before it is known which are."""
+
+
+def _read_material(
     db: Database, feed_id: int, at_hand: Mapping[int, int], documents: Sequence[DocumentRow]
 ) -> Material | None:
     """Read what a publication is made of; of what has changed, the bodies too where they are small.
@@ -688,5 +767,36 @@ def look(
         deleted=live_table.counting(db, feed_id),
         missing=published.missing,
         published=published.segments,
-        held=read(db, wanted, at_hand),
+        held=read_to_render(db, wanted, at_hand),
     )
+
+
+class ToRender(NamedTuple):
+    """What was read to render a document."""
+
+    live: Sequence[int]
+    """The ordinals of its live entries."""
+    body: bytes | None
+    """None: it is at hand."""
+
+
+def read_to_render(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, ToRender]:
+    """Read what is needed of documents.
+
+    Args:
+        db: The connection.
+        wanted: Their numbers.
+        at_hand: As `FreshDocuments.at_hand`.
+    """
+    rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
+    counts = live_counts(db, rendered) if rendered else {}
+    found = {
+        document: ToRender(range(entries), None)
+        for document, entries in rendered.items()
+        if counts.get(document, 0) == entries
+    }
+    others = [document for document in wanted if document not in found]
+    for document, live in live_ordinals(db, others).items() if others else ():
+        is_at_hand = at_hand.get(document) == ANY
+        found[document] = ToRender(live, None if is_at_hand else documents.read_body(db, document))
+    return found

@@ -34,7 +34,7 @@ def test_the_oldest_go_when_it_becomes_too_much(monkeypatch: pytest.MonkeyPatch)
     """A walk through a long feed holds no more of it than the bound; a document put again counts once."""
     documents = FreshDocuments()
     size_bytes = Fresh(b"", document=DOCUMENT).size_bytes
-    monkeypatch.setattr(module, "MAX_BYTES", 2 * size_bytes)
+    monkeypatch.setattr(module, "MAX_FRESH_BYTES", 2 * size_bytes)
     for number in (1, 1, 2, 3, 3):
         documents.keep(number, Fresh(b"", document=DOCUMENT))
     assert list(documents.at_hand()) == [2, 3]
@@ -71,8 +71,8 @@ async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
     large = [an_item(f"large{n}", 50 + n, "word " * 300) for n in range(60)]
     origin.publish("/archive/2", atom(*large, an_item("e4", 4), archive=True, prev_archive="/archive/1"))
     found = []
-    for max_bytes in (module.MAX_BYTES, 0):
-        monkeypatch.setattr(module, "MAX_BYTES", max_bytes)
+    for max_bytes in (module.MAX_FRESH_BYTES, 0):
+        monkeypatch.setattr(module, "MAX_FRESH_BYTES", max_bytes)
         for workers in (0, 1):
             folder = tmp_path / f"{max_bytes}-{workers}"
             folder.mkdir()
@@ -86,7 +86,7 @@ async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
 async def test_who_renders_what_is_here_is_told_before_some_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three quarters of the bound since the last time; what stays from before does not count again."""
     documents = FreshDocuments()
-    monkeypatch.setattr(module, "MAX_BYTES", 4 * Fresh(b"", document=DOCUMENT).size_bytes)
+    monkeypatch.setattr(module, "MAX_FRESH_BYTES", 4 * Fresh(b"", document=DOCUMENT).size_bytes)
     growing = asyncio.create_task(documents.grown(60.0))
     for number in range(4):
         await asyncio.sleep(0)
