@@ -1,25 +1,12 @@
-"""Keep the store in order: what is old is deleted, and what is above `store.max_bytes` is evicted.
+"""What is done with the known feeds while nobody asks: they are polled (R7), and the store is kept in order.
 
-Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest fits.
-Never evicted are the one asked for last, those asked for just now, and those whose refresh is under way or
-that are being sent.
+    await Polling(context, running).run()       # until it is cancelled
+    times = AskedTimes(store, now)              # when feeds were asked for: eviction goes by it
+    house = Housekeeping(context, is_refreshing=is_refreshing, write_asked=times.write)
+    await house.run()                           # until it is cancelled
 
-Known feeds refreshed unasked, so that nothing is missed between two visits of a reader (rule R7).
-
-    await Polling(context, running).run()      # until it is cancelled
-
-At each turn the feed that has been due longest is polled, if its host is not being polled and has not asked
-to be left alone; then the loop pauses, so that polls are spread evenly. A poll is an ordinary refresh: it
-asks conditionally, takes a refresh under way for its own, and outlives a turn. What has been polled stands in
-the store alone (`feed.checked_at`), so a restart polls nothing again.
-
-When feeds were asked for, collected in memory and written for many at once; and who was warned of one.
-
-    times = AskedTimes(store, now)
-    held.asked_at = times.note(feed.id, held.asked_at)
-    await times.run()           # until it is cancelled; `close` at the end
-
-The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
+Each is one loop, which outlives a database that fails. Where replicas share the store, a poll, a clean-up and
+an eviction are claimed first, so that one of them does it.
 """
 
 from __future__ import annotations
@@ -46,136 +33,25 @@ from wholefeed.store.tables.feeds import Outlook, outlook
 
 log = get_logger()
 
-PURGE_SECONDS: Final = 6 * 3600.0
-"""Between two clean-ups of the store."""
 
-_JUST_NOW_SECONDS: Final = 60.0
-"""Whoever asked for a feed so lately may be about to get it."""
-_AGAIN_SECONDS: Final = 60.0
-"""After feeds that may not be evicted yet have kept the store too large."""
-
-
-class Housekeeping:
-    """Belongs to one service.
-
-    Args:
-        context: What to work with.
-        is_refreshing: Whether a refresh of the feed is under way.
-        write_asked: Writes what has been noted of when feeds were asked for.
-    """
-
-    def __init__(
-        self,
-        context: RefreshContext,
-        *,
-        is_refreshing: Callable[[int], bool],
-        write_asked: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._context = context
-        self._upkeep = context.store.upkeep
-        self._is_refreshing = is_refreshing
-        self._write_asked = write_asked
-        self._has_grown = asyncio.Event()
-        self._measure_at = 0.0
-        """Not before that is the store measured because it has grown."""
-
-    def note_growth(self) -> None:
-        """Have the size of the store looked at soon, if it may not be of any."""
-        if self._context.config.store.max_bytes:
-            self._has_grown.set()
-
-    async def run(self) -> None:
-        """Keep house until cancelled."""
-        purge_at = time.monotonic()
-        while True:
-            try:
-                if time.monotonic() >= purge_at:
-                    purge_at = time.monotonic() + PURGE_SECONDS
-                    async with self._context.sharing.task("purge") as is_mine:
-                        if is_mine:
-                            await self._upkeep.purge(now=self._context.now())
-                has_room = await self.make_room()
-            except (StoreError, OverloadedError) as exc:
-                self._context.counts.trouble("house-keeping")
-                log.warning("store.unpurged", reason=str(exc))
-                has_room = False
-            wait_seconds = purge_at - time.monotonic()
-            await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
-
-    async def make_room(self) -> bool:
-        """Evict feeds while the store is larger than it may be.
-
-        Returns:
-            Whether it is not any more, or nothing but the feed asked for last is left of it.
-
-        Raises:
-            StoreError: The database failed.
-            OverloadedError: The database stayed busy, or the store is being closed.
-        """
-        max_bytes = self._context.config.store.max_bytes
-        if not max_bytes or await self._measured() <= max_bytes:
-            return True
-        await self._write_asked()
-        async with self._context.sharing.task("eviction") as is_mine:
-            return await self._evict(max_bytes) if is_mine else False
-
-    async def _measured(self) -> int:
-        """Return how much is stored; where that takes long, the next time is not soon."""
-        began_at = time.monotonic()
-        used_bytes = await self._upkeep.used_bytes()
-        now = time.monotonic()
-        self._measure_at = now + REST * (now - began_at)
-        return used_bytes
-
-    async def _evict(self, max_bytes: int) -> bool:
-        sharing = self._context.sharing
-        is_all_gone = True
-        least_asked = await self._upkeep.least_asked()
-        used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
-        for feed_id, asked_at in least_asked[:-1]:
-            if used_bytes <= max_bytes:
-                return True
-            is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
-            if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):
-                is_all_gone = False
-                continue
-            own_bytes = await self._upkeep.feed_bytes(feed_id)
-            await self._context.store.forget(feed_id, now=self._context.now())
-            sharing.release(feed_id)
-            self._context.counts.has_evicted()
-            log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
-            used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
-        return is_all_gone
-
-    async def _is_free(self, feed_id: int) -> bool:
-        """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
-        if self._is_refreshing(feed_id):
-            return False
-        sharing = self._context.sharing
-        return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait until the store has grown, at most so long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._has_grown.wait()
-        except TimeoutError:
-            pass
-        await asyncio.sleep(max(0.0, self._measure_at - time.monotonic()))
-        self._has_grown.clear()
-
+# Polls
 
 MAX_POLLS: Final = 4
-"""At once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""
-
-_SHARED: Final = 64
-"""Of the feeds that are due, where others poll, too: so many are taken from before it is looked again."""
+"""Polls at once, and at most a quarter of `fetch.concurrency`: readers' requests and walks have the rest."""
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """Between two turns: feeds are added meanwhile, and the clock may jump or the machine have slept."""
+_TAKEN_FROM: Final = 64
+"""Where others poll, too: so many of the feeds that are due are taken from before it is looked again."""
 
 
 class Polling:
-    """Belongs to one service; `run` is called once."""
+    """Refreshes known feeds unasked, so that nothing is missed between two visits of a reader (R7).
+
+    At each turn the feed that has been due longest is polled, if its host is not being polled and has not
+    asked to be left alone; then the loop pauses, so that polls are spread evenly. A poll is an ordinary
+    refresh: it asks conditionally, takes a refresh under way for its own, and outlives a turn. What has been
+    polled stands in the store alone (`feed.checked_at`), so a restart polls nothing again.
+    """
 
     def __init__(
         self, context: RefreshContext, running: Running, *, jitter: Callable[[], float] = random.random
@@ -187,9 +63,9 @@ class Polling:
         self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
         self._outlook = Outlook(feeds=0, due=(), next_at=None)
         self._waiting: dict[int, str] = {}
-        """Of the last outlook: feed and URL, due longest first."""
+        """Of the last outlook, those not taken yet: feed and URL, due longest first."""
         self._hosts: set[str] = set()
-        """Those being polled."""
+        """Hosts of feeds that are being polled."""
         self._set_aside: dict[int, float] = {}
         """Monotonic instants until which feeds rest that nothing in the store says a failure of."""
         self._is_unkept = False
@@ -229,16 +105,6 @@ class Polling:
             return min(max(idle_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         return self._pause_seconds()
 
-    async def _look(self) -> None:
-        times = self._times()
-        self._outlook = await self._context.store.read(lambda db: outlook(db, times))
-        if not self._context.sharing.is_shared:
-            self._waiting = dict(self._outlook.due)
-            return
-        first = list(self._outlook.due[:_SHARED])
-        random.shuffle(first)  # the others look at the same ones
-        self._waiting = dict(first)
-
     async def _next(self) -> FeedRow | None:
         """Take the first feed that may be polled now; those whose host is taken keep their places."""
         for feed_id, url in list(self._waiting.items()):
@@ -268,6 +134,17 @@ class Polling:
         times = self._times()
         due_at = poll_due_at(feed.checked_at or 0.0, feed.fresh_until or 0.0, times)
         return due_at <= times.now
+
+    async def _look(self) -> None:
+        """Read which feeds are due."""
+        times = self._times()
+        self._outlook = await self._context.store.read(lambda db: outlook(db, times))
+        if not self._context.sharing.is_shared:
+            self._waiting = dict(self._outlook.due)
+            return
+        first = list(self._outlook.due[:_TAKEN_FROM])
+        random.shuffle(first)  # the others look at the same ones
+        self._waiting = dict(first)
 
     def _times(self) -> Times:
         context = self._context
@@ -306,19 +183,25 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-PRECISION_SECONDS: Final = 3600.0
-"""How exactly the store knows when a feed was last asked for."""
-WARNED_SECONDS: Final = 0.5
-"""For so long an answer waits until it is written that a reader has been warned."""
-WRITE_SECONDS: Final = 60.0
-"""Between two writes. What is evicted is chosen after one."""
+# When feeds were asked for
 
-CLOSE_SECONDS: Final = 1.0
+_PRECISION_SECONDS: Final = 3600.0
+"""How exactly the store knows when a feed was last asked for."""
+_WARNED_SECONDS: Final = 0.5
+"""For so long an answer waits until it is written that a reader has been warned."""
+_WRITE_SECONDS: Final = 60.0
+"""Between two writes. What is evicted is chosen after one."""
+_CLOSE_SECONDS: Final = 1.0
 """For so long the end waits for what is written last. It is written all the same, where the store can be."""
 
 
 class AskedTimes:
-    """Belongs to one service.
+    """When feeds were asked for, collected in memory and written for many at once; and who was warned of one.
+
+        held.asked_at = times.note(feed.id, held.asked_at)
+        await times.run()           # until it is cancelled; `close` at the end
+
+    The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
 
     Args:
         store: Where they are written.
@@ -338,7 +221,7 @@ class AskedTimes:
             asked_at: What the store, or an earlier call, has said.
         """
         asked_at = self._pending.get(feed_id, asked_at)
-        if not 0 <= self._now() - asked_at <= PRECISION_SECONDS:
+        if not 0 <= self._now() - asked_at <= _PRECISION_SECONDS:
             asked_at = self._pending[feed_id] = self._now()
         return asked_at
 
@@ -346,13 +229,13 @@ class AskedTimes:
         """Note at once that a reader is sent a feed's warning (R16); else with the next one."""
         if feed.warning is Warned.UNSENT:
             with suppress(StoreError, OverloadedError, TimeoutError):
-                async with asyncio.timeout(WARNED_SECONDS):
+                async with asyncio.timeout(_WARNED_SECONDS):
                     await self._store.write(partial(feeds.note_warned, feed=feed), feed=feed.id)
 
     async def run(self) -> None:
         """Write from time to time what has been noted."""
         while True:
-            await asyncio.sleep(WRITE_SECONDS)
+            await asyncio.sleep(_WRITE_SECONDS)
             await self.write()
 
     async def write(self) -> None:
@@ -366,7 +249,132 @@ class AskedTimes:
             self._pending = {**noted, **self._pending}
 
     async def close(self) -> None:
-        """Write what has been noted."""
+        """Write what has been noted; wait for that no longer than a moment."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self.write()
+
+
+# What is deleted
+
+_PURGE_SECONDS: Final = 6 * 3600.0
+"""Between two clean-ups of the store."""
+_JUST_NOW_SECONDS: Final = 60.0
+"""Whoever asked for a feed so lately may be about to get it."""
+_AGAIN_SECONDS: Final = 60.0
+"""Until the next try, after feeds that may not be evicted yet have kept the store too large."""
+
+
+class Housekeeping:
+    """Deletes from the store what is old, and evicts feeds while it is larger than `store.max_bytes`.
+
+    Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest
+    fits. Never evicted are the one asked for last, those asked for just now, and those whose refresh is under
+    way or that are being sent.
+
+    Args:
+        context: What the service works with.
+        is_refreshing: Whether a refresh of the feed is under way.
+        write_asked: Writes what has been noted of when feeds were asked for.
+    """
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        *,
+        is_refreshing: Callable[[int], bool],
+        write_asked: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._context = context
+        self._upkeep = context.store.upkeep
+        self._is_refreshing = is_refreshing
+        self._write_asked = write_asked
+        self._has_grown = asyncio.Event()
+        self._measure_at = 0.0
+        """Not before that is the store measured because it has grown."""
+
+    async def run(self) -> None:
+        """Delete and evict from time to time, and when the store has grown, until cancelled."""
+        purge_at = time.monotonic()
+        while True:
+            try:
+                if time.monotonic() >= purge_at:
+                    purge_at = time.monotonic() + _PURGE_SECONDS
+                    async with self._context.sharing.task("purge") as is_mine:
+                        if is_mine:
+                            await self._upkeep.purge(now=self._context.now())
+                has_room = await self.make_room()
+            except (StoreError, OverloadedError) as exc:
+                self._context.counts.trouble("house-keeping")
+                log.warning("store.unpurged", reason=str(exc))
+                has_room = False
+            wait_seconds = purge_at - time.monotonic()
+            await self._wait(wait_seconds if has_room else min(wait_seconds, _AGAIN_SECONDS))
+
+    async def make_room(self) -> bool:
+        """Evict feeds while the store is larger than it may be.
+
+        Returns:
+            Whether it is not any more, or nothing but the feed asked for last is left of it.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: The database stayed busy, or the store is being closed.
+        """
+        max_bytes = self._context.config.store.max_bytes
+        if not max_bytes or await self._measured() <= max_bytes:
+            return True
+        await self._write_asked()
+        async with self._context.sharing.task("eviction") as is_mine:
+            return await self._evict(max_bytes) if is_mine else False
+
+    def note_growth(self) -> None:
+        """Have the size of the store looked at soon, if there is a limit to it."""
+        if self._context.config.store.max_bytes:
+            self._has_grown.set()
+
+    async def _measured(self) -> int:
+        """Return how much is stored; where that takes long, the next time is not soon."""
+        began_at = time.monotonic()
+        used_bytes = await self._upkeep.used_bytes()
+        now = time.monotonic()
+        self._measure_at = now + REST * (now - began_at)
+        return used_bytes
+
+    async def _evict(self, max_bytes: int) -> bool:
+        """Evict what `make_room` is to evict; return what that returns."""
+        sharing = self._context.sharing
+        is_all_gone = True
+        least_asked = await self._upkeep.least_asked()
+        used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
+        for feed_id, asked_at in least_asked[:-1]:
+            if used_bytes <= max_bytes:
+                return True
+            is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
+            if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):
+                is_all_gone = False
+                continue
+            own_bytes = await self._upkeep.feed_bytes(feed_id)
+            await self._context.store.forget(feed_id, now=self._context.now())
+            sharing.release(feed_id)
+            self._context.counts.has_evicted()
+            log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
+            used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
+        return is_all_gone
+
+    async def _is_free(self, feed_id: int) -> bool:
+        """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
+        if self._is_refreshing(feed_id):
+            return False
+        sharing = self._context.sharing
+        return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until the store has grown, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._has_grown.wait()
+        except TimeoutError:
+            pass
+        await asyncio.sleep(max(0.0, self._measure_at - time.monotonic()))
+        self._has_grown.clear()

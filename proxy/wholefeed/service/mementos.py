@@ -7,14 +7,6 @@
 Nobody waits for the second: what is known is published as partial, and the archive is asked beside, one
 request after the other, at its own slow rate. Each copy that belongs is handed to a refresh of its feed,
 which keeps it and walks on. How far a search has come stands in the store: a restart asks nothing again.
-
-The copies of a document in a web archive that can be used (R33).
-
-    copies = ArchivedCopies(source, archive, now)
-    obtained = await copies.newest(url, like=row)       # None where none is of use
-
-A copy must be readable as a feed and say that it belongs to the one that it is for: an archive is another
-site, and the publisher's domain may have changed hands.
 """
 
 from __future__ import annotations
@@ -49,39 +41,42 @@ from wholefeed.store.rows import DocumentRow
 from wholefeed.store.tables import documents, failures, feeds
 from wholefeed.store.tables.failures import Search
 
-SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
+log = get_logger()
+
+
+_SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
 """Until an archive that had nothing, or nothing more, is asked again."""
-
-MAX_WAITING: Final = 8
-"""Requests to the archive; beyond that none is begun for a feed that nothing is stored of."""
-
 _PAUSE_SECONDS: Final = 3600.0
-"""Of a search in the middle of which the archive failed."""
-
-_MAX_VAIN: Final = 4096
+"""Of a search in the middle of which the archive failed; others have their turn."""
 _LONGEST_IDLE_SECONDS: Final = 600.0
+"""Until it is looked again for searches, where none is due."""
 _LONGEST_REST_SECONDS: Final = 6 * 3600.0
+"""For which the archive is left alone after failures in a row, unless it asks for longer."""
+_MAX_WAITING: Final = 8
+"""Requests that wait for the archive; beyond that none is begun for a feed that nothing is stored of."""
+_MAX_VAIN: Final = 4096
+"""URLs that are remembered because the archive had nothing of them."""
 
 
 class Mementos:
-    """Belongs to one service; does nothing where no archive is configured."""
+    """Searches the archive for the feeds of one service; does nothing where no archive is configured."""
 
     def __init__(self, context: RefreshContext, running: Running) -> None:
         self._context = context
         self._store = context.store
         self._running = running
-        self._copies: ArchivedCopies | None = None
+        self._copies: _ArchivedCopies | None = None
         if context.archive is not None:
-            self._copies = ArchivedCopies(context.source, context.archive, context.now)
+            self._copies = _ArchivedCopies(context.source, context.archive, context.now)
         self._hosts = context.config.history.memento_query_hosts
         self._news = asyncio.Event()
         self._failures = 0
         self._vain: dict[str, float] = {}
-        """URLs that the archive had nothing of, and until when it is not asked again."""
+        """URLs that the archive had nothing of, and until when it is not asked again, the oldest first."""
         running.on_end.append(self._news.set)
 
     async def stand_in(self, url: str, error: DocumentError) -> Subscription | None:
-        """Return what the archive has of a feed that nothing is stored of; None where that is nothing.
+        """Return what the archive has of a feed that nothing is stored of; None where it has nothing.
 
         Args:
             url: Canonical.
@@ -91,11 +86,11 @@ class Mementos:
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
         if copies is None or not is_lost or not may_be_sent(url, self._hosts):
             return None
-        if copies.waiting >= MAX_WAITING or 0 < self._vain.get(url, 0.0) - now <= DAY_SECONDS:
+        if copies.waiting >= _MAX_WAITING or 0 < self._vain.get(url, 0.0) - now <= DAY_SECONDS:
             return None
         try:
             obtained = await copies.newest(url, None)
-        except ArchiveError as exc:
+        except _ArchiveError as exc:
             log.warning("archive.failed", slug=exc.slug)
             return None
         if obtained is None:
@@ -114,7 +109,7 @@ class Mementos:
                 is_idle = not await self._step(self._copies)
                 self._failures = 0
                 seconds = await self._idle_seconds() if is_idle else 0.0
-            except ArchiveError as exc:
+            except _ArchiveError as exc:
                 await asyncio.sleep(self._rest_seconds(exc))
                 continue
             except (StoreError, OverloadedError) as exc:
@@ -125,16 +120,29 @@ class Mementos:
                 async with asyncio.timeout(seconds):
                     await self._news.wait()
 
+    async def _idle_seconds(self) -> float:
+        now = self._context.now()
+        at = await self._store.read(partial(failures.next_search_at, now=now))
+        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
+
+    def _rest_seconds(self, error: _ArchiveError) -> float:
+        """Return for how long nothing is asked of the archive: longer each time in a row."""
+        self._failures += 1
+        own_seconds = min(REST_SECONDS * 2.0 ** min(self._failures - 1, 16), _LONGEST_REST_SECONDS)
+        seconds = max(own_seconds, error.rest_seconds)
+        log.warning("archive.failed", slug=error.slug, seconds=seconds)
+        return seconds
+
     async def finish(self, url: str) -> None:
         """Look for all that is missing of one feed, for a command that does nothing else."""
         feed = await self._store.find(url)
         try:
             while feed is not None and self._copies is not None and await self._step(self._copies, feed.id):
                 pass
-        except ArchiveError as exc:
+        except _ArchiveError as exc:
             log.warning("archive.failed", slug=exc.slug)
 
-    async def _step(self, copies: ArchivedCopies, feed: int | None = None) -> bool:
+    async def _step(self, copies: _ArchivedCopies, feed: int | None = None) -> bool:
         """Go on with one search, of one feed or of any; return whether there was one.
 
         One replica searches at a time: the archive's rate is for all of them.
@@ -142,9 +150,10 @@ class Mementos:
         async with self._context.sharing.task("archive") as is_mine:
             return is_mine and await self._search(copies, feed)
 
-    async def _search(self, copies: ArchivedCopies, feed: int | None) -> bool:
+    async def _search(self, copies: _ArchivedCopies, feed: int | None) -> bool:
+        """Go on with the first search that is due, if there is one."""
         now = self._context.now()
-        horizon = now + SEARCH_AGAIN_SECONDS
+        horizon = now + _SEARCH_AGAIN_SECONDS
         found = await self._store.read(
             partial(failures.list_open_searches, now=now, horizon=horizon, feed=feed)
         )
@@ -153,13 +162,22 @@ class Mementos:
             return False
         try:
             await self._go_on(copies, search)
-        except ArchiveError:  # whatever it was about this one, others have their turn first
+        except _ArchiveError:  # whatever it was about this one, others have their turn first
             next_at = now + _PAUSE_SECONDS
             await self._store.write(partial(failures.postpone_search, search=search, next_at=next_at))
             raise
         return True
 
-    async def _go_on(self, copies: ArchivedCopies, search: Search) -> None:
+    def _is_sought(self, search: Search) -> bool:
+        """Whether the archive is to be asked for what a search is for."""
+        is_part = not search.is_subscription
+        if is_part and search.kind is Kind.PLAIN:
+            return False  # a page that no link leads to (R26)
+        attempts = UNHEARD_ATTEMPTS if search.is_begun else search.attempts
+        is_lost = is_gone(search.reason, search.status, attempts=attempts, is_part=is_part)
+        return is_lost and may_be_sent(search.target, self._hosts)
+
+    async def _go_on(self, copies: _ArchivedCopies, search: Search) -> None:
         rows = await self._store.read(partial(documents.list_all, feed=search.feed))
         stored = subscription_of(rows)
         if stored is None:
@@ -169,15 +187,7 @@ class Mementos:
         else:
             await self._search_missing(copies, search, stored)
 
-    def _is_sought(self, search: Search) -> bool:
-        is_part = not search.is_subscription
-        if is_part and search.kind is Kind.PLAIN:
-            return False  # a page that no link leads to (R26)
-        attempts = UNHEARD_ATTEMPTS if search.is_begun else search.attempts
-        is_lost = is_gone(search.reason, search.status, attempts=attempts, is_part=is_part)
-        return is_lost and may_be_sent(search.target, self._hosts)
-
-    async def _begin(self, copies: ArchivedCopies, search: Search) -> None:
+    async def _begin(self, copies: _ArchivedCopies, search: Search) -> None:
         """Begin a feed of which nothing is stored: the program ended before it was."""
         obtained = await copies.newest(search.target, None)
         if obtained is not None:
@@ -188,16 +198,17 @@ class Mementos:
                 publisher_status=search.status,
             )
             await self._hand_over(search.feed, (), Subscription(search.target, obtained, failure=error))
-        await self._note(search, SEARCH_AGAIN_SECONDS if obtained is None else 0.0)
+        await self._note(search, _SEARCH_AGAIN_SECONDS if obtained is None else 0.0)
 
-    async def _search_missing(self, copies: ArchivedCopies, search: Search, stored: DocumentRow) -> None:
+    async def _search_missing(self, copies: _ArchivedCopies, search: Search, stored: DocumentRow) -> None:
+        """Look for the newest copy of a document of the chain that its publisher does not give."""
         obtained = await copies.newest(search.target, stored)
         if obtained is not None:
             await self._hand_over(search.feed, [OfferedCopy(search.url, obtained, is_subscription=False)])
-        await self._note(search, SEARCH_AGAIN_SECONDS)
+        await self._note(search, _SEARCH_AGAIN_SECONDS)
 
     async def _search_gone(
-        self, copies: ArchivedCopies, search: Search, rows: Sequence[DocumentRow], stored: DocumentRow
+        self, copies: _ArchivedCopies, search: Search, rows: Sequence[DocumentRow], stored: DocumentRow
     ) -> None:
         """Take one page of the copies of a subscription document; other searches have their turn then."""
         limits, attached = self._context.config.limits, [each for each in rows if each.rank is not None]
@@ -218,7 +229,7 @@ class Mementos:
                 room_bytes -= len(obtained.fetched.body)
             search = replace(search, taken_at=captured_at)
             await self._note(search, 0.0)
-        await self._note(replace(search, position=following), 0.0 if following else SEARCH_AGAIN_SECONDS)
+        await self._note(replace(search, position=following), 0.0 if following else _SEARCH_AGAIN_SECONDS)
 
     async def _hand_over(
         self, feed_id: int, copies: Sequence[OfferedCopy], found: Subscription | None = None
@@ -244,38 +255,12 @@ class Mementos:
         next_at = self._context.now() + pause_seconds
         await self._store.write(partial(failures.note_search, search=search, next_at=next_at))
 
-    async def _idle_seconds(self) -> float:
-        now = self._context.now()
-        at = await self._store.read(partial(failures.next_search_at, now=now))
-        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
-    def _rest_seconds(self, error: ArchiveError) -> float:
-        """Return for how long nothing is asked of the archive: longer each time in a row."""
-        self._failures += 1
-        own_seconds = min(REST_SECONDS * 2.0 ** min(self._failures - 1, 16), _LONGEST_REST_SECONDS)
-        seconds = max(own_seconds, error.rest_seconds)
-        log.warning("archive.failed", slug=error.slug, seconds=seconds)
-        return seconds
+class _ArchivedCopies:
+    """The copies of a document in the archive that are of use; each method raises `_ArchiveError`.
 
-
-log = get_logger()
-
-_STRAINED: Final = frozenset({408, 425, 429, *range(500, 600)})
-_BROKEN: Final = frozenset({"incomplete", "protocol-error", "header-limit"})
-"""The copy, as it was archived, more likely than the archive."""
-
-
-class ArchiveError(Exception):
-    """The archive itself fails: nothing else is asked of it for a while."""
-
-    def __init__(self, cause: DocumentError) -> None:
-        super().__init__(cause.slug)
-        self.slug = cause.slug
-        self.rest_seconds = cause.retry_after_seconds or 0.0
-
-
-class ArchivedCopies:
-    """All of it raises `ArchiveError`.
+    A copy must be readable as a feed and say that it belongs to the one that it is for: an archive is another
+    site, and the publisher's domain may have changed hands.
 
     Args:
         source: Reads them.
@@ -359,13 +344,28 @@ def _belongs(obtained: Obtained, like: DocumentRow) -> bool:
     return is_of_family and is_confirmed(facts.site_id, links, feed_site_id=like.site_id, feed_urls=names)
 
 
+class _ArchiveError(Exception):
+    """The archive itself fails: nothing else is asked of it for a while."""
+
+    def __init__(self, cause: DocumentError) -> None:
+        super().__init__(cause.slug)
+        self.slug = cause.slug
+        self.rest_seconds = cause.retry_after_seconds or 0.0
+
+
+_STRAINED: Final = frozenset({408, 425, 429, *range(500, 600)})
+"""Statuses with which the archive says that it cannot answer now."""
+_BROKEN: Final = frozenset({"incomplete", "protocol-error", "header-limit"})
+"""Reasons for which it is more likely the copy, as it was archived, that is broken than the archive."""
+
+
 def _raise_if_archive(error: DocumentError) -> None:
     """Tell a copy that is not there, or is no feed, from an archive that fails.
 
     Raises:
-        ArchiveError: It fails.
+        _ArchiveError: It fails.
     """
     status = error.publisher_status
     is_unheard = status is None and not lasts(error.slug) and error.slug not in _BROKEN
     if is_unheard or status in _STRAINED:
-        raise ArchiveError(error) from error
+        raise _ArchiveError(error) from error

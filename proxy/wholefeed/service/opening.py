@@ -1,25 +1,20 @@
-"""How a URL becomes a feed: its subscription document is found, and its first refresh begins.
+"""A URL as a request brings it: the feed that it leads to, opened first where nothing is stored of it.
 
-feed, flight = await openings.join(url, may_walk=True)     # one opening a URL, however many ask
-
-A URL that a person has typed: opened, or the feeds to choose from where a page announces several.
-
-choosing = Choosing(openings, wait)
-feeds = await choosing.announced(url, wait_seconds=8.0)     # (): it is open now, and its walk has begun
-
-Wait for a feed that can be served, within the time that whoever asks has.
-
+    openings = Openings(context, running, mementos)
     waiting = Waiting(context, running, openings, checks, stopping)
     feed, is_late = await waiting.ready(url, deadline, is_head=False)
+    feeds = await waiting.announced(url, wait_seconds=8.0)      # a person has typed it: there may be a choice
 
-Nothing is fetched here: one joins the flights of a feed and waits for them as long as one may. They go on.
+Nothing is fetched by a request: it joins the flights of a URL or a feed and waits for them as long as it may;
+they go on, whoever leaves (docs/faults.md rows 63, 64). An opening finds the subscription document and begins
+the feed's first refresh; there is one a URL, however many ask.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -43,184 +38,11 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
-MAX_WAITING_WALKS: Final = 64
-"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
-MAX_WAITING_PER_SITE: Final = 32
-"""Of them at one site; beyond that a feed there is refused, and others are not."""
-
-Opened = tuple[FeedRow, asyncio.Task[None] | None]
-"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
-
-
-class Openings:
-    """Belongs to one service; ends with `close`."""
-
-    def __init__(self, context: RefreshContext, running: Running, mementos: Mementos) -> None:
-        self._context = context
-        self._store = context.store
-        self._running = running
-        self._mementos = mementos
-        self._flights: Flights[tuple[str, bool], Opened] = Flights()
-        self._unopened = Unopened(context.now)
-        self._choices = Unopened(context.now)
-        """Pages that announce several feeds, of which nobody has chosen one yet."""
-        self.made = Made()
-
-    def __len__(self) -> int:
-        return len(self._flights)
-
-    async def close(self) -> None:
-        """Stop what is under way."""
-        await self._flights.close()
-
-    def join(
-        self, url: str, *, may_walk: bool, unknown_at: int = -1, is_choosing: bool = False
-    ) -> asyncio.Task[Opened]:
-        """Return the opening of a URL that is under way, else a new one.
-
-        Args:
-            url: Canonical URL.
-            may_walk: Whether its refresh may.
-            unknown_at: What `made.count` was before the store was asked for the URL, and had nothing; -1: it
-                was not asked.
-            is_choosing: Whether a person chooses where a page announces several feeds; a reader that asks
-                meanwhile does not, and has an opening of its own.
-
-        Raises (from the task):
-            DocumentError: There is no feed to be had, or there was none a moment ago.
-            SeveralFeedsError: There is a choice.
-            OverloadedError: Too many walks are waiting.
-        """
-        opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
-        return self._flights.join((url, is_choosing), opening)
-
-    def is_under_way(self, url: str) -> bool:
-        """Whether it is being found out what a URL leads to."""
-        return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
-
-    async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
-        """Find the subscription document behind a URL, and begin the feed's refresh."""
-        known = None
-        if self.made.has_come(url, unknown_at):
-            known = await self._known(url)
-        if known is not None:
-            return self._opened_meanwhile(known, may_walk=may_walk)
-        self._unopened.check(url)
-        if is_choosing:
-            self._choices.check(url)
-        waiting_at_site = self._running.waiting_at(self._context.site_of(url))
-        if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
-            raise OverloadedError("too many walks are waiting; try again later")
-        opening = partial(self._find, url, may_walk=may_walk, is_choosing=is_choosing)
-        return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
-
-    async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
-        """Ask the publisher, unless another replica has done so meanwhile."""
-        if self._context.sharing.is_shared:
-            known = await self._known(url)
-            if known is not None:
-                self.made.note(url)
-                return self._opened_meanwhile(known, may_walk=may_walk)
-        try:
-            found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
-        except SeveralFeedsError as exc:
-            self._choices.remember(url, exc)
-            raise
-        except DocumentError as exc:
-            stand_in = await self._mementos.stand_in(url, exc)
-            if stand_in is None:
-                self._unopened.remember(url, exc)
-                raise
-            found = stand_in
-        key = canonical_url(found.url)
-        feed = await self._create(url, key, found)
-        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
-
-    async def _known(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to, as its refresh has left it if that has ended just now."""
-        known = await self._store.find(url)
-        if known is not None and self._running.running(known.id) is None:
-            known = await self._store.find(url)
-        return known
-
-    def _opened_meanwhile(self, feed: FeedRow, *, may_walk: bool) -> Opened:
-        """Return a feed that another opening has made: its first refresh may even have ended."""
-        is_refreshing = self._running.running(feed.id) is not None
-        if feed.digest and not is_refreshing and not self._running.is_due(feed):
-            return feed, None
-        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk))
-
-    async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
-        """Return the feed of a key, made if it was not there, and let the URL lead to it."""
-        now, sharing = self._context.now(), self._context.sharing
-
-        def work(db: Database) -> tuple[FeedRow, Callable[[], None]]:
-            feed = feeds.create(
-                db,
-                url=key,
-                fetch_url=key,
-                family=found.obtained.read.facts.family,
-                kind=found.obtained.navigation.kind,
-                now=now,
-            )
-            if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
-                feeds.add_alias(db, url, feed.id)
-            return feed, sharing.claim_new(db, feed.id)
-
-        try:
-            feed, note_claim = await self._store.write(work, comes_more=True)
-            note_claim()
-            return feed
-        finally:
-            self.made.note(url, key)
-
-
-Wait = Callable[[asyncio.Task[Opened], float], Awaitable[None]]
-"""Waits for a task until an instant of the monotonic clock, or until the program stops."""
-
-
-class Choosing:
-    """Belongs to one service.
-
-    Args:
-        openings: How a URL becomes a feed.
-        wait: Waits for an opening.
-    """
-
-    def __init__(self, openings: Openings, wait: Wait) -> None:
-        self._openings = openings
-        self._wait = wait
-
-    async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
-        """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
-
-        Args:
-            url: Canonical URL.
-            wait_seconds: How long to wait for the publisher.
-
-        Returns:
-            The feeds of the page, each once, as listed; none where the URL leads to a feed now.
-
-        Raises:
-            DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
-            OverloadedError: Too many walks are waiting.
-        """
-        opening = self._openings.join(url, may_walk=True, is_choosing=True)
-        await self._wait(opening, time.monotonic() + wait_seconds)
-        if not opening.done():
-            raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
-        try:
-            opening.result()
-        except SeveralFeedsError as exc:
-            return exc.feeds
-        return ()
-
-
 _USUAL: Final = RefreshRequest()
 
 
 class Waiting:
-    """Belongs to one service.
+    """Waits for a feed that can be served, within the time that a request has.
 
     Args:
         context: What the service works with.
@@ -246,10 +68,6 @@ class Waiting:
         self._checks = checks
         self._stopping = stopping
 
-    async def known(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to; None where nothing is stored for it."""
-        return await self._store.find(url, is_first=True)
-
     async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time.
 
@@ -273,8 +91,37 @@ class Waiting:
             return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
+    async def known(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to; None where nothing is stored for it."""
+        return await self._store.find(url, is_first=True)
+
+    async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
+        """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
+
+        Args:
+            url: Canonical URL.
+            wait_seconds: How long to wait for the publisher.
+
+        Returns:
+            The feeds of the page, each once, as listed; none where the URL leads to a feed now: it is open,
+            and its walk has begun.
+
+        Raises:
+            DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
+            OverloadedError: Too many walks are waiting.
+        """
+        opening = self._openings.join(url, may_walk=True, is_choosing=True)
+        await self._wait(opening, time.monotonic() + wait_seconds)
+        if not opening.done():
+            raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
+        try:
+            opening.result()
+        except SeveralFeedsError as exc:
+            return exc.feeds
+        return ()
+
     async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Have a feed that nothing can be served of yet."""
+        """Return a feed of which nothing can be served yet, once something can."""
         while not self._stopping.done():
             try:
                 opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
@@ -294,7 +141,7 @@ class Waiting:
 
     async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
         """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
-        await self.wait(opening, deadline)
+        await self._wait(opening, deadline)
         if not opening.done():
             return None
         opened, flight = opening.result()
@@ -303,7 +150,7 @@ class Waiting:
         if may_walk and not flight.done():
             _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
         with self._published.awaited(opened.id):
-            await self.wait(flight, deadline)
+            await self._wait(flight, deadline)
         held = self._published.of(opened.id)
         feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
         if feed is None or flight.cancelled():
@@ -323,9 +170,140 @@ class Waiting:
         self._context.counts.given("publisher")
         flight = self._running.join(feed, _USUAL)
         with self._published.awaited(feed.id):
-            await self.wait(flight, deadline)
+            await self._wait(flight, deadline)
         return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
 
-    async def wait(self, task: asyncio.Task[Any], deadline: float) -> None:
+    async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
         await either_done(task, self._stopping, deadline - time.monotonic())
+
+
+MAX_WAITING_WALKS: Final = 64
+"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
+MAX_WAITING_PER_SITE: Final = 32
+"""Of them at one site; beyond that a feed there is refused, and others are not."""
+
+
+Opened = tuple[FeedRow, asyncio.Task[None] | None]
+"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
+
+
+class Openings:
+    """The openings under way: URLs that lead to no known feed, of which it is found out what they lead to."""
+
+    def __init__(self, context: RefreshContext, running: Running, mementos: Mementos) -> None:
+        self._context = context
+        self._store = context.store
+        self._running = running
+        self._mementos = mementos
+        self._flights: Flights[tuple[str, bool], Opened] = Flights()
+        self._unopened = Unopened(context.now)
+        self._choices = Unopened(context.now)
+        """Pages that announce several feeds, of which nobody has chosen one yet."""
+        self.made = Made()
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def join(
+        self, url: str, *, may_walk: bool, unknown_at: int = -1, is_choosing: bool = False
+    ) -> asyncio.Task[Opened]:
+        """Return the opening of a URL that is under way, else a new one.
+
+        Args:
+            url: Canonical URL.
+            may_walk: Whether the refresh that it begins may walk.
+            unknown_at: What `made.count` was before the store was asked for the URL and had nothing; -1: it
+                was not asked.
+            is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
+                meanwhile does not choose: it has an opening of its own.
+
+        Raises (from the task):
+            DocumentError: There is no feed to be had, or there was none a moment ago.
+            SeveralFeedsError: There is a choice.
+            OverloadedError: Too many walks are waiting.
+        """
+        opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
+        return self._flights.join((url, is_choosing), opening)
+
+    def is_under_way(self, url: str) -> bool:
+        return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
+
+    async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
+        """Find the subscription document behind a URL, and begin the feed's refresh."""
+        known = None
+        if self.made.has_come(url, unknown_at):
+            known = await self._known(url)
+        if known is not None:
+            return self._opened_meanwhile(known, may_walk=may_walk)
+        self._unopened.check(url)
+        if is_choosing:
+            self._choices.check(url)
+        waiting_at_site = self._running.waiting_at(self._context.site_of(url))
+        if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
+            raise OverloadedError("too many walks are waiting; try again later")
+        opening = partial(self._find, url, may_walk=may_walk, is_choosing=is_choosing)
+        return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
+
+    async def _known(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to, as its refresh has left it if that has ended just now."""
+        known = await self._store.find(url)
+        if known is not None and self._running.running(known.id) is None:
+            known = await self._store.find(url)
+        return known
+
+    def _opened_meanwhile(self, feed: FeedRow, *, may_walk: bool) -> Opened:
+        """Return a feed that another opening has made: its first refresh may even have ended."""
+        is_refreshing = self._running.running(feed.id) is not None
+        if feed.digest and not is_refreshing and not self._running.is_due(feed):
+            return feed, None
+        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk))
+
+    async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
+        """Ask the publisher, unless another replica has done so meanwhile."""
+        if self._context.sharing.is_shared:
+            known = await self._known(url)
+            if known is not None:
+                self.made.note(url)
+                return self._opened_meanwhile(known, may_walk=may_walk)
+        try:
+            found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
+        except SeveralFeedsError as exc:
+            self._choices.remember(url, exc)
+            raise
+        except DocumentError as exc:
+            stand_in = await self._mementos.stand_in(url, exc)
+            if stand_in is None:
+                self._unopened.remember(url, exc)
+                raise
+            found = stand_in
+        key = canonical_url(found.url)
+        feed = await self._create(url, key, found)
+        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
+
+    async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
+        """Return the feed of a key, made if it was not there, and let the URL lead to it."""
+        now, sharing = self._context.now(), self._context.sharing
+
+        def work(db: Database) -> tuple[FeedRow, Callable[[], None]]:
+            feed = feeds.create(
+                db,
+                url=key,
+                fetch_url=key,
+                family=found.obtained.read.facts.family,
+                kind=found.obtained.navigation.kind,
+                now=now,
+            )
+            if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
+                feeds.add_alias(db, url, feed.id)
+            return feed, sharing.claim_new(db, feed.id)
+
+        try:
+            feed, note_claim = await self._store.write(work, comes_more=True)
+            note_claim()
+            return feed
+        finally:
+            self.made.note(url, key)
+
+    async def close(self) -> None:
+        await self._flights.close()

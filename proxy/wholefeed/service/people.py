@@ -1,37 +1,19 @@
-"""How far the refresh of a feed is, told to everybody who wants to follow it at once.
+"""What people look at: how a feed stands and its refresh goes on, its documents, its months, its entries.
 
     async with watching.follow(feed_id) as news:
         while not news.is_over:
-            status = await news.next(15.0)      # None: nothing has changed for so long
+            status = await news.next(15.0)              # None: nothing has changed for so long
 
-What changes all the time, the progress of a walk, is in memory and looked at twice a second. The rest is read
-from the database, once for all who follow a feed, from time to time and when the refresh has ended.
-
-How far back a feed's history reaches, and where something is missing of it.
-
-timeline = timeline_of(chain, await store.read(lambda db: months(db, feed.id)))
-timeline.chart, timeline.undated, timeline.holes
-
-Some of a feed's entries as people read them: the newest, the oldest, or those of a page.
+    status, chain = await watching.account(feed_id)     # its documents, what is missing among them
+    timeline = timeline_of(chain, await store.read(lambda db: months(db, feed_id)))
 
     async with service.answer(url, wait_seconds=1.0) as reconstruction:
         newest = await read_entries(reconstruction.snapshot, store, 0, 50)
         total = entries_in(reconstruction.snapshot)
         both = await excerpt(reconstruction.snapshot, store, newest=5, oldest=2)
 
-    Shown(identity, title, link, published, updated, author, content, base, enclosures, is_cut)
-
-They are counted in output order (R20) from 0, the first. Of the feed's segments those alone are read that
-hold them, a piece at a time, on threads: whatever the feed's size, what is in memory is a few MB. Entries
-that are very long are cut short (`Shown.is_cut`). `content` is HTML of a stranger: who shows it sanitises it.
-
-Tell a feed's chain document by document: what led to it, how it stands, what it holds.
-
-    account = account_of(overview, rows, superseded)
-
-It stands in output order (R20), what is missing of a chain behind the document that links to it.
-
-Nothing here changes or fetches anything.
+Nothing here changes or fetches anything. The words for it stand in `wholefeed.core.words`, the pages in
+`wholefeed.web`.
 """
 
 from __future__ import annotations
@@ -69,19 +51,25 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures
 from wholefeed.store.tables.segments import Months
 
+# What is known of a feed, and how its refresh goes on
+
 MAX_FOLLOWERS: Final = 256
 """Who may follow feeds at once."""
 TICK_SECONDS: Final = 0.5
+"""Between two looks at the progress of a walk."""
 _READ_SECONDS: Final = 2.0
 """Between two reads of a feed whose walk goes on."""
-_ELSEWHERE_SECONDS: Final = 1.0
-"""The same where another replica is at it: what it tells is stored, too."""
 _IDLE_SECONDS: Final = 10.0
-"""The same where that does not."""
+"""The same where the walk does not go on."""
+_ELSEWHERE_SECONDS: Final = 1.0
+"""The same where another replica walks: its progress, too, is read from the database."""
 
 
 class Watching:
-    """Belongs to one service.
+    """Tells what is known of a feed, and to everybody who wants to follow it at once how far its refresh is.
+
+    What changes all the time, the progress of a walk, is in memory and looked at twice a second. The rest is
+    read from the database, once for all who follow a feed, from time to time and when the refresh has ended.
 
     Args:
         context: What the service works with.
@@ -119,16 +107,6 @@ class Watching:
         )
         return self._now(told, feed_id)
 
-    async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
-        """Tell what is known of a feed, document by document; `UnknownFeedError` where it was forgotten."""
-
-        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
-            return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
-
-        rows, superseded = await self._context.store.read(look)
-        status = await self.status(feed_id)
-        return status, account_of(status.overview, rows, superseded)
-
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""
         is_refreshing = self._running.running(feed_id) is not None
@@ -147,6 +125,16 @@ class Watching:
             progress_left=progress.left,
             progress_seconds=seconds,
         )
+
+    async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
+        """Tell what is known of a feed, document by document; `UnknownFeedError` where it was forgotten."""
+
+        def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
+            return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
+
+        rows, superseded = await self._context.store.read(look)
+        status = await self.status(feed_id)
+        return status, _account_of(status.overview, rows, superseded)
 
     @asynccontextmanager
     async def follow(self, feed_id: int) -> AsyncIterator[News]:
@@ -172,6 +160,7 @@ class Watching:
                 await self._leave(feed_id, watched)
 
     async def _leave(self, feed_id: int, watched: _Watched) -> None:
+        """End the watching of a feed that nobody follows any more."""
         if self._watched.get(feed_id) is watched:
             del self._watched[feed_id]
         assert watched.task is not None, "it has begun"
@@ -213,31 +202,52 @@ def _counts(status: Status) -> tuple[int, int, int]:
     return status.progress_documents, status.progress_entries, status.progress_fetched
 
 
-def _told(status: Status | None) -> Status | None:
-    """Return a status without what changes by time alone."""
-    if status is None:
-        return None
-    is_paused = status.paused_until is not None
-    return replace(status, progress_seconds=None, elsewhere=None, paused_until=0.0 if is_paused else None)
+class News:
+    """What one follower of a feed is told."""
+
+    def __init__(self, watched: _Watched) -> None:
+        self._watched = watched
+        self._seen = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all has been told: nothing is under way, the feed was forgotten, or the program stops."""
+        return self._watched.is_over and self._seen == self._watched.number
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was told last is how the refresh ended."""
+        return self._watched.is_last and self._seen == self._watched.number
+
+    async def next(self, seconds: float) -> Status | None:
+        """Return what is known now, once it is more than before; None: nothing was in that time.
+
+        Of several changes since the last call only the latest is told.
+        """
+        await self._watched.wait(self._seen, seconds)
+        if self._watched.number == self._seen:
+            return None
+        self._seen = self._watched.number
+        return self._watched.latest
 
 
 class _Watched:
-    """What is known of one feed that is followed."""
+    """One feed that is followed: what its followers are told, and the task that finds it out."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.followers = 0
         self.latest: Status | None = None
         self.number = 0
-        """Of `latest`, counted."""
+        """How often `latest` has changed."""
         self.is_over = False
         self.is_last = False
-        """Whether `latest` tells how it ended."""
+        """Whether `latest` tells how the refresh ended."""
         self._changed = asyncio.Event()
 
     def tell(self, status: Status, *, is_last: bool = False) -> None:
         """Let everybody know, unless it is what they know already."""
-        if is_last or _told(status) != _told(self.latest):
+        if is_last or _without_times(status) != _without_times(self.latest):
             self.latest, self.is_last = status, is_last
             self.number += 1
             self._wake()
@@ -259,38 +269,149 @@ class _Watched:
                     await self._changed.wait()
 
 
-class News:
-    """What one follower is told."""
+def _without_times(status: Status | None) -> Status | None:
+    """Return a status without what changes by time alone: that is no news."""
+    if status is None:
+        return None
+    is_paused = status.paused_until is not None
+    return replace(status, progress_seconds=None, elsewhere=None, paused_until=0.0 if is_paused else None)
 
-    def __init__(self, watched: _Watched) -> None:
-        self._watched = watched
-        self._seen = 0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether all has been told: nothing is under way, the feed was forgotten, or the program stops."""
-        return self._watched.is_over and self._seen == self._watched.number
+# The account: the chain document by document
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether what was told last is how it ended."""
-        return self._watched.is_last and self._seen == self._watched.number
+_GUESSED: Final = "guessed"
+"""What led to a document behind a missing one (R34) instead of a link: its number or date."""
+_PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
+"""Relations that tie the documents of a paged feed together."""
+_NO_LEAD: Final = ("", "")
+"""Neither a relation nor a document that bears it."""
 
-    async def next(self, seconds: float) -> Status | None:
-        """Return what is known now, once it is more than before; None: nothing was in that time.
 
-        Of several changes since the last call only the latest is told.
-        """
-        await self._watched.wait(self._seen, seconds)
-        if self._watched.number == self._seen:
-            return None
-        self._seen = self._watched.number
-        return self._watched.latest
+class Standing(StrEnum):
+    """How a document of the chain stands."""
+
+    KEPT = "kept"
+    """Stored; asked for again when it is due."""
+    SETTLED = "settled"
+    """Stored for good; never fetched again (R13)."""
+    TRUNCATED = "truncated"
+    """Stored, but it broke off (docs/faults.md row 49)."""
+    MISSING = "missing"
+    """Linked to, and could not be had."""
+    DETACHED = "detached"
+    """Stored, but no longer part of the feed (R15, R25)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainDocument:
+    """One document of the account."""
+
+    url: str
+    standing: Standing
+    relation: str
+    """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
+    document and where no link is known."""
+    source: str
+    """The document that bears that link, or the missing one."""
+    document: DocumentRow | None = None
+    """None when it is missing."""
+    duplicates: int = 0
+    """Entries of it that another copy stands for, or that were deleted."""
+    attempt: Attempt | None = None
+    """Why it, or the rest of it, could not be had."""
+
+
+def _account_of(
+    overview: Overview, rows: Sequence[DocumentRow], superseded: Mapping[int, int]
+) -> list[ChainDocument]:
+    """Return the account of a feed: its documents, stored and missing, and what led to each.
+
+    It stands in output order (R20), what is missing of a chain behind the document that links to it, what is
+    detached at the end.
+
+    Args:
+        overview: The feed as it was published last, and what could not be had of it.
+        rows: The stored documents in output order, the detached ones last.
+        superseded: How many entries of each document are not live.
+    """
+    kind = overview.feed.kind
+    leads = _jumps(overview.feed.notes) | _leads(kind, rows)
+    failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
+    told: list[ChainDocument] = []
+    for row in rows:
+        keys = (document_key(row.url), document_key(row.final_url))
+        lead = _NO_LEAD
+        if row.role in (Role.ARCHIVE, Role.PAGE):
+            lead = next((leads[key] for key in keys if key in leads), _NO_LEAD)
+        attempt = next((failed.pop(key) for key in keys if key in failed), None)
+        told.append(
+            ChainDocument(row.url, _standing(row, attempt), *lead, row, superseded.get(row.id, 0), attempt)
+        )
+    attached = sum(row.rank is not None for row in rows)
+    missing = [
+        ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, _NO_LEAD), attempt=attempt)
+        for key, attempt in failed.items()
+    ]
+    chain = told[:attached]
+    for each in missing:
+        chain.insert(_place_in_chain(kind, each, chain), each)
+    return [*chain, *told[attached:]]
+
+
+def _jumps(notes: str) -> dict[str, tuple[str, str]]:
+    """Return what led to the documents behind missing ones, as `_leads` does.
+
+    Args:
+        notes: Of the feed, as JSON.
+    """
+    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
+    return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
+
+
+def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]]:
+    """Return which link leads to a document, and where it stands, by the `document_key` of its target."""
+    leads: dict[str, tuple[str, str]] = {}
+    for relation in _relations(kind, rows):
+        for row in rows:
+            target = older_target(row.links, relation)
+            if target is not None and document_key(target) != document_key(row.url):
+                leads.setdefault(document_key(target), (relation, row.url))
+    return leads
+
+
+def _relations(kind: Kind, rows: Sequence[DocumentRow]) -> Iterator[str]:
+    """Give the relations that the feed's documents are tied together by."""
+    if kind is Kind.PAGED:
+        yield from _PAGING
+    elif rows and kind in (Kind.ARCHIVED, Kind.LEGACY):
+        yield recall(rows[0].links, is_archive=rows[0].is_marked).relation
+
+
+def _standing(row: DocumentRow, attempt: Attempt | None) -> Standing:
+    if row.rank is None:
+        return Standing.DETACHED
+    if attempt is not None and attempt.reason == DocumentTruncated.slug:
+        return Standing.TRUNCATED
+    return Standing.SETTLED if row.is_final else Standing.KEPT
+
+
+def _place_in_chain(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:
+    """Return where a missing document stands: behind the one that links to it, and what that remembers."""
+    urls = [each.url for each in chain]
+    if kind is Kind.PAGED or missing.source not in urls:
+        return len(chain)
+    place = urls.index(missing.source) + 1
+    while place < len(chain) and (row := chain[place].document) is not None and row.role is Role.MEMORY:
+        place += 1
+    return place
+
+
+# The timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Of one feed."""
+    """How far back a feed's history reaches, and where something is missing of it."""
 
     chart: Chart | None
     """None where no entry is dated."""
@@ -304,7 +425,7 @@ def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) ->
     """Return the timeline of a feed.
 
     Args:
-        chain: Its account.
+        chain: Its account, as `Watching.account` tells it.
         months: How many entries each document has of each month, by its number.
     """
     total: Counter[int | None] = Counter()
@@ -319,10 +440,6 @@ def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) ->
     return Timeline(chart_of(dated, holes.values()), undated, holes)
 
 
-def _is_lost(document: ChainDocument) -> bool:
-    return document.standing is Standing.MISSING and not document.source
-
-
 def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Place:
     if document.standing is Standing.MISSING:
         return Place(document.url, is_missing=True, span=None)
@@ -333,23 +450,21 @@ def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Pla
     return Place(document.url, is_missing=False, span=Span(min(dated), max(dated)) if dated else None)
 
 
-MOST_ENTRIES: Final = 200
-"""That are read at once."""
+def _is_lost(document: ChainDocument) -> bool:
+    return document.standing is Standing.MISSING and not document.source
+
+
+# Entries as people read them
+
+_MOST_ENTRIES: Final = 200
+"""Entries that are read at once."""
 LONGEST_BYTES: Final = 1 << 18
 """Of an entry's text, what is read of it: a thick book has as much."""
-ROOM_BYTES: Final = 1 << 22
-"""Of the text of all entries that are read at once; what comes behind it is cut to `LEAST_BYTES`."""
-LEAST_BYTES: Final = 1 << 14
+_ROOM_BYTES: Final = 1 << 22
+"""Of the text of all entries that are read at once; the entries behind it are cut to `_LEAST_BYTES` each."""
+_LEAST_BYTES: Final = 1 << 14
 _INFLATED_BYTES: Final = 1 << 16
-
-
-class Excerpt(NamedTuple):
-    """The two ends of a feed. No entry stands in both."""
-
-    newest: tuple[Shown, ...]
-    """The first in output order, in that order."""
-    oldest: tuple[Shown, ...]
-    """The last in output order, in that order."""
+"""Of a segment's text, what is inflated at a time."""
 
 
 class Described(NamedTuple):
@@ -392,6 +507,15 @@ def entries_in(snapshot: Snapshot) -> int:
     return sum(segment.entries for segment in snapshot.segments)
 
 
+class Excerpt(NamedTuple):
+    """The two ends of a feed. No entry stands in both."""
+
+    newest: tuple[Shown, ...]
+    """The first in output order, in that order."""
+    oldest: tuple[Shown, ...]
+    """The last in output order, in that order."""
+
+
 async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
     """Return the ends of a feed; of a short feed the newest entries come first.
 
@@ -408,16 +532,20 @@ async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int)
 
 
 async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[Shown, ...]:
-    """Return entries in output order, fewer where there are no more; at most `MOST_ENTRIES`.
+    """Return entries in output order, fewer where there are no more; at most `_MOST_ENTRIES`.
+
+    Of the feed's segments those alone are read that hold them, a piece at a time, on threads: whatever the
+    feed's size, what is in memory is a few MB. Entries that are very long are cut short (`Shown.is_cut`).
+    `Shown.content` is HTML of a stranger: who shows it sanitises it.
 
     Args:
-        snapshot: That is held.
+        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
         store: Where it is.
-        start: The first of them.
+        start: The first of them, counted in output order (R20) from 0.
         count: How many.
     """
-    end = start + min(count, MOST_ENTRIES)
-    room = ROOM_BYTES
+    end = start + min(count, _MOST_ENTRIES)
+    room = _ROOM_BYTES
     found: list[Shown] = []
     before = 0
     for segment in snapshot.segments:
@@ -452,9 +580,9 @@ class _Taken:
     """Takes entries out of the text of a segment while that is inflated.
 
     Args:
-        segment: The segment.
+        segment: Whose pieces are added.
         slices: Where the entries stand in its text, ascending.
-        room: Bytes that they may come to before they are cut short.
+        room: Bytes that they may come to before they are cut short; the attribute is what is left of it.
     """
 
     def __init__(self, segment: SegmentRow, slices: Sequence[Slice], room: int) -> None:
@@ -462,7 +590,7 @@ class _Taken:
         self._at = 0
         self._ranges: list[tuple[int, int, bool]] = []
         for each in slices:
-            size = min(each.end - each.start, LONGEST_BYTES, max(room, LEAST_BYTES))
+            size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
             room -= size
             self._ranges.append((each.start, each.start + size, each.start + size < each.end))
         self._texts: list[bytes] = []
@@ -483,7 +611,6 @@ class _Taken:
         return len(self._texts) == len(self._ranges)
 
     def entries(self, feed: FeedRow) -> list[Shown]:
-        """Return the entries."""
         family = feed.published_family
         namespace = default_namespace(family, feed.version)
         joint = SEPARATOR[family].strip()
@@ -496,121 +623,3 @@ class _Taken:
             )
             for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True)
         ]
-
-
-_PAGING: Final = (Relation.NEXT, Relation.PREVIOUS, Relation.PREV, Relation.FIRST, Relation.LAST)
-_NO_LEAD: Final = ("", "")
-_GUESSED: Final = "guessed"
-"""What led to a document behind a missing one (R34): its number or date."""
-
-
-class Standing(StrEnum):
-    """How a document of the chain stands."""
-
-    KEPT = "kept"
-    """Stored; asked for again when it is due."""
-    SETTLED = "settled"
-    """Stored for good; never fetched again (R13)."""
-    TRUNCATED = "truncated"
-    """Stored, but it broke off (docs/faults.md row 49)."""
-    MISSING = "missing"
-    """Linked to, and could not be had."""
-    DETACHED = "detached"
-    """Stored, but no longer part of the feed (R15, R25)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainDocument:
-    """One document of the account."""
-
-    url: str
-    standing: Standing
-    relation: str
-    """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
-    document and where no link is known."""
-    source: str
-    """The document that bears that link, or the missing one."""
-    document: DocumentRow | None = None
-    """None when it is missing."""
-    duplicates: int = 0
-    """Entries of it that another copy stands for, or that were deleted."""
-    attempt: Attempt | None = None
-    """Why it, or the rest of it, could not be had."""
-
-
-def account_of(
-    overview: Overview, rows: Sequence[DocumentRow], superseded: Mapping[int, int]
-) -> list[ChainDocument]:
-    """Return the account of a feed.
-
-    Args:
-        overview: The feed as it was published last, and what could not be had of it.
-        rows: The stored documents in output order, the detached ones last.
-        superseded: How many entries of each document are not live.
-    """
-    kind = overview.feed.kind
-    leads = _jumps(overview.feed.notes) | _leads(kind, rows)
-    failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
-    told: list[ChainDocument] = []
-    for row in rows:
-        keys = (document_key(row.url), document_key(row.final_url))
-        lead = _NO_LEAD
-        if row.role in (Role.ARCHIVE, Role.PAGE):
-            lead = next((leads[key] for key in keys if key in leads), _NO_LEAD)
-        attempt = next((failed.pop(key) for key in keys if key in failed), None)
-        told.append(
-            ChainDocument(row.url, _standing(row, attempt), *lead, row, superseded.get(row.id, 0), attempt)
-        )
-    attached = sum(row.rank is not None for row in rows)
-    missing = [
-        ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, _NO_LEAD), attempt=attempt)
-        for key, attempt in failed.items()
-    ]
-    chain = told[:attached]
-    for each in missing:
-        chain.insert(_place_in_chain(kind, each, chain), each)
-    return [*chain, *told[attached:]]
-
-
-def _jumps(notes: str) -> dict[str, tuple[str, str]]:
-    """Return what led to the documents behind missing ones, as `_leads` does; the feed's notes are JSON."""
-    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
-    return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
-
-
-def _place_in_chain(kind: Kind, missing: ChainDocument, chain: Sequence[ChainDocument]) -> int:
-    """Return where a missing document stands: behind the one that links to it, and what that remembers."""
-    urls = [each.url for each in chain]
-    if kind is Kind.PAGED or missing.source not in urls:
-        return len(chain)
-    place = urls.index(missing.source) + 1
-    while place < len(chain) and (row := chain[place].document) is not None and row.role is Role.MEMORY:
-        place += 1
-    return place
-
-
-def _standing(row: DocumentRow, attempt: Attempt | None) -> Standing:
-    if row.rank is None:
-        return Standing.DETACHED
-    if attempt is not None and attempt.reason == DocumentTruncated.slug:
-        return Standing.TRUNCATED
-    return Standing.SETTLED if row.is_final else Standing.KEPT
-
-
-def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]]:
-    """Return which link leads to a document, and where it stands, by the `document_key` of its target."""
-    leads: dict[str, tuple[str, str]] = {}
-    for relation in _relations(kind, rows):
-        for row in rows:
-            target = older_target(row.links, relation)
-            if target is not None and document_key(target) != document_key(row.url):
-                leads.setdefault(document_key(target), (relation, row.url))
-    return leads
-
-
-def _relations(kind: Kind, rows: Sequence[DocumentRow]) -> Iterator[str]:
-    """The relations that the feed's documents are tied together by."""
-    if kind is Kind.PAGED:
-        yield from _PAGING
-    elif rows and kind in (Kind.ARCHIVED, Kind.LEGACY):
-        yield recall(rows[0].links, is_archive=rows[0].is_marked).relation

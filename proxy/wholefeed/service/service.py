@@ -1,4 +1,4 @@
-"""One feed: what to serve now, refresh, single flight, and the walks that go on in the background.
+"""What the rest of the program asks about feeds: what to serve now, what is known, what goes on beside.
 
     service = FeedService(context)
     async with service.answer(url, wait_seconds=8.0) as reconstruction:
@@ -7,20 +7,7 @@
 A request never runs a refresh itself: it joins the flight of its feed and waits for it as long as it may
 (docs/faults.md rows 63, 64). What a flight learns is in the store; the answer is made from there.
 
-The time in which an answer is put together.
-
-    async with Answering(begin) as reconstruction:      # begin(answering) makes it
-        ...                                             # what `answering.hold` has entered stays so in here
-
-Most answers hold nothing, and a generator with its context manager and stack took as long as the look that
-finds out.
-
-What goes on in a service at this moment, for whoever watches it.
-
-The known feeds, some at a time: their heads together may be more than fits in memory.
-
-listing = await listed(store, words="example.org", by_url=False, number=1)      # what a page shows
-async for some in every_feed(store): ...                                        # all of them
+Only here are the parts of the service put together. What each of them does stands in its own module.
 """
 
 from __future__ import annotations
@@ -38,18 +25,20 @@ from wholefeed.logs import get_logger
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks, Held, Published, Usage
-from wholefeed.service.opening import Choosing, Openings, Waiting
+from wholefeed.service.opening import Openings, Waiting
 from wholefeed.service.people import ChainDocument, Watching
 from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.store.rows import FeedRow, Snapshot
-from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
 log = get_logger()
 
-MAX_LISTED: Final = 1000
-"""Feeds in a list of them."""
+
+_MAX_LISTED: Final = 1000
+"""Feeds in the list of all of them."""
+_FEEDS_PER_PART: Final = 100
+"""Feeds that are read at once: their heads together may be more than fits in memory."""
 
 
 class FeedService:
@@ -61,74 +50,42 @@ class FeedService:
 
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
-        self.now = context.now
         self._store = context.store
         self._published = context.published
+        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.now = context.now
+        """Epoch seconds."""
+
+        # what a request needs: the memory, the refreshes under way, the openings, and the waiting for them
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
         self.checks = Checks(context.store, self._published, context.config.limits)
+        """Whether what is held in memory is still so; bounds what is asked of the database."""
         self._asked = AskedTimes(context.store, context.now)
-        self.note_warned = self._asked.note_warned
         self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
-        self.make_room = self._house.make_room
         self._running = Running(context, on_end=self._house.note_growth)
         self._running.on_elsewhere = self._published.drop
         self._mementos = Mementos(context, self._running)
+        self._openings = Openings(context, self._running, self._mementos)
+        self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)
+
+        # what others watch
+        self.load = Load(context, self._running, self._openings, self._published)
+        self.watching = Watching(context, self._running, self._stopping)
+        """Tells everybody who follows a feed how far its refresh is."""
+
+        # methods of the parts that are asked of the service; each says there what it does
+        self.announced = self._waiting.announced
+        self.note_warned = self._asked.note_warned
+        self.make_room = self._house.make_room
         self.keep_searching = self._mementos.run
         self.search_archive = self._mementos.finish
-        self._openings = Openings(context, self._running, self._mementos)
-        self.load = Load(context, self._running, self._openings, self._published)
-        self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)
-        self.announced = Choosing(self._openings, self._waiting.wait).announced
-        self.watching = Watching(context, self._running, self._stopping)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether anything is being fetched or walked."""
-        return len(self._openings) + len(self._running) > 0
-
-    async def resume(self) -> None:
-        """Take up the walks that an earlier run of the program did not finish."""
-        if not self._context.sharing.is_shared:
-            for feed in await self._store.read(feeds.list_unfinished):
-                _ = self._running.join(feed, RefreshRequest())
-
-    async def keep_resuming(self) -> None:
-        """Take up the walks of replicas that have ended, for as long as there may be any."""
-        running = self._running
-        await self._context.sharing.adopt(running.is_due, lambda feed: running.join(feed, RefreshRequest()))
-
-    async def keep_house(self) -> None:
-        """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._house.run())
-            tasks.create_task(self._asked.run())
-            tasks.create_task(self._store.upkeep.keep_sent(self.now))
-
-    async def keep_polling(self) -> None:
-        """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
-        if self._context.config.history.poll_seconds:
-            await Polling(self._context, self._running).run()
-
-    def stop_waiting(self) -> None:
-        """Let every request that waits for a publisher go on with what there is."""
-        if not self._stopping.done():
-            self._stopping.set_result(None)
-
-    async def close(self) -> None:
-        """Stop what is under way; unfinished walks are taken up at the next start."""
-        self.stop_waiting()
-        await self._openings.close()
-        await self._running.close()
-        await self.checks.close()
-        await self._asked.close()
 
     # What is served
 
     def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
         """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
 
-        Where `checks` are needed, await one first. Args as for `answer`, which is for every other case.
+        Where `checks.are_needed`, await one first. Args as for `answer`, which is for every other case.
         """
         held = self._published.find(url)
         if held is None:
@@ -191,22 +148,33 @@ class FeedService:
                     raise
 
     async def _read(self, answering: Answering, url: str, feed: FeedRow) -> tuple[Snapshot, Held | None]:
-        """Read what is served of a feed, hold its segments for the answer, and it in memory under a URL."""
+        """Read what is served of a feed: hold its segments for the answer, and it in memory by a URL.
+
+        Args:
+            answering: The answer.
+            url: Under which to hold it in memory; empty: under none.
+            feed: The feed.
+        """
         with self._published.filling() as fill:
             snapshot = await answering.hold(self._store.snapshot(feed.id))
             held = self._published.put(fill, url, snapshot) if url else None
         return snapshot, held
 
+    # What is known
+
     async def is_known(self, url: str) -> bool:
-        """Return whether anything is stored for a URL."""
+        """Whether anything is stored for a URL."""
         async with self.checks.answering():
             return await self._waiting.known(url) is not None
 
     async def is_awaited(self, url: str) -> bool:
-        """Return whether a feed is being fetched, or whatever a URL leads to."""
+        """Whether the feed of a URL is being fetched, or it is being found out what the URL leads to."""
         async with self.checks.answering():
             feed = await self._waiting.known(url)
         return self._openings.is_under_way(url) or (feed is not None and self._is_refreshing(feed.id))
+
+    def _is_refreshing(self, feed_id: int) -> bool:
+        return self._running.running(feed_id) is not None
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
@@ -221,6 +189,60 @@ class FeedService:
         """
         async with self._of_known(url) as feed:
             return await self.watching.account(feed.id)
+
+    @asynccontextmanager
+    async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
+        """Find the feed that is stored for a URL; what the block reads of it is bounded in time, too.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        async with self.checks.answering():
+            feed = await self._waiting.known(url)
+            if feed is None:
+                raise UnknownFeedError(f"nothing is stored for {url}")
+            yield feed
+
+    async def feeds(self) -> list[FeedRow]:
+        """Return the known feeds, at most `_MAX_LISTED` of them."""
+        async with self.checks.answering():
+            return await self._store.read(lambda db: feeds.list_feeds(db, _MAX_LISTED, 0))
+
+    async def every_feed(self) -> AsyncIterator[list[FeedRow]]:
+        """Give the known feeds by URL, those that are published, some at a time.
+
+        One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
+        """
+        offset = 0
+        while True:
+            async with self.checks.answering():
+                rows = await self._store.read(lambda db: feeds.list_feeds(db, _FEEDS_PER_PART, offset))  # noqa: B023 - awaited
+            if not rows:
+                return
+            yield [row for row in rows if row.digest]
+            offset += len(rows)
+
+    async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
+        """Return the feeds whose URL holds the words, in any case; the last part where that one is not there.
+
+        Args:
+            words: Empty: all feeds.
+            by_url: Sorted by URL; else those asked for last come first.
+            number: Which part, from 1 on.
+        """
+
+        async def part(wanted: int) -> Listing:
+            first = (wanted - 1) * _FEEDS_PER_PART
+            found, total = await self._store.read(
+                lambda db: feeds.search(db, words, by_url=by_url, limit=_FEEDS_PER_PART, offset=first)
+            )
+            return Listing(tuple(found), total, wanted)
+
+        async with self.checks.answering():
+            asked = await part(number)
+            return asked if asked.number <= asked.parts else await part(asked.parts)
+
+    # What is asked for
 
     async def refresh(self, url: str, *, is_full: bool = False) -> Status:
         """Begin to refetch the subscription document and what is missing, now (R14); do not wait for it.
@@ -245,44 +267,58 @@ class FeedService:
             await self._store.forget(feed.id, now=self.now())
         log.info("feed.forgotten", feed=feed.id)
 
-    async def feeds(self) -> list[FeedRow]:
-        """Return the known feeds."""
-        async with self.checks.answering():
-            return await self._store.read(lambda db: feeds.list_feeds(db, MAX_LISTED, 0))
+    # What goes on beside
 
-    async def every_feed(self) -> AsyncIterator[list[FeedRow]]:
-        """Give the known feeds as `wholefeed.service.service.every_feed` does."""
-        parts = every_feed(self._store)
-        while True:
-            async with self.checks.answering():
-                part = await anext(parts, None)
-            if part is None:
-                return
-            yield part
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being fetched or walked."""
+        return len(self._openings) + len(self._running) > 0
 
-    async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
-        """Return some of them as `wholefeed.service.service.listed` does, whose arguments these are."""
-        async with self.checks.answering():
-            return await listed(self._store, words=words, by_url=by_url, number=number)
+    async def resume(self) -> None:
+        """Take up the walks that an earlier run of the program did not finish."""
+        if not self._context.sharing.is_shared:
+            for feed in await self._store.read(feeds.list_unfinished):
+                _ = self._running.join(feed, RefreshRequest())
 
-    @asynccontextmanager
-    async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
-        """Find the feed that is stored for a URL; what is asked of it in here is told in time, too."""
-        async with self.checks.answering():
-            feed = await self._waiting.known(url)
-            if feed is None:
-                raise UnknownFeedError(f"nothing is stored for {url}")
-            yield feed
+    async def keep_resuming(self) -> None:
+        """Take up the walks of replicas that have ended; returns where there are no other replicas."""
+        running = self._running
+        await self._context.sharing.adopt(running.is_due, lambda feed: running.join(feed, RefreshRequest()))
 
-    def _is_refreshing(self, feed_id: int) -> bool:
-        return self._running.running(feed_id) is not None
+    async def keep_polling(self) -> None:
+        """Refresh known feeds unasked, where the configuration says so; runs until it is cancelled."""
+        if self._context.config.history.poll_seconds:
+            await Polling(self._context, self._running).run()
+
+    async def keep_house(self) -> None:
+        """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._house.run())
+            tasks.create_task(self._asked.run())
+            tasks.create_task(self._store.upkeep.keep_sent(self.now))
+
+    def stop_waiting(self) -> None:
+        """Let every request that waits for a publisher go on with what there is."""
+        if not self._stopping.done():
+            self._stopping.set_result(None)
+
+    async def close(self) -> None:
+        """Stop what is under way; unfinished walks are taken up at the next start."""
+        self.stop_waiting()
+        await self._openings.close()
+        await self._running.close()
+        await self.checks.close()
+        await self._asked.close()
 
 
 _T = TypeVar("_T")
 
 
 class Answering(AbstractAsyncContextManager[Reconstruction]):
-    """Entered once.
+    """The time in which an answer is put together; what is held for it stays readable in there. Entered once.
+
+    Most answers hold nothing, and a generator with its context manager and stack took as long as the look
+    that finds that out.
 
     Args:
         begin: Makes what the block is given.
@@ -310,8 +346,24 @@ class Answering(AbstractAsyncContextManager[Reconstruction]):
             await self._stack.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One part of the feeds that were looked for."""
+
+    feeds: tuple[FeedRow, ...]
+    total: int
+    """How many feeds there are with those words."""
+    number: int
+    """Which part this is, from 1 on."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are; at least 1."""
+        return max(1, -(-self.total // _FEEDS_PER_PART))
+
+
 class Load:
-    """Belongs to one service; each attribute says how it is now."""
+    """What goes on in a service at this moment, for whoever watches it."""
 
     def __init__(
         self, context: RefreshContext, running: Running, openings: Sized, published: Published
@@ -361,54 +413,3 @@ class Load:
     def workers(self) -> tuple[int, int]:
         """Processes that work on documents: how many there are, and how many are busy."""
         return self._context.source.work.processes
-
-
-FEEDS_PER_PART: Final = 100
-
-
-async def every_feed(store: Store) -> AsyncIterator[list[FeedRow]]:
-    """Give the known feeds by URL, those that are published.
-
-    One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
-    """
-    offset = 0
-    while rows := await store.read(lambda db: feeds.list_feeds(db, FEEDS_PER_PART, offset)):  # noqa: B023 - awaited
-        yield [row for row in rows if row.digest]
-        offset += len(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """One part of the known feeds."""
-
-    feeds: tuple[FeedRow, ...]
-    total: int
-    """How many feeds there are with those words."""
-    number: int
-    """Which part this is, from 1 on."""
-
-    @property
-    def parts(self) -> int:
-        """How many parts there are; at least 1."""
-        return max(1, -(-self.total // FEEDS_PER_PART))
-
-
-async def listed(store: Store, *, words: str, by_url: bool, number: int) -> Listing:
-    """Return the feeds whose URL holds the words, in any case; the last part where that one is not there.
-
-    Args:
-        store: What is stored.
-        words: Empty: all feeds.
-        by_url: Sorted by URL; else those asked for last come first.
-        number: Which part, from 1 on.
-    """
-
-    async def part(wanted: int) -> Listing:
-        first = (wanted - 1) * FEEDS_PER_PART
-        found, total = await store.read(
-            lambda db: feeds.search(db, words, by_url=by_url, limit=FEEDS_PER_PART, offset=first)
-        )
-        return Listing(tuple(found), total, wanted)
-
-    asked = await part(number)
-    return asked if asked.number <= asked.parts else await part(asked.parts)

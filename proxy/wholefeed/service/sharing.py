@@ -1,59 +1,14 @@
 """The work of one replica among several on one PostgreSQL. There is no leader: each asks the tables.
 
-    shared = Shared(StoredLeases(store))
-    await shared.member.beat()
-    await shared.run()                  # until it is cancelled; `open_sharing` does all of it
+    async with open_sharing(store) as sharing:      # one of the replicas; alone where nobody shares the store
+        await sharing.refresh(wanted, work)
 
 A flight that begins here takes the lease of its feed or URL first. Where another live replica has it, the
 flight waits for the end of that: so whoever waits for a flight waits for the one that runs, wherever it does.
 
-This process among the replicas: its name, its signs of life, and what it holds.
-
-    member = Membership(leases)
-    await member.beat()
-    await member.run()          # until it is cancelled; `leave` at the end
-
-A replica that could give no sign of life for `CUT_OFF_SECONDS` by its own clock takes itself for dead, a
-second before the others do: it stops what it does, writes nothing of it any more, and begins again under a
-new name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so each
-one makes sure that the lease is still its own (`Membership.require_held`).
-
-Where the replicas keep who does what: what `Shared` asks of it, and the tables of the shared database.
-
-What this replica holds: the leases that its tasks work under, and those that it has claimed for them.
-
-What is to be done about a piece of work after a look at its lease. Pure: no clock, no database.
-
-verdict = judge(lease, replica, wants)
-
-How a piece of work failed, as the other replicas are told: the error as text, and back.
-
-    text = outcome_of(error)                # "" where the others are to try for themselves
-    raise error_of(text)
-
-What says something of the publisher, or of what it sent, is the same everywhere; that this replica had too
-much to do is not.
-
-Waiting for what another replica does, and following how far it is.
-
-    with waits.waiting(name, heard) as wait:
-        await wait.woken()
-
-A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited for
-is looked at each second, all of it in one query.
-
-The signs of life of a replica, and a thread that gives them while the event loop is late.
-
-    pulse = Pulse(leases.beat_in_thread)
-    with pulse.beating():
-        pulse.given("a replica's name", at=time.monotonic())    # the loop has given one itself
-        pulse.silent_seconds
-
-An event loop with thousands of requests before it comes round after seconds only. Its replica is alive all
-the same: taken for dead, what it has just fetched would be fetched again by another (94 of 381 documents,
-three replicas that were asked three times as much as two cores could answer).
-
-How the work on a store is shared, for as long as the store is open.
+From top to bottom: the flights and claims (`Shared`), what is to be done after a look at a lease (`judge`),
+this replica's name and what it holds (`Membership`), its signs of life (`Pulse`), waiting for the others
+(`Waits`), how a failure is told to them (`outcome_of`), and the tables (`Leases`).
 """
 
 from __future__ import annotations
@@ -104,20 +59,69 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import leases
 from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Taking, Verdict, feed_lease
 
+log = get_logger()
+
+
+AGAIN_SECONDS: Final = 1.0
+"""After an error of our own."""
+LEAVE_SECONDS: Final = 1.0
+"""For so long the end waits for a database that does not answer."""
+
+
+@asynccontextmanager
+async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
+    """Become one of the replicas that share a store, and leave them at exit; alone where nobody shares it.
+
+    Raises:
+        StoreError: The database failed.
+        OverloadedError: It could not be reached.
+    """
+    if not store.is_shared:
+        yield Alone()
+        return
+    shared = Shared(StoredLeases(store))
+    store.listen("lease", shared.waits.wake)
+    store.on_lost(shared.waits.wake_all)
+    await shared.member.beat()
+    life = asyncio.create_task(_living(shared))
+    try:
+        yield shared
+    finally:
+        life.cancel()
+        await asyncio.wait({life})
+        with suppress(StoreError, OverloadedError, TimeoutError):  # the others will find out
+            shared.require()
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await shared.member.leave()
+
+
+async def _living(shared: Shared) -> None:
+    """Go on whatever happens: without signs of life the others take this replica for dead."""
+    while True:
+        try:
+            await shared.run()
+        except Exception:  # an error of our own
+            log.exception("background.failed", name="sharing")
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
 ADOPT_SECONDS: Final = 2.0
 """Between two looks for what replicas that died have left."""
 FORGET_SECONDS: Final = 60.0
 """Between two clean-ups of the tables."""
 MAX_ADOPTED: Final = 64
-"""At a look."""
+"""Feeds that are taken up at one look."""
+
 
 T = TypeVar("T")
+
+
 _Judging = Callable[[bool], Judge]
 """Makes a judge; given whether another replica has been waited for."""
 
 
 class Shared:
-    """Belongs to one process; `run` goes on as long as it is used.
+    """Shares the work with the other replicas, for one process; `run` goes on as long as it is used.
 
     Args:
         leases: Where the replicas keep who does what.
@@ -358,7 +362,72 @@ def _nobody(_: str) -> None:
     return
 
 
-log = get_logger()
+# What is to be done about a piece of work, after a look at its lease
+
+
+def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
+    """Decide what is to be done about a piece of work. Pure: no clock, no database.
+
+    Args:
+        lease: As it is stored, if it is.
+        replica: Which one looks.
+        wants: What it looks for.
+    """
+    if lease is not None and lease.is_live:
+        return Verdict.TAKE if lease.replica == replica else Verdict.WAIT
+    if wants.insists:
+        return Verdict.TAKE
+    is_others = lease is not None and lease.replica != replica  # its own failures it remembers itself
+    if lease is not None and is_others and lease.outcome and lease.ended_seconds is not None:
+        counts_seconds = remembered_seconds(lease.outcome, is_opening=wants.is_opening)
+        if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
+            return Verdict.FAILED
+    return Verdict.DONE if wants.is_done else Verdict.TAKE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wants:
+    """What a replica that looks at a lease wants."""
+
+    has_waited: bool = False
+    """Whether it has waited for another replica that was at this: how that went is its own result, too."""
+    insists: bool = False
+    """Whether it is to be done whatever another one has come to."""
+    is_opening: bool = False
+    """Whether nothing is stored yet: what failed just now is not tried again at once."""
+    is_done: bool = False
+    """Whether there is nothing to do any more, as far as the feed's row says."""
+
+
+def judge_refresh(
+    replica: str, wanted: Wanted, has_waited: bool, lease: LeaseRow | None, feed: FeedRow | None
+) -> Verdict:
+    """Decide about the refresh of a feed, as its row is now."""
+    assert feed is not None, "else it is gone"
+    is_new = feed.digest is None
+    wants = Wants(
+        has_waited=has_waited,
+        insists=wanted.insists(has_waited),
+        is_opening=is_new,
+        is_done=not is_new and not wanted.is_due(feed),
+    )
+    return judge(lease, replica, wants)
+
+
+def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
+    """Take what nobody has and is wanted; what this one has is at work already."""
+
+    def decide(lease: LeaseRow | None, feed: FeedRow | None) -> Verdict:
+        if lease is not None and lease.is_live:
+            return Verdict.WAIT
+        if feed is not None and not is_wanted(feed):
+            return Verdict.DONE
+        return Verdict.TAKE
+
+    return decide
+
+
+# This replica among the others
 
 RETRY_SECONDS: Final = 0.5
 """After the database could not be reached."""
@@ -367,7 +436,16 @@ CLAIM_SECONDS: Final = 10.0
 
 
 class Membership:
-    """Belongs to one process.
+    """This process among the replicas: its name, its signs of life, and the leases that it holds.
+
+        member = Membership(leases)
+        await member.beat()
+        await member.run()          # until it is cancelled; `leave` at the end
+
+    A replica that could give no sign of life for `CUT_OFF_SECONDS` by its own clock takes itself for dead, a
+    second before the others do: it stops what it does, writes nothing of it any more, and begins again under
+    a new name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so
+    each one makes sure that the lease is still its own (`require_held`).
 
     Args:
         leases: Where the replicas keep who does what.
@@ -396,6 +474,109 @@ class Membership:
         self._strays: Mapping[str, str] = {}
         self._failure: StoreError | OverloadedError | None = None
         """Why the last sign of life could not be given."""
+
+    # Its life
+
+    async def run(self) -> None:
+        """Give signs of life, and give back what has ended, until cancelled."""
+        with self._pulse.beating():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_beating())
+                tasks.create_task(self._keep_ending())
+
+    async def beat(self) -> None:
+        """Give a sign of life; what turns out to be somebody else's is stopped.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: It could not be reached.
+        """
+        sent_at, name, holdings = self._clock(), self.name, list(self._holdings.values())
+        news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
+        beat = await self._leases.beat(name, [(text, each.name, each.token) for each, text in news])
+        if name != self.name:
+            return
+        for each, text in news:
+            each.told = text
+        if self._is_known and not beat.was_known:
+            log.warning("replica.forgotten", replica=name)
+            self.on_loss()
+        self._pulse.given(name, at=sent_at)
+        self._is_known, self.replicas = True, beat.replicas
+        for each in holdings:
+            if self._holdings.get(each.name) is each and beat.held.get(each.name) != each.token:
+                self._lose(each)
+        self._end_strays(beat)
+
+    def _end_strays(self, beat: Beat) -> None:
+        """Give back what nothing here works under: whoever was to begin it was cancelled."""
+        expired_at = time.monotonic() - CLAIM_SECONDS
+        self._claims = {name: each for name, each in self._claims.items() if each.claimed_at > expired_at}
+        busy = {*self._kept.values(), *(each.token for each in self._holdings.values())}
+        busy.update(each.token for each in self._claims.values())
+        strays = {name: token for name, token in beat.held.items() if token not in busy}
+        for name, token in strays.items():
+            if self._strays.get(name) == token:
+                self.end(name, token)
+        self._strays = strays
+
+    async def leave(self) -> None:
+        """Tell the others at once that this one has ended."""
+        self._is_known = False
+        self._pulse.stop()
+        if self._ends:
+            await self._leases.end(list(self._ends.values()))
+        await self._leases.leave(self.name)
+
+    async def _keep_beating(self) -> None:
+        while True:
+            pause_seconds = BEAT_SECONDS
+            self._pulse.seen()
+            left_seconds = CUT_OFF_SECONDS - (self._pulse.silent_seconds if self._is_known else 0.0)
+            try:
+                async with asyncio.timeout(left_seconds):
+                    await self.beat()
+                self._failure = None
+            except (StoreError, OverloadedError, TimeoutError) as exc:
+                self._failure = None if isinstance(exc, TimeoutError) else exc
+                log.warning("replica.unheard", replica=self.name, reason=str(exc))
+                pause_seconds = RETRY_SECONDS
+            if self._is_known and self.is_cut_off:
+                self._begin_again()
+                continue
+            await asyncio.sleep(pause_seconds)
+            if self._is_known and self.is_cut_off:  # the process was stopped
+                self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Stop everything, and be another one from now on."""
+        name, self.name = self.name, _new_name()
+        self._is_known = False
+        self._pulse.stop()
+        log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
+        for each in list(self._holdings.values()):
+            self._lose(each)
+        self._claims.clear()
+        self._kept.clear()
+        self._strays = {}
+
+    def _lose(self, holding: Holding) -> None:
+        self.drop(holding)
+        holding.lose()
+
+    async def _keep_ending(self) -> None:
+        while True:
+            await self._has_ended.wait()
+            self._has_ended.clear()
+            ends = dict(self._ends)
+            try:
+                await self._leases.end(list(ends.values()))
+            except (StoreError, OverloadedError):
+                await asyncio.sleep(RETRY_SECONDS)
+                self._has_ended.set()
+                continue
+            for token in ends:
+                self._ends.pop(token, None)
 
     @property
     def is_cut_off(self) -> bool:
@@ -472,209 +653,9 @@ class Membership:
         """Return what was claimed, once."""
         return self._claims.pop(name, None)
 
-    # Its life
-
-    async def run(self) -> None:
-        """Give signs of life, and give back what has ended, until cancelled."""
-        with self._pulse.beating():
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._keep_beating())
-                tasks.create_task(self._keep_ending())
-
-    async def leave(self) -> None:
-        """Tell the others at once that this one has ended."""
-        self._is_known = False
-        self._pulse.stop()
-        if self._ends:
-            await self._leases.end(list(self._ends.values()))
-        await self._leases.leave(self.name)
-
-    async def beat(self) -> None:
-        """Give a sign of life; what turns out to be somebody else's is stopped.
-
-        Raises:
-            StoreError: The database failed.
-            OverloadedError: It could not be reached.
-        """
-        sent_at, name, holdings = self._clock(), self.name, list(self._holdings.values())
-        news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
-        beat = await self._leases.beat(name, [(text, each.name, each.token) for each, text in news])
-        if name != self.name:
-            return
-        for each, text in news:
-            each.told = text
-        if self._is_known and not beat.was_known:
-            log.warning("replica.forgotten", replica=name)
-            self.on_loss()
-        self._pulse.given(name, at=sent_at)
-        self._is_known, self.replicas = True, beat.replicas
-        for each in holdings:
-            if self._holdings.get(each.name) is each and beat.held.get(each.name) != each.token:
-                self._lose(each)
-        self._end_strays(beat)
-
-    def _end_strays(self, beat: Beat) -> None:
-        """Give back what nothing here works under: whoever was to begin it was cancelled."""
-        expired_at = time.monotonic() - CLAIM_SECONDS
-        self._claims = {name: each for name, each in self._claims.items() if each.claimed_at > expired_at}
-        busy = {*self._kept.values(), *(each.token for each in self._holdings.values())}
-        busy.update(each.token for each in self._claims.values())
-        strays = {name: token for name, token in beat.held.items() if token not in busy}
-        for name, token in strays.items():
-            if self._strays.get(name) == token:
-                self.end(name, token)
-        self._strays = strays
-
-    async def _keep_beating(self) -> None:
-        while True:
-            pause_seconds = BEAT_SECONDS
-            self._pulse.seen()
-            left_seconds = CUT_OFF_SECONDS - (self._pulse.silent_seconds if self._is_known else 0.0)
-            try:
-                async with asyncio.timeout(left_seconds):
-                    await self.beat()
-                self._failure = None
-            except (StoreError, OverloadedError, TimeoutError) as exc:
-                self._failure = None if isinstance(exc, TimeoutError) else exc
-                log.warning("replica.unheard", replica=self.name, reason=str(exc))
-                pause_seconds = RETRY_SECONDS
-            if self._is_known and self.is_cut_off:
-                self._begin_again()
-                continue
-            await asyncio.sleep(pause_seconds)
-            if self._is_known and self.is_cut_off:  # the process was stopped
-                self._begin_again()
-
-    async def _keep_ending(self) -> None:
-        while True:
-            await self._has_ended.wait()
-            self._has_ended.clear()
-            ends = dict(self._ends)
-            try:
-                await self._leases.end(list(ends.values()))
-            except (StoreError, OverloadedError):
-                await asyncio.sleep(RETRY_SECONDS)
-                self._has_ended.set()
-                continue
-            for token in ends:
-                self._ends.pop(token, None)
-
-    def _begin_again(self) -> None:
-        """Stop everything, and be another one from now on."""
-        name, self.name = self.name, _new_name()
-        self._is_known = False
-        self._pulse.stop()
-        log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
-        for each in list(self._holdings.values()):
-            self._lose(each)
-        self._claims.clear()
-        self._kept.clear()
-        self._strays = {}
-
-    def _lose(self, holding: Holding) -> None:
-        self.drop(holding)
-        holding.lose()
-
 
 def _new_name() -> str:
     return secrets.token_hex(8)
-
-
-class Leases(Protocol):
-    """Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`.
-
-    The other methods are called within a transaction of the store, in its thread.
-    """
-
-    async def take(self, taking: Taking) -> Looked:
-        """Take a lease if its judge says so."""
-
-    async def end(self, ends: Sequence[End]) -> None:
-        """Give leases back, and wake who waits for them."""
-
-    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
-        """Return leases by name, those that there are."""
-
-    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-        """Give a sign of life, and tell how far things are: text, lease and token."""
-
-    async def leave(self, replica: str) -> None:
-        """Take a replica off at once."""
-
-    async def orphans(self, limit: int) -> Sequence[int]:
-        """Return feeds whose refresh has ended with its replica."""
-
-    async def unfinished(self) -> Sequence[int]:
-        """Return the feeds whose walk has not ended and that nobody is at."""
-
-    async def forget_old(self) -> None:
-        """Delete what nobody asks for any more."""
-
-    def beat_in_thread(self, replica: str) -> bool:
-        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is known.
-
-        Raises as the coroutines do.
-        """
-
-    def is_held(self, db: Database, name: str, token: str) -> bool:
-        """Whether that taking of a lease is the one that counts."""
-
-    def find(self, db: Database, name: str) -> LeaseRow | None:
-        """Return a lease."""
-
-    def take_new(self, db: Database, taking: Taking) -> Looked:
-        """Take a lease on a feed in the transaction that makes it."""
-
-
-class StoredLeases:
-    """The tables `lease` and `replica` of the database that the replicas share.
-
-    Args:
-        store: On it.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.is_held = leases.is_held
-        self.find = leases.look
-        self.take_new = leases.take
-
-    async def take(self, taking: Taking) -> Looked:
-        """Take a lease if its judge says so."""
-        return await self._store.write_loosely(partial(leases.take, taking=taking))
-
-    async def end(self, ends: Sequence[End]) -> None:
-        """Give leases back, and wake who waits for them."""
-        await self._store.write_loosely(partial(leases.end, ends=ends))
-
-    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
-        """Return leases by name, those that there are."""
-        return await self._store.read(partial(leases.look_all, names=names))
-
-    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-        """Give a sign of life, and tell how far things are."""
-        return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
-
-    def beat_in_thread(self, replica: str) -> bool:
-        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is."""
-        return self._store.write_in_thread(partial(leases.beat_replica_again, name=replica))
-
-    async def leave(self, replica: str) -> None:
-        """Take a replica off at once."""
-        # As `beat` does: a sign of life that is under way still would bring it back.
-        await self._store.write_at_once(partial(leases.leave_replicas, name=replica))
-
-    async def orphans(self, limit: int) -> Sequence[int]:
-        """Return feeds whose refresh has ended with its replica."""
-        return await self._store.read(partial(leases.orphans, limit=limit))
-
-    async def unfinished(self) -> Sequence[int]:
-        """Return the feeds whose walk has not ended and that nobody is at."""
-        return await self._store.read(leases.unfinished)
-
-    async def forget_old(self) -> None:
-        """Delete what nobody asks for any more."""
-        await self._store.write_loosely(leases.forget_old)
 
 
 class Holding:
@@ -720,175 +701,119 @@ class Claim:
         self.claimed_at = time.monotonic()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wants:
-    """What whoever looks is after."""
+# Its signs of life
 
-    has_waited: bool = False
-    """Whether it has waited for another replica that was at this: how that went is its own result, too."""
-    insists: bool = False
-    """Whether it is to be done whatever another one has come to."""
-    is_opening: bool = False
-    """Whether nothing is stored yet: what failed just now is not tried again at once."""
-    is_done: bool = False
-    """Whether there is nothing to do any more, as far as the feed's row says."""
-
-
-def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
-    """Decide.
-
-    Args:
-        lease: As it is stored, if it is.
-        replica: Who looks.
-        wants: What for.
-    """
-    if lease is not None and lease.is_live:
-        return Verdict.TAKE if lease.replica == replica else Verdict.WAIT
-    if wants.insists:
-        return Verdict.TAKE
-    is_others = lease is not None and lease.replica != replica  # its own failures it remembers itself
-    if lease is not None and is_others and lease.outcome and lease.ended_seconds is not None:
-        counts_seconds = remembered_seconds(lease.outcome, is_opening=wants.is_opening)
-        if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
-            return Verdict.FAILED
-    return Verdict.DONE if wants.is_done else Verdict.TAKE
+BEAT_SECONDS: Final = 2.0
+"""Between two signs of life."""
+CUT_OFF_SECONDS: Final = 5.0
+"""Less than `DEAD_SECONDS`, after which the others take it for dead."""
+STUCK_SECONDS: Final = 30.0
+"""A loop that has not come round for so long is not alive."""
+_PULSE_SECONDS: Final = 0.25
+"""Between two looks of the thread."""
+_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
+"""After so long without a sign of life the thread gives one."""
 
 
-def judge_refresh(
-    replica: str, wanted: Wanted, has_waited: bool, lease: LeaseRow | None, feed: FeedRow | None
-) -> Verdict:
-    """Decide about the refresh of a feed, as its row is now."""
-    assert feed is not None, "else it is gone"
-    is_new = feed.digest is None
-    wants = Wants(
-        has_waited=has_waited,
-        insists=wanted.insists(has_waited),
-        is_opening=is_new,
-        is_done=not is_new and not wanted.is_due(feed),
-    )
-    return judge(lease, replica, wants)
+class Pulse:
+    """The signs of life of a replica, and a thread that gives them while the event loop is late.
 
+        pulse = Pulse(leases.beat_in_thread)
+        with pulse.beating():
+            pulse.given("a replica's name", at=time.monotonic())    # the loop has given one itself
+            pulse.silent_seconds
 
-def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
-    """Take what nobody has and is wanted; what this one has is at work already."""
-
-    def decide(lease: LeaseRow | None, feed: FeedRow | None) -> Verdict:
-        if lease is not None and lease.is_live:
-            return Verdict.WAIT
-        if feed is not None and not is_wanted(feed):
-            return Verdict.DONE
-        return Verdict.TAKE
-
-    return decide
-
-
-_OF_DOCUMENTS: Final = {
-    each.__name__: each
-    for each in (
-        DocumentError,
-        ForbiddenTargetError,
-        LoopDetectedError,
-        NothingYetError,
-        PublisherError,
-        PublisherStatusError,
-        PublisherTimeoutError,
-        UnreadableError,
-    )
-}
-_OF_ITS_OWN: Final = {
-    each.__name__: each for each in (StoreError, StorageFullError, WorkError, WorkTooLongError)
-}
-_CHOICE: Final = SeveralFeedsError.__name__
-
-
-def outcome_of(error: BaseException) -> str:
-    """Return an error as it is kept in a lease; empty where nobody else is to have it."""
-    if not isinstance(error, WholefeedError):
-        return ""
-    if not isinstance(error, DocumentError):
-        return json.dumps(_own(error)) if type(error).__name__ in _OF_ITS_OWN else ""
-    plain = error.fresh_copy()
-    name = type(plain).__name__
-    if isinstance(plain, SeveralFeedsError):
-        return json.dumps({"class": name, "url": plain.url, "feeds": [list(each) for each in plain.feeds]})
-    if name not in _OF_DOCUMENTS:
-        return ""
-    facts = {
-        "url": plain.url,
-        "publisher_status": plain.publisher_status,
-        "retry_after_seconds": plain.retry_after_seconds,
-    }
-    return json.dumps({**_own(plain), **facts})
-
-
-def _own(error: WholefeedError) -> dict[str, Any]:
-    return {"class": type(error).__name__, "message": str(error.args[0]), "slug": error.slug}
-
-
-def error_of(outcome: str, *, retry_after_seconds: float = 0.0) -> WholefeedError:
-    """Return the error that an outcome tells of, to be raised.
+    An event loop with thousands of requests before it comes round after seconds only. Its replica is alive
+    all the same: taken for dead, what it has just fetched would be fetched again by another (94 of 381
+    documents, three replicas that were asked three times as much as two cores could answer).
 
     Args:
-        outcome: As `outcome_of` has made it; it may be another version's.
-        retry_after_seconds: When a document may be asked for again at the earliest.
+        beat: Gives a sign of life under a name that the others know, and says whether they still know it.
+            Called in the thread; it raises `StoreError` or `OverloadedError`.
+        clock: Monotonic seconds.
     """
-    found = json.loads(outcome)
-    name = found.pop("class")
-    if name == _CHOICE:
-        feeds = tuple(Alternate(*each) for each in found["feeds"])
-        choice = SeveralFeedsError(found["url"], feeds)
-        return choice.fresh_copy(retry_after_seconds=retry_after_seconds) if retry_after_seconds else choice
-    message = found.pop("message")
-    if name in _OF_ITS_OWN:
-        return _OF_ITS_OWN[name](message, slug=found["slug"])
-    error = _OF_DOCUMENTS.get(name, DocumentError)(message, **found)
-    return error.fresh_copy(retry_after_seconds=retry_after_seconds)
+
+    def __init__(self, beat: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._beat = beat
+        self._clock = clock
+        self._changing = threading.Lock()
+        self._name = ""
+        """Empty: the others know none."""
+        self._given_at = -math.inf
+        self._seen_at = clock()
+        """When the loop was seen to come round."""
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since the last sign of life; endless where the others know of none."""
+        return self._clock() - self._given_at
+
+    def seen(self) -> None:
+        """Note that the loop has come round."""
+        self._seen_at = self._clock()
+
+    def given(self, name: str, *, at: float, by_loop: bool = True) -> None:
+        """Note that a sign of life was given.
+
+        Args:
+            name: Under which.
+            at: When it was sent.
+            by_loop: Whether the loop has given it, under another name perhaps; of the thread's one counts
+                only if the name is the same still.
+        """
+        with self._changing:
+            if name == self._name:
+                self._given_at = max(self._given_at, at)
+            elif by_loop:
+                self._name, self._given_at = name, at
+
+    def stop(self) -> None:
+        """Give none any more until the loop has given another one."""
+        with self._changing:
+            self._name, self._given_at = "", -math.inf
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Stand in for the loop until exit."""
+        is_over = threading.Event()
+        threading.Thread(target=self._run, args=(is_over,), name="pulse", daemon=True).start()
+        try:
+            yield
+        finally:
+            is_over.set()  # one that is being given revives nobody: see `beat`
+
+    def _run(self, is_over: threading.Event) -> None:
+        while not is_over.wait(_PULSE_SECONDS):
+            sent_at, name, silent_seconds = self._clock(), self._name, self.silent_seconds
+            is_stuck = sent_at - self._seen_at > STUCK_SECONDS
+            if not name or is_stuck or not _LATE_SECONDS <= silent_seconds < CUT_OFF_SECONDS:
+                continue
+            try:
+                is_known = self._beat(name)
+            except (StoreError, OverloadedError):
+                continue
+            if is_known:
+                self.given(name, at=sent_at, by_loop=False)
 
 
-def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
-    """Return for how long a failure counts for those who did not wait for it.
-
-    Args:
-        outcome: As `outcome_of` has made it.
-        is_opening: Whether nothing is stored that would say when the publisher may be asked again.
-    """
-    found = json.loads(outcome)
-    if found["class"] in _OF_ITS_OWN:
-        return results.REMEMBERED_SECONDS
-    if not is_opening:
-        return 0.0
-    return float(results.remembered_seconds(found.get("retry_after_seconds")))
-
+# Waiting for what another replica does
 
 LOOK_SECONDS: Final = 1.0
+"""Between two looks at what is waited for."""
+
 
 Heard = Callable[[str], None]
 """Told the progress in a lease."""
 
 
-class Wait:
-    """One that waits.
-
-    Args:
-        heard: As `Heard`.
-    """
-
-    def __init__(self, heard: Heard) -> None:
-        self.heard = heard
-        self._event = asyncio.Event()
-
-    def wake(self) -> None:
-        """Let it look again."""
-        self._event.set()
-
-    async def woken(self) -> None:
-        """Wait until what is waited for may have ended."""
-        await self._event.wait()
-        self._event.clear()
-
-
 class Waits:
-    """All that wait in one process.
+    """All in one process that wait for what another replica does, and follow how far it is.
+
+        with waits.waiting(name, heard) as wait:
+            await wait.woken()
+
+    A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited
+    for is looked at each second, all of it in one query.
 
     Args:
         leases: Where they look.
@@ -953,125 +878,203 @@ class Waits:
                         wait.heard(lease.progress)
 
 
-BEAT_SECONDS: Final = 2.0
-"""Between two signs of life."""
-CUT_OFF_SECONDS: Final = 5.0
-"""Less than `replicas.DEAD_SECONDS`."""
-STUCK_SECONDS: Final = 30.0
-"""A loop that has not come round for so long is not alive."""
-_LOOK_SECONDS: Final = 0.25
-_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
-
-
-class Pulse:
-    """Belongs to one process.
+class Wait:
+    """One that waits for a lease.
 
     Args:
-        beat: Gives a sign of life under a name that the others know, and says whether they still know it.
-            Called in the thread; it raises `StoreError` or `OverloadedError`.
-        clock: Monotonic seconds.
+        heard: As `Heard`.
     """
 
-    def __init__(self, beat: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
-        self._beat = beat
-        self._clock = clock
-        self._changing = threading.Lock()
-        self._name = ""
-        """Empty: the others know none."""
-        self._given_at = -math.inf
-        self._seen_at = clock()
-        """When the loop was seen to come round."""
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self._event = asyncio.Event()
 
-    @property
-    def silent_seconds(self) -> float:
-        """Since the last sign of life; endless where the others know of none."""
-        return self._clock() - self._given_at
+    def wake(self) -> None:
+        """Let it look again."""
+        self._event.set()
 
-    def seen(self) -> None:
-        """Note that the loop has come round."""
-        self._seen_at = self._clock()
+    async def woken(self) -> None:
+        """Wait until what is waited for may have ended."""
+        await self._event.wait()
+        self._event.clear()
 
-    def given(self, name: str, *, at: float, by_loop: bool = True) -> None:
-        """Note that a sign of life was given.
 
-        Args:
-            name: Under which.
-            at: When it was sent.
-            by_loop: Whether the loop has given it, under another name perhaps; of the thread's one counts
-                only if the name is the same still.
+# How a piece of work failed, as the others are told
+
+_OF_DOCUMENTS: Final = {
+    each.__name__: each
+    for each in (
+        DocumentError,
+        ForbiddenTargetError,
+        LoopDetectedError,
+        NothingYetError,
+        PublisherError,
+        PublisherStatusError,
+        PublisherTimeoutError,
+        UnreadableError,
+    )
+}
+
+
+_OF_ITS_OWN: Final = {
+    each.__name__: each for each in (StoreError, StorageFullError, WorkError, WorkTooLongError)
+}
+
+
+_CHOICE: Final = SeveralFeedsError.__name__
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return an error as it is kept in a lease; empty where the others are to try for themselves.
+
+    What says something of the publisher, or of what it sent, is the same everywhere; that this replica had
+    too much to do is not.
+    """
+    if not isinstance(error, WholefeedError):
+        return ""
+    if not isinstance(error, DocumentError):
+        return json.dumps(_own(error)) if type(error).__name__ in _OF_ITS_OWN else ""
+    plain = error.fresh_copy()
+    name = type(plain).__name__
+    if isinstance(plain, SeveralFeedsError):
+        return json.dumps({"class": name, "url": plain.url, "feeds": [list(each) for each in plain.feeds]})
+    if name not in _OF_DOCUMENTS:
+        return ""
+    facts = {
+        "url": plain.url,
+        "publisher_status": plain.publisher_status,
+        "retry_after_seconds": plain.retry_after_seconds,
+    }
+    return json.dumps({**_own(plain), **facts})
+
+
+def _own(error: WholefeedError) -> dict[str, Any]:
+    return {"class": type(error).__name__, "message": str(error.args[0]), "slug": error.slug}
+
+
+def error_of(outcome: str, *, retry_after_seconds: float = 0.0) -> WholefeedError:
+    """Return the error that an outcome tells of, to be raised.
+
+    Args:
+        outcome: As `outcome_of` has made it; it may be another version's.
+        retry_after_seconds: When a document may be asked for again at the earliest.
+    """
+    found = json.loads(outcome)
+    name = found.pop("class")
+    if name == _CHOICE:
+        feeds = tuple(Alternate(*each) for each in found["feeds"])
+        choice = SeveralFeedsError(found["url"], feeds)
+        return choice.fresh_copy(retry_after_seconds=retry_after_seconds) if retry_after_seconds else choice
+    message = found.pop("message")
+    if name in _OF_ITS_OWN:
+        return _OF_ITS_OWN[name](message, slug=found["slug"])
+    error = _OF_DOCUMENTS.get(name, DocumentError)(message, **found)
+    return error.fresh_copy(retry_after_seconds=retry_after_seconds)
+
+
+def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
+    """Return for how long a failure counts for those who did not wait for it.
+
+    Args:
+        outcome: As `outcome_of` has made it.
+        is_opening: Whether nothing is stored that would say when the publisher may be asked again.
+    """
+    found = json.loads(outcome)
+    if found["class"] in _OF_ITS_OWN:
+        return results.REMEMBERED_SECONDS
+    if not is_opening:
+        return 0.0
+    return float(results.remembered_seconds(found.get("retry_after_seconds")))
+
+
+# Where the replicas keep who does what
+
+
+class Leases(Protocol):
+    """What is asked of the tables.
+
+    Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`.
+
+    The other methods are called within a transaction of the store, in its thread.
+    """
+
+    async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
+
+    async def end(self, ends: Sequence[End]) -> None:
+        """Give leases back, and wake who waits for them."""
+
+    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        """Return leases by name, those that there are."""
+
+    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        """Give a sign of life, and tell how far things are: text, lease and token."""
+
+    async def leave(self, replica: str) -> None:
+        """Take a replica off at once."""
+
+    async def orphans(self, limit: int) -> Sequence[int]:
+        """Return feeds whose refresh has ended with its replica."""
+
+    async def unfinished(self) -> Sequence[int]:
+        """Return the feeds whose walk has not ended and that nobody is at."""
+
+    async def forget_old(self) -> None:
+        """Delete what nobody asks for any more."""
+
+    def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is known.
+
+        Raises as the coroutines do.
         """
-        with self._changing:
-            if name == self._name:
-                self._given_at = max(self._given_at, at)
-            elif by_loop:
-                self._name, self._given_at = name, at
 
-    def stop(self) -> None:
-        """Give none any more until the loop has given another one."""
-        with self._changing:
-            self._name, self._given_at = "", -math.inf
+    def is_held(self, db: Database, name: str, token: str) -> bool:
+        """Whether that taking of a lease is the one that counts."""
 
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Stand in for the loop until exit."""
-        is_over = threading.Event()
-        threading.Thread(target=self._run, args=(is_over,), name="pulse", daemon=True).start()
-        try:
-            yield
-        finally:
-            is_over.set()  # one that is being given revives nobody: see `beat`
+    def find(self, db: Database, name: str) -> LeaseRow | None:
+        """Return a lease."""
 
-    def _run(self, is_over: threading.Event) -> None:
-        while not is_over.wait(_LOOK_SECONDS):
-            sent_at, name, silent_seconds = self._clock(), self._name, self.silent_seconds
-            is_stuck = sent_at - self._seen_at > STUCK_SECONDS
-            if not name or is_stuck or not _LATE_SECONDS <= silent_seconds < CUT_OFF_SECONDS:
-                continue
-            try:
-                is_known = self._beat(name)
-            except (StoreError, OverloadedError):
-                continue
-            if is_known:
-                self.given(name, at=sent_at, by_loop=False)
+    def take_new(self, db: Database, taking: Taking) -> Looked:
+        """Take a lease on a feed in the transaction that makes it."""
 
 
-AGAIN_SECONDS: Final = 1.0
-LEAVE_SECONDS: Final = 1.0
-"""For so long the end waits for a database that does not answer."""
+class StoredLeases:
+    """The tables `lease` and `replica` of the database that the replicas share.
 
-
-@asynccontextmanager
-async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
-    """Become one of the replicas that share a store, and leave them at exit; alone where nobody shares it.
-
-    Raises:
-        StoreError: The database failed.
-        OverloadedError: It could not be reached.
+    Args:
+        store: On that database.
     """
-    if not store.is_shared:
-        yield Alone()
-        return
-    shared = Shared(StoredLeases(store))
-    store.listen("lease", shared.waits.wake)
-    store.on_lost(shared.waits.wake_all)
-    await shared.member.beat()
-    life = asyncio.create_task(_living(shared))
-    try:
-        yield shared
-    finally:
-        life.cancel()
-        await asyncio.wait({life})
-        with suppress(StoreError, OverloadedError, TimeoutError):  # the others will find out
-            shared.require()
-            async with asyncio.timeout(LEAVE_SECONDS):
-                await shared.member.leave()
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_held = leases.is_held
+        self.find = leases.look
+        self.take_new = leases.take
 
-async def _living(shared: Shared) -> None:
-    """Go on whatever happens: without signs of life the others take this replica for dead."""
-    while True:
-        try:
-            await shared.run()
-        except Exception:  # an error of our own
-            log.exception("background.failed", name="sharing")
-            await asyncio.sleep(AGAIN_SECONDS)
+    async def take(self, taking: Taking) -> Looked:
+        return await self._store.write_loosely(partial(leases.take, taking=taking))
+
+    async def end(self, ends: Sequence[End]) -> None:
+        await self._store.write_loosely(partial(leases.end, ends=ends))
+
+    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        return await self._store.read(partial(leases.look_all, names=names))
+
+    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
+
+    def beat_in_thread(self, replica: str) -> bool:
+        return self._store.write_in_thread(partial(leases.beat_replica_again, name=replica))
+
+    async def leave(self, replica: str) -> None:
+        # As `beat` does: a sign of life that is under way still would bring it back.
+        await self._store.write_at_once(partial(leases.leave_replicas, name=replica))
+
+    async def orphans(self, limit: int) -> Sequence[int]:
+        return await self._store.read(partial(leases.orphans, limit=limit))
+
+    async def unfinished(self) -> Sequence[int]:
+        return await self._store.read(leases.unfinished)
+
+    async def forget_old(self) -> None:
+        await self._store.write_loosely(leases.forget_old)

@@ -1,33 +1,11 @@
-"""The places at publishers' hosts that all replicas have together (`wholefeed.fetch.politeness`).
+"""What the replicas on one database have together in asking publishers: places at hosts, turns at an archive.
 
-    hosts = ReplicaHosts(SharedRecords(lambda: "a", rows.swap), limits)
-    async with hosts.running():
-        entry = await hosts.enter("example.org", 443, is_new=False, at_most=None)
-        hosts.leave(entry, Outcome())
+    async with open_politeness(config, name=lambda: member.name, counts=counts) as politeness:
+        store.listen("host", politeness.wake)
+        fetcher = Fetcher.open(config.fetch, config.limits, gate=politeness.gate)
 
-Requests that enter and leave are gathered while the database is asked for those before them, and then go
-together, whatever their hosts: a request costs one exchange to enter and one to leave at the most, and one
-more for each time that another replica was faster, or when nothing was asked for some seconds. Whoever has to
-wait asks again at once when it is told that it is its turn (`wake`), else after a moment, once for all that
-wait for a host here.
-
-While the database does not answer in time nobody waits for it: requests go on by this replica's own rules.
-
-What this replica knows of what replicas share of hosts: its last look, the clock, who is dead.
-
-Everything goes through `swap`, one exchange at a time. An exchange that fails, or takes longer than a request
-can wait for it, puts the replica on its own, and the next one that does neither ends that.
-
-Politeness over all replicas, for as long as a database is shared.
-
-async with open_politeness(config, name=lambda: member.name, counts=counts) as politeness:
-    store.listen("host", politeness.wake)
-    fetcher = Fetcher.open(config.fetch, config.limits, gate=politeness.gate)
-
-The turns at a web archive that all replicas have together (R33).
-
-A replica that takes one when all of a minute are taken reserves the first that there will be: one exchange a
-turn, and nobody is passed over.
+While the database does not answer in time nobody waits for it: requests go on by this replica's own rules
+(`wholefeed.fetch.politeness`).
 """
 
 from __future__ import annotations
@@ -52,66 +30,91 @@ from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.store.postgres_upkeep import SPARED_SECONDS, HostAnswer, HostChange, HostRow, HostRows
 
-FIRST_POLL_SECONDS: Final = 0.02
-LONGEST_POLL_SECONDS: Final = 0.25
-"""Well below `CLAIM_SECONDS`, so that who waits keeps its turn."""
-_POLL_GROWTH: Final = 1.6
-
-MAX_LINES: Final = 4096
-"""Hosts that something is to be told of while the database is away."""
-_AFTER_ERROR_SECONDS: Final = 10.0
-_MAX_AT_ONCE: Final = 128
-"""Hosts in one exchange."""
-
 log = get_logger()
 
 
-@dataclass(slots=True, eq=False)
-class Request:
-    """A request that enters, or has entered."""
-
-    host: str
-    asking: Asking
-    turn: asyncio.Future[Request | Rest]
-    allowed: int | None = None
-    is_sent: bool = False
-    """Whether it may have a place."""
+SWEEP_SECONDS: Final = 60.0
+"""Between two removals of what there is nothing to remember of."""
+_MARGIN_SECONDS: Final = 30.0
+"""Beyond its time, what ends a request may wait for: its turn on the event loop, the database."""
 
 
-@dataclass(slots=True, eq=False)
-class Line:
-    """What is to be told of one host, and who waits for it here."""
+@asynccontextmanager
+async def open_politeness(
+    config: Config, *, name: Callable[[], str], counts: Counts
+) -> AsyncIterator[Politeness]:
+    """Share what is known of hosts with whoever uses the database at `store.url`.
 
-    host: str
-    entering: deque[Request] = field(default_factory=deque)
-    leaving: list[tuple[str, Outcome | None]] = field(default_factory=list)
-    is_waiting: bool = False
-    """Whether others have been told that somebody waits here."""
-    poll_at: float = 0.0
-    poll_seconds: float = FIRST_POLL_SECONDS
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing more to tell."""
-        return not (self.entering or self.leaving or self.is_waiting)
+    Args:
+        config: The same for every replica, as far as hosts are concerned.
+        name: Gives the name under which this replica gives signs of life.
+        counts: Where requests are counted that the other replicas do not know of.
+    """
+    rows = HostRows(config.store.url)
+    records = SharedRecords(name, rows.swap)
+    limits = Limits(
+        per_host=config.fetch.concurrency_per_host,
+        interval_seconds=config.fetch.min_interval_per_host_seconds,
+        place_seconds=config.fetch.document_timeout_seconds + _MARGIN_SECONDS,
+    )
+    hosts = ReplicaHosts(records, limits, counts=counts)
+    turns = ReplicaTurns(records, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
+    sweeping = asyncio.create_task(_sweep(rows), name="hosts-sweep")
+    try:
+        async with hosts.running():
+            gate = HostGate.from_config(config.fetch, shared=hosts)
+            yield Politeness(gate, Turns(shared=turns), hosts.wake)
+    finally:
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
+        await rows.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """What becomes of a line if nobody was faster."""
+class Politeness:
+    """What asks publishers with regard to what other replicas ask."""
 
-    line: Line
-    left: int
-    """How many have left."""
-    given: Sequence[Request]
-    """The first of those that enter: they have a place."""
-    refused: Sequence[tuple[Request, Rest]]
-    wait: Wait | None
-    allowed: int
+    gate: HostGate
+    archive_turns: Turns
+    wake: Callable[[str], None]
+    """Told what notices of the kind `host` say."""
+
+
+async def _sweep(rows: HostRows) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        with suppress(StoreError, OverloadedError):
+            await rows.sweep()
+
+
+# The places at hosts
+
+FIRST_POLL_SECONDS: Final = 0.02
+LONGEST_POLL_SECONDS: Final = 0.25
+"""Well below `wholefeed.fetch.hosts.CLAIM_SECONDS`, so that who waits keeps its turn."""
+_POLL_GROWTH: Final = 1.6
+
+
+MAX_LINES: Final = 4096
+"""Hosts that something is to be told of while the database is away."""
+_MAX_AT_ONCE: Final = 128
+"""Hosts in one exchange."""
+_AFTER_ERROR_SECONDS: Final = 10.0
 
 
 class ReplicaHosts:
-    """Belongs to one event loop.
+    """The places at publishers' hosts that all replicas have together, for one event loop.
+
+        hosts = ReplicaHosts(SharedRecords(lambda: "a", rows.swap), limits)
+        async with hosts.running():
+            entry = await hosts.enter("example.org", 443, is_new=False, at_most=None)
+            hosts.leave(entry, Outcome())
+
+    Requests that enter and leave are gathered while the database is asked for those before them, and then go
+    together, whatever their hosts: a request costs one exchange to enter and one to leave at the most, and
+    one more for each time that another replica was faster, or when nothing was asked for some seconds.
+    Whoever has to wait asks again at once when it is told that it is its turn (`wake`), else after a moment,
+    once for all that wait for a host here.
 
     Args:
         records: What is known of hosts.
@@ -168,7 +171,7 @@ class ReplicaHosts:
             raise
 
     def leave(self, entry: Entry, outcome: Outcome | None) -> None:
-        """A request is over; what it has found out, if anything."""
+        """Tell that a request is over, and what it has found out, if anything."""
         assert isinstance(entry, Request)
         is_told = entry.is_sent or (outcome is not None and outcome.rest_seconds is not None)
         line = self._lines.get(entry.host)
@@ -282,7 +285,7 @@ class ReplicaHosts:
         return records.change(line.host, places.as_text(), places.kept_until(now=now), notices)
 
     def _accept(self, proposal: Proposal) -> None:
-        """It stands in the database now."""
+        """Carry out what stands in the database now."""
         line = proposal.line
         del line.leaving[: proposal.left]
         answers: list[tuple[Request, Request | Rest]] = [(each, each) for each in proposal.given]
@@ -312,13 +315,62 @@ class ReplicaHosts:
             line.entering.clear()
 
 
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request that enters, or has entered."""
+
+    host: str
+    asking: Asking
+    turn: asyncio.Future[Request | Rest]
+    allowed: int | None = None
+    is_sent: bool = False
+    """Whether it may have a place."""
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """What is to be told of one host, and who waits for it here."""
+
+    host: str
+    entering: deque[Request] = field(default_factory=deque)
+    leaving: list[tuple[str, Outcome | None]] = field(default_factory=list)
+    is_waiting: bool = False
+    """Whether others have been told that somebody waits here."""
+    poll_at: float = 0.0
+    poll_seconds: float = FIRST_POLL_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to tell."""
+        return not (self.entering or self.leaving or self.is_waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What becomes of a line if nobody was faster."""
+
+    line: Line
+    left: int
+    """How many have left."""
+    given: Sequence[Request]
+    """The first of those that enter: they have a place."""
+    refused: Sequence[tuple[Request, Rest]]
+    wait: Wait | None
+    allowed: int
+
+
+# What is known of hosts, as of the last look
+
 LATE_SECONDS: Final = 0.5
 """An exchange that takes longer is not waited for."""
 RETRY_SECONDS: Final = 1.0
 """Between two tries while the replica is on its own."""
 
+
 _SEEN: Final = 4096
+"""Hosts that are remembered."""
 _SEEN_SECONDS: Final = SPARED_SECONDS / 2
+"""For so long."""
 _CLOCK_SECONDS: Final = 10.0
 """So long a look at the database's clock, and at who is dead, is good for."""
 _SET_SECONDS: Final = 1.0
@@ -331,7 +383,11 @@ Swap = Callable[[Sequence[HostChange]], Awaitable[HostAnswer]]
 
 
 class SharedRecords:
-    """Belongs to one event loop.
+    """What this replica knows of what the replicas share of hosts: its last look, the clock, which are dead.
+
+    Everything goes through `swap`, one exchange at a time. An exchange that fails, or takes longer than a
+    request can wait for it, puts the replica on its own, and the next one that does neither ends that. For
+    one event loop.
 
     Args:
         name: Gives the name of this replica; another one when it was taken for dead.
@@ -449,74 +505,18 @@ class SharedRecords:
         self.on_alone()
 
 
-SWEEP_SECONDS: Final = 60.0
-"""Between two removals of what there is nothing to remember of."""
-_MARGIN_SECONDS: Final = 30.0
-"""Beyond its time, what ends a request may wait for: its turn on the event loop, the database."""
-
-
-@dataclass(frozen=True, slots=True)
-class Politeness:
-    """What asks publishers with regard to what other replicas ask."""
-
-    gate: HostGate
-    archive_turns: Turns
-    wake: Callable[[str], None]
-    """Told what notices of the kind `host` say."""
-
-
-@asynccontextmanager
-async def open_politeness(
-    config: Config, *, name: Callable[[], str], counts: Counts
-) -> AsyncIterator[Politeness]:
-    """Share what is known of hosts with whoever uses the database at `store.url`.
-
-    Args:
-        config: The same for every replica, as far as hosts are concerned.
-        name: Gives the name under which this replica gives signs of life.
-        counts: Where requests are counted that the other replicas do not know of.
-    """
-    rows = HostRows(config.store.url)
-    records = SharedRecords(name, rows.swap)
-    limits = Limits(
-        per_host=config.fetch.concurrency_per_host,
-        interval_seconds=config.fetch.min_interval_per_host_seconds,
-        place_seconds=config.fetch.document_timeout_seconds + _MARGIN_SECONDS,
-    )
-    hosts = ReplicaHosts(records, limits, counts=counts)
-    turns = ReplicaTurns(records, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
-    sweeping = asyncio.create_task(_sweep(rows), name="hosts-sweep")
-    try:
-        async with hosts.running():
-            gate = HostGate.from_config(config.fetch, shared=hosts)
-            yield Politeness(gate, Turns(shared=turns), hosts.wake)
-    finally:
-        sweeping.cancel()
-        await asyncio.wait({sweeping})
-        await rows.close()
-
-
-async def _sweep(rows: HostRows) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_SECONDS)
-        with suppress(StoreError, OverloadedError):
-            await rows.sweep()
-
+# The turns at a web archive
 
 _MINUTE_SECONDS: Final = 60.0
 _MAX_TRIES: Final = 8
 """Of one turn, where others are faster."""
 
 
-def next_turn(taken: Sequence[float], per_minute: int, *, now: float) -> float:
-    """Return when there is one more turn, those that were taken or reserved being these, in order."""
-    if len(taken) < per_minute:
-        return now
-    return max(now, taken[-per_minute] + _MINUTE_SECONDS)
-
-
 class ReplicaTurns:
-    """The turns at one archive.
+    """The turns at one web archive that all replicas have together (R33).
+
+    A replica that takes one when all of a minute are taken reserves the first that there will be: one
+    exchange a turn, and nobody is passed over.
 
     Args:
         records: What is known of hosts, and of this.
@@ -552,3 +552,10 @@ class ReplicaTurns:
             if results and results[self._name]:
                 return max(0.0, turn_at - records.now())
         return 0.0
+
+
+def next_turn(taken: Sequence[float], per_minute: int, *, now: float) -> float:
+    """Return when there is one more turn, those that were taken or reserved being these, in order."""
+    if len(taken) < per_minute:
+        return now
+    return max(now, taken[-per_minute] + _MINUTE_SECONDS)

@@ -1,4 +1,4 @@
-"""How a service shares its work with others on the same store: `Shared` does, `Alone` has it all.
+"""How a service shares its work with others on the same store: `Sharing`; alone it has all of it (`Alone`).
 
     await sharing.refresh(wanted, work)         # at most one a feed, wherever it runs
     opened = await sharing.open(url, work)      # the same for a URL that leads to no known feed
@@ -18,30 +18,10 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 
 T = TypeVar("T")
-RefreshWork = Callable[[FeedRow], Coroutine[Any, Any, None]]
-"""Refreshes a feed, as it is stored now."""
-Fence = Callable[[Database], None]
-"""Makes sure, in a transaction, that a refresh is still this replica's; raises `LeaseLostError`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A refresh that is wanted."""
-
-    feed: FeedRow
-    """As it was known."""
-    insists: Callable[[bool], bool]
-    """Whether it is to be done whatever is stored; given whether another replica has been waited for."""
-    is_due: Callable[[FeedRow], bool]
-    """Whether the feed, as it is stored now, has anything to be done; called in a connection's thread."""
-    tell: Callable[[], Elsewhere]
-    """How far it is, for the others."""
-    heard: Callable[[Elsewhere | None], None]
-    """Told how far another one is with it; None: it has ended."""
 
 
 class Sharing(Protocol):
-    """What a service asks of it."""
+    """What a service asks of whatever shares its work: `wholefeed.service.sharing.Shared`, or `Alone`."""
 
     is_shared: bool
     """Whether there may be others."""
@@ -93,6 +73,28 @@ class Sharing(Protocol):
         """Take up what replicas that died have left, until cancelled."""
 
 
+RefreshWork = Callable[[FeedRow], Coroutine[Any, Any, None]]
+"""Refreshes a feed, as it is stored now."""
+Fence = Callable[[Database], None]
+"""Makes sure, in a transaction, that a refresh is still this replica's; raises `LeaseLostError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A refresh that is wanted."""
+
+    feed: FeedRow
+    """As it was known."""
+    insists: Callable[[bool], bool]
+    """Whether it is to be done whatever is stored; given whether another replica has been waited for."""
+    is_due: Callable[[FeedRow], bool]
+    """Whether the feed, as it is stored now, has anything to be done; called in a connection's thread."""
+    tell: Callable[[], Elsewhere]
+    """How far it is, for the others."""
+    heard: Callable[[Elsewhere | None], None]
+    """Told how far another one is with it; None: it has ended."""
+
+
 class Alone:
     """One process on a store of its own: everything is done here, and nothing is asked first."""
 
@@ -100,13 +102,12 @@ class Alone:
     replicas = 1
 
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """There is nobody to leave it to, and nobody asks."""
+        """Never called: whoever is not shared begins without asking."""
         raise NotImplementedError
 
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
     ) -> T:
-        """Open the URL."""
         return await work()
 
     def require(self) -> None:
@@ -121,7 +122,6 @@ class Alone:
         return _nothing
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """There is nobody to take it from, and nobody asks."""
         raise NotImplementedError
 
     def release(self, feed: int) -> None:
@@ -129,7 +129,6 @@ class Alone:
 
     @asynccontextmanager
     async def task(self, name: str) -> AsyncIterator[bool]:
-        """Yield True."""
         yield True
 
     def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
