@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wholefeed.service.results import MAX_MADE, Made
+from wholefeed.service.opening import MAX_MADE, Made
 
 
 def test_only_what_was_made_since_is_worth_another_look() -> None:

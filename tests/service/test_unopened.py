@@ -1,4 +1,4 @@
-"""wholefeed.service.results: for how long, and of how many URLs, it is remembered that they failed."""
+"""wholefeed.service.opening: for how long, and of how many URLs, it is remembered that they failed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.running import Clock
 from wholefeed.errors import PublisherTimeoutError
-from wholefeed.service.results import MAX_UNOPENED, Unopened
+from wholefeed.service.opening import MAX_UNOPENED, Unopened
 
 
 def test_what_could_not_be_opened_is_remembered_in_bounds() -> None:

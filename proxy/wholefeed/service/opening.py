@@ -26,17 +26,23 @@ from wholefeed.errors import (
     NothingYetError,
     OverloadedError,
     PublisherTimeoutError,
+    QueueFullError,
     UnknownFeedError,
 )
 from wholefeed.futures import either_done
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks
 from wholefeed.service.refresh import Flights, RefreshContext, Running
-from wholefeed.service.results import Made, Unopened
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
+
+REMEMBERED_SECONDS: Final = 60.0
+MAX_UNOPENED: Final = 4096
+"""URLs whose failure is remembered."""
+MAX_MADE: Final = 4096
+"""URLs that came to lead to a feed lately, and are remembered."""
 
 _USUAL: Final = RefreshRequest()
 
@@ -307,3 +313,92 @@ class Openings:
 
     async def close(self) -> None:
         await self._flights.close()
+
+
+class Unopened:
+    """What could not be opened a moment ago, so that not every request for it asks its publisher again.
+
+        unopened = Unopened(now=time.time)
+        unopened.remember(url, error)
+        unopened.check(url)             # raises it for a minute at most (docs/faults.md row 21)
+
+    What the publisher asked for beyond that (Retry-After) is the host's and kept there
+    (`fetch/hosts.py`). Of more than `MAX_UNOPENED` the oldest is forgotten.
+
+    Args:
+        now: Epoch seconds; a clock that jumps makes it forget.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._errors: dict[str, tuple[float, float, DocumentError]] = {}
+        """When it failed, for how many seconds that is remembered, and how it failed."""
+
+    def __len__(self) -> int:
+        return len(self._errors)
+
+    def check(self, url: str) -> None:
+        """Do nothing when the publisher may be asked.
+
+        Raises:
+            DocumentError: It was a moment ago, and this came of it; with the seconds until it may be again.
+        """
+        failed_at, rest_seconds, error = self._errors.get(url, (0.0, 0.0, None))
+        if error is None:
+            return
+        passed_seconds = self._now() - failed_at
+        if not 0 <= passed_seconds < rest_seconds:
+            del self._errors[url]
+            return
+        raise error.fresh_copy(retry_after_seconds=rest_seconds - passed_seconds)
+
+    def remember(self, url: str, error: DocumentError) -> None:
+        """Keep why a URL could not be opened, unless it was not tried at all.
+
+        No longer than the error says: a host that is left alone for a second more is asked after that second.
+        """
+        if isinstance(error, QueueFullError):
+            return
+        self._errors.pop(url, None)
+        if len(self._errors) >= MAX_UNOPENED:
+            del self._errors[next(iter(self._errors))]
+        seconds = remembered_seconds(error.retry_after_seconds)
+        self._errors[url] = (self._now(), seconds, error.fresh_copy())
+
+
+def remembered_seconds(retry_after_seconds: float | None) -> float:
+    """Return for how long a failure counts, by what it said of when to ask again."""
+    return min(retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
+
+
+class Made:
+    """Which URLs have come to lead to a feed lately: whoever found nothing before may find it now.
+
+        before = made.count
+        feed = ...                          # nothing, as of some moment in between
+        if made.has_come(url, before):      # look again
+
+    With many readers of many new feeds each look takes long, and some feed is made in that time: to look
+    again because of any of them was most of what the database was asked.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many feeds have been made, or were there already."""
+        self._lately: dict[str, int] = {}
+        """By URL, what `count` became; in that order."""
+        self._forgotten = 0
+        """What it was for the last one of those that are not remembered any more."""
+
+    def note(self, *urls: str) -> None:
+        """Take in that URLs may lead to a feed now."""
+        self.count += 1
+        for url in urls:
+            self._lately.pop(url, None)
+            self._lately[url] = self.count
+        while len(self._lately) > MAX_MADE:
+            self._forgotten = self._lately.pop(next(iter(self._lately)))
+
+    def has_come(self, url: str, before: int) -> bool:
+        """Whether a URL may lead to a feed that was made since `count` was that; -1: at any time."""
+        return before < max(0, self._forgotten, self._lately.get(url, 0))

@@ -49,7 +49,7 @@ from wholefeed.errors import (
 )
 from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service import results
+from wholefeed.service import opening
 from wholefeed.service.results import Elsewhere
 from wholefeed.service.sharing_port import Alone, Fence, RefreshWork, Sharing, Wanted
 from wholefeed.service.sources import SeveralFeedsError
@@ -981,10 +981,10 @@ def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
     """
     found = json.loads(outcome)
     if found["class"] in _OF_ITS_OWN:
-        return results.REMEMBERED_SECONDS
+        return opening.REMEMBERED_SECONDS
     if not is_opening:
         return 0.0
-    return float(results.remembered_seconds(found.get("retry_after_seconds")))
+    return float(opening.remembered_seconds(found.get("retry_after_seconds")))
 
 
 # Where the replicas keep who does what
