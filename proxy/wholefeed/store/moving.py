@@ -387,7 +387,7 @@ class Source:
 
 
 _LOCK: Final = int.from_bytes(b"whfdmove")
-"""Of whoever copies into the database."""
+"""Of pg_advisory_lock(): held by the process that copies into the database."""
 
 
 @contextmanager

@@ -143,7 +143,7 @@ class PostgresEngine:
         return await self._spare.write(Write(work, None, is_lasting=False), is_brief=True)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """Do the same in a thread that waits for it."""
+        """As `write_at_once`, in a thread that waits for it."""
         return self._spare.run_in_thread(work)
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
@@ -386,7 +386,7 @@ class Notices:
 
 _DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
 _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
-"""The same for as long as numbers mean the same: neither server nor database is another one."""
+"""Changes when numbers mean something else: when the server or the database is another one."""
 
 
 async def _identity(link: Link) -> str:

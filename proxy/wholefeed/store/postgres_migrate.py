@@ -194,7 +194,7 @@ _CONNECT_SECONDS: Final = 10
 def connected(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
-    """Connect as one who is no server; what psycopg raises until exit is told as `StoreUnusableError`.
+    """Connect for a command, not a server; what psycopg raises until exit is told as `StoreUnusableError`.
 
     Args:
         url: Of the database.

@@ -441,7 +441,7 @@ class _Single:
 
 
 def _place(work: Callable[..., object]) -> object:
-    """Return what is the same for functions that the same line makes."""
+    """Return a key for a function: functions that the same line makes have one key."""
     while isinstance(work, partial):
         work = work.func
     return getattr(work, "__code__", work)

@@ -16,7 +16,7 @@ from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row, made
 
 NoteDict = Mapping[str, str]
-"""A note as whoever asks gets to see it: code, url, text."""
+"""A note as it is shown: code, url, text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

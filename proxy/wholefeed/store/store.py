@@ -40,7 +40,7 @@ _RowOf = Callable[[_T], FeedRow | None] | None
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
 READ_SECONDS: Final = 1.0
-"""For so long who reads waits for what is being written."""
+"""For so long a read waits for what is being written."""
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
@@ -219,7 +219,7 @@ class Store:
     async def publish(
         self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
     ) -> FeedRow | None:
-        """Let a function publish a feed; return what it does. Who is told has the texts that are new."""
+        """Let a function publish a feed; return what it does. The listener gets the texts that are new."""
 
         def both(db: Database) -> Snapshot | None:
             row = work(db)
@@ -398,7 +398,7 @@ _KEEP_SENT_SECONDS: Final = 600.0
 _SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
 SUM_UP_SECONDS: Final = 3.0
-"""For so long one waits for a new one: who asks for it gives up after ten, and then knows nothing at all."""
+"""For so long a new summary is waited for: what asks for it gives up after ten, and then knows nothing."""
 REST: Final = 20.0
 """So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
 ANSWER_SECONDS: Final = 2.0

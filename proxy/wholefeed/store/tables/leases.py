@@ -29,7 +29,7 @@ DEAD_SECONDS: Final = 6.0
 
 
 class Verdict(Enum):
-    """What whoever wants a piece of work done finds out."""
+    """What a replica finds out that wants a piece of work done."""
 
     TAKE = auto()
     """It is to be done here."""
@@ -84,7 +84,7 @@ class Taking:
     feed: int | None = None
     """The feed that it is on."""
     skips_locked: bool = False
-    """Whether a feed that is being changed at this moment is left to whoever does."""
+    """Whether a feed that another transaction is changing at this moment is left to that one."""
 
 
 class Looked(NamedTuple):
@@ -188,7 +188,7 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
 def end(db: Database, ends: Sequence[End]) -> None:
-    """Give leases back, and tell whoever waits; those that another has taken meanwhile stay."""
+    """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay."""
     for each in ends:
         values = {"name": each.name, "token": each.token}
         if each.outcome:

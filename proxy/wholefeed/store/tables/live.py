@@ -211,7 +211,7 @@ class Change:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
-        """Do the same for documents that were not there before, are attached, and are not memory.
+        """Concern documents that were not there before, are attached, and are not memory.
 
         Where each of their entries stands once, and nothing was deleted, there is no choice.
         """
