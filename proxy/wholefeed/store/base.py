@@ -1,26 +1,11 @@
-"""What the tables ask of a connection, whichever engine it leads to.
+"""What the tables and both engines of the store share: statements, rows, and how the database fares.
 
-It is the part of DB-API 2.0 (PEP 249) that `sqlite3` gives on a connection itself. Statements are written for
-SQLite in the subset that others take, with parameters `:name` or `?`.
+    row = fetch_one(db, "SELECT id FROM feed WHERE url = :url", {"url": url})
+    run(db, either(sqlite="...", postgres="..."), values)
 
-One statement on a connection, for functions that run in its thread.
-
-What the errors of the database say about it as a whole (docs/faults.md rows 68 to 70).
-
-SOUND    -> FULL      a write found the volume full or read-only         FULL -> SOUND  a write went through
-any      -> DAMAGED   the database was found malformed; nothing is written to it any more until a restart,
-                      since writing on could spread the damage; what can still be read is served
-
-What goes on between the store and its database, in numbers for `/metrics`.
-
-Rows as wide as these, made and changed in a sixth of the time that dataclasses take.
-
-    row = made(FeedRow, values)                     # in the order of its fields
-    row = changed(row, fresh_until=now + 3600)
-
-A frozen dataclass sets each field by its name, and `dataclasses.replace` asks each what it is.
-
-The tables in which a change collects what it concerns (`wholefeed.store.tables.live`).
+A `Database` is a connection within a transaction: the part of DB-API 2.0 (PEP 249) that `sqlite3` gives on a
+connection itself. Statements are written for SQLite in the subset that PostgreSQL takes too, with parameters
+`:name` or `?`. The functions here run in the connection's thread.
 """
 
 from __future__ import annotations
@@ -37,13 +22,32 @@ from wholefeed.errors import StorageFullError, StoreDamagedError
 from wholefeed.logs import get_logger
 
 Parameters = Mapping[str, Any] | Sequence[Any]
+_T = TypeVar("_T")
+
+
+class Database(Protocol):
+    """A connection within a transaction, for functions that run in its thread."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
+
+
+class Cursor(Protocol):
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def fetchmany(self, size: int = ..., /) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 class Row(Protocol):
     """A row of a query: its values in order, and each by the name of its column."""
 
-    def keys(self) -> list[str]:
-        """Return the names of the columns, in order."""
+    def keys(self) -> list[str]: ...
 
     def __getitem__(self, key: Any, /) -> Any: ...
 
@@ -52,36 +56,39 @@ class Row(Protocol):
     def __len__(self) -> int: ...
 
 
-class Cursor(Protocol):
-    """What a statement gives."""
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows were changed."""
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
-
-    def fetchmany(self, size: int = ..., /) -> list[Any]:
-        """Return so many rows at the most."""
-
-    def __iter__(self) -> Iterator[Any]: ...
+def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> list[Row]:
+    return db.execute(sql, parameters or {}).fetchall()
 
 
-class Database(Protocol):
-    """A connection within a transaction, for functions that run in its thread."""
-
-    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor:
-        """Run one statement."""
-
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
-        """Run one statement for each of these."""
+def fetch_made(db: Database, sql: str, parameters: Parameters, make: Callable[[Row], _T]) -> list[_T]:
+    """Return all rows of a query, each made into something else: no list of raw rows beside it."""
+    return [make(row) for row in db.execute(sql, parameters)]
 
 
-_T = TypeVar("_T")
+def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
+    rows = fetch_all(db, sql, parameters)
+    return rows[0] if rows else None
 
-CLOCK: Final = "clock_seconds()"
-"""PostgreSQL's own, epoch seconds: those of several machines differ."""
+
+def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) -> Any:
+    """Return the first column of a query's first row, or None."""
+    row = fetch_one(db, sql, parameters)
+    return None if row is None else row[0]
+
+
+def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
+    """Execute a statement that gives no rows, and return how many it changed."""
+    return db.execute(sql, parameters or {}).rowcount
+
+
+def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
+    """Execute a statement for each of these, which are often none: then not at all. Returns whether any."""
+    if rows:
+        db.executemany(sql, rows)
+    return bool(rows)
+
+
+# Statements that are made, or differ between the engines
 
 
 class Sql(str):
@@ -91,7 +98,6 @@ class Sql(str):
     postgres: str
 
     def __new__(cls, sqlite: str, postgres: str) -> Self:
-        """Pair them."""
         made = super().__new__(cls, sqlite)
         made.postgres = postgres
         return made
@@ -104,6 +110,10 @@ class Sql(str):
 def either(*, sqlite: str, postgres: str) -> Sql:
     """Return a statement that has to differ: the text for SQLite, with the one for PostgreSQL beside it."""
     return Sql(sqlite, postgres)
+
+
+CLOCK: Final = "clock_seconds()"
+"""PostgreSQL's own, epoch seconds: those of several machines differ."""
 
 
 def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
@@ -122,40 +132,6 @@ def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
 
 
-def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> list[Row]:
-    """Return all rows of a query."""
-    return db.execute(sql, parameters or {}).fetchall()
-
-
-def fetch_made(db: Database, sql: str, parameters: Parameters, make: Callable[[Row], _T]) -> list[_T]:
-    """Return all rows of a query, each made into something else: no list of raw rows beside it."""
-    return [make(row) for row in db.execute(sql, parameters)]
-
-
-def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
-    """Return the first row of a query, or None."""
-    rows = fetch_all(db, sql, parameters)
-    return rows[0] if rows else None
-
-
-def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) -> Any:
-    """Return the first column of a query's first row, or None."""
-    row = fetch_one(db, sql, parameters)
-    return None if row is None else row[0]
-
-
-def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
-    """Execute a statement that gives no rows. Returns how many rows it changed."""
-    return db.execute(sql, parameters or {}).rowcount
-
-
-def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
-    """Execute a statement for each of these, which are often none: then not at all. Returns whether any."""
-    if rows:
-        db.executemany(sql, rows)
-    return bool(rows)
-
-
 def json_ids(ids: Iterable[int]) -> str:
     """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
     return f"[{','.join(map(str, ids))}]"
@@ -167,11 +143,67 @@ def numbers_of(parameter: str) -> str:
     return f"(SELECT CAST(each.value AS bigint) AS value FROM {array} AS each (value)) AS numbers"  # noqa: S608
 
 
+# Rows as wide as these, made and changed in a sixth of the time that dataclasses take
+
+
+class _Fields(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+_RowT = TypeVar("_RowT", bound=_Fields)
+
+
+def made(kind: type[_RowT], values: Iterable[object]) -> _RowT:
+    """Return a row: a frozen dataclass with slots and nothing but fields, which have these values in order.
+
+        row = made(FeedRow, values)
+
+    A frozen dataclass sets each field by its name, and `dataclasses.replace` asks each what it is.
+    """
+    row = object.__new__(kind)
+    for setter, value in zip(_setters(kind).values(), values, strict=True):
+        setter(row, value)
+    return row
+
+
+def changed(row: _RowT, **columns: object) -> _RowT:
+    """Return a copy of a row with other values in some columns.
+
+    row = changed(row, fresh_until=now + 3600)
+    """
+    kind = type(row)
+    copy, setters = made(kind, _getter(kind)(row)), _setters(kind)
+    for name, value in columns.items():
+        setters[name](copy, value)
+    return copy
+
+
+@cache
+def _setters(kind: type[_Fields]) -> dict[str, Callable[..., None]]:
+    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
+
+
+@cache
+def _getter(kind: type[_Fields]) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(each.name for each in fields(kind)))
+
+
+# How the database fares
+
+
 _log = get_logger()
 
 
 class Condition:
-    """Belongs to one store: its connections tell it how they fared."""
+    """What the errors of the database say about it as a whole (docs/faults.md rows 68 to 70).
+
+    SOUND -> FULL      a write found the volume full or read-only
+    FULL  -> SOUND     a write went through
+    any   -> DAMAGED   the database was found malformed; nothing is written to it any more until a restart,
+                       since writing on could spread the damage; what can still be read is served
+
+    A store has one; its connections tell it how they fared.
+    """
 
     def __init__(self) -> None:
         self.is_full = False
@@ -180,7 +212,7 @@ class Condition:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it can be written, as far as is known."""
+        """Whether the database can be written, as far as is known."""
         return not (self.is_full or self._damage)
 
     def require_sound(self) -> None:
@@ -193,13 +225,11 @@ class Condition:
             raise StoreDamagedError(self._damage)
 
     def has_written(self) -> None:
-        """Take note that something was written."""
         if self.is_full:
             _log.info("store.recovered")
         self.is_full = False
 
     def judge(self, error: Exception) -> None:
-        """Take note of what a connection failed with."""
         if isinstance(error, StorageFullError) and not self.is_full:
             self.is_full = True
             _log.error("store.full", error=str(error))
@@ -209,18 +239,21 @@ class Condition:
 
 
 class Traffic:
-    """Belongs to one engine. Threads count; SQLite has nothing to count, for its file is never away."""
+    """What goes on between the store and its database, in numbers for `/metrics`.
+
+    Threads count. SQLite has nothing to count, for its file is never away.
+    """
 
     __slots__ = ("_changing", "busy", "connections", "lost", "notices_lost", "repeated", "waiting")
 
     def __init__(self) -> None:
         self._changing = threading.Lock()
         self.connections = 0
-        """That are open."""
+        """How many are open."""
         self.busy = 0
-        """Of them, those that do something."""
+        """How many of them do something."""
         self.waiting = 0
-        """What waits for one of them."""
+        """How many pieces of work wait for one of them."""
         self.repeated = 0
         """Transactions that were begun again."""
         self.lost = 0
@@ -229,18 +262,18 @@ class Traffic:
         """How often the connection that listens broke off."""
 
     def asked(self) -> None:
-        """Count what waits from now on."""
+        """Count a piece of work that waits from now on."""
         with self._changing:
             self.waiting += 1
 
     def left(self) -> None:
-        """Count what has waited, and does so no more, as never begun."""
+        """Count a piece of work that has waited, and does so no more, as never begun."""
         with self._changing:
             self.waiting -= 1
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """Count what has waited as under way, until exit."""
+        """Count a piece of work that has waited as under way, until exit."""
         with self._changing:
             self.waiting -= 1
             self.busy += 1
@@ -251,12 +284,11 @@ class Traffic:
                 self.busy -= 1
 
     def again(self) -> None:
-        """Count a repetition."""
+        """Count a transaction that is begun again."""
         with self._changing:
             self.repeated += 1
 
     def connected(self) -> None:
-        """Count a connection that was made."""
         with self._changing:
             self.connections += 1
 
@@ -267,38 +299,7 @@ class Traffic:
             self.lost += 1
 
 
-class _Row(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-_RowT = TypeVar("_RowT", bound=_Row)
-
-
-def made(kind: type[_RowT], values: Iterable[object]) -> _RowT:
-    """Return a row: a frozen dataclass with slots and nothing but fields, which have these values."""
-    row = object.__new__(kind)
-    for setter, value in zip(_setters(kind).values(), values, strict=True):
-        setter(row, value)
-    return row
-
-
-def changed(row: _RowT, **columns: object) -> _RowT:
-    """Return a copy of a row with other values in some columns."""
-    kind = type(row)
-    copy, setters = made(kind, _getter(kind)(row)), _setters(kind)
-    for name, value in columns.items():
-        setters[name](copy, value)
-    return copy
-
-
-@cache
-def _setters(kind: type[_Row]) -> dict[str, Callable[..., None]]:
-    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
-
-
-@cache
-def _getter(kind: type[_Row]) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(each.name for each in fields(kind)))
+# The tables in which a change collects what it concerns (`wholefeed.store.tables.live`)
 
 
 TEMPORARY_TABLES: Final = either(
@@ -334,7 +335,6 @@ TEMPORARY_TABLES: Final = either(
     """,
 )
 """What a connection that writes needs; created once, emptied at the end of each change."""
-
 EMPTY_TEMPORARY_TABLES: Final = """
     TRUNCATE concerned, changed, contested, decided;
     ANALYZE concerned, changed, contested, decided

@@ -25,8 +25,9 @@ class Sizes(NamedTuple):
 class Engine(Protocol):
     """A database that is open. Work is a function over a connection; it runs in that connection's thread.
 
-    Both raise `StoreError`, `StorageFullError` when nothing can be written, `StoreDamagedError`, and
-    `OverloadedError` when the database cannot be asked now or the store is being closed.
+    What reads and writes raises `StoreError`, `StorageFullError` when nothing can be written,
+    `StoreDamagedError`, and `OverloadedError` when the database cannot be asked now or the store is being
+    closed.
     """
 
     on_change: Callable[[int], None]

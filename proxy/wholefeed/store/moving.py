@@ -1,34 +1,11 @@
-"""What a table holds, in a number that two databases of different kinds agree on. Pure.
+"""Copy a SQLite database into a PostgreSQL one, so that a copy that was broken off goes on where it stands.
 
-    digest = Digest()
-    digest.add((1, "https://example.org/feed", None))
-    digest == other                 # the same rows, in whatever order they came
+    with opened_source(path) as source, opened_target(url) as target:
+        moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
 
-It is the sum of the rows' SHA-256 (modulo 2**256), because the two sort texts each in their own way. That
-finds every accident; it is no proof against somebody who chooses rows to deceive it.
-
-Copy a SQLite database into another one, so that a copy that was broken off goes on where it stands.
-
-    moved = move(source, target, say=print)      # Moved(tables=…, rows=…)
-
-At the end both sides are read and compared, table by table; only then the copy is a database that servers
-open.
-
-What is copied, in which order, and in which portions. Pure.
-
-    for table in in_order(tables):                              # those that others refer to come first
-        sql, values = rows_after(table, last_key)
-        for batch in batches(db.execute(sql, values)): ...
-
-Rows are read in the order of a key, so that the key of the last row that was copied says where a copy stands.
-
-The SQLite database that is copied: nobody else may use it meanwhile, and nothing in it is changed.
-
-The PostgreSQL database that is copied into. Where a copy stands is written there, with the rows.
-
-The table `moving` is there as long as a copy is unfinished, and no server opens a database that has it. For
-each table it says how many rows came and the key of the last one; both change in the transaction that brings
-the rows.
+Tables come after those they refer to, and rows in the order of a key, so that the key of the last row that
+was copied says where a copy stands. At the end both sides are read and compared, table by table; only then
+the copy is a database that servers open.
 """
 
 from __future__ import annotations
@@ -54,144 +31,11 @@ from wholefeed.store.postgres_connection import escape_text, on_one_line, unesca
 from wholefeed.store.sqlite_file import inspect, locked, readonly_uri
 from wholefeed.store.tables.leases import COUNT_LIVE
 
-_MODULUS: Final = 1 << 256
-_DOUBLE: Final = struct.Struct(">d")
-_LENGTH: Final = struct.Struct(">Q")
-
-
-class Digest:
-    """Of rows that are added one by one."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._sum = 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Digest) and (self.rows, self._sum) == (other.rows, other._sum)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def add(self, row: Iterable[Any]) -> None:
-        """Add a row of None, int, float, str and bytes."""
-        packed = b"".join(map(_packed, row))
-        self._sum = (self._sum + int.from_bytes(hashlib.sha256(packed).digest())) % _MODULUS
-        self.rows += 1
-
-    @property
-    def hex(self) -> str:
-        """The sum, for people."""
-        return f"{self._sum:064x}"
-
-
-def _packed(value: Any) -> bytes:
-    """Return a value so that no two different rows come to the same bytes."""
-    match value:
-        case None:
-            return b"N"
-        case int():
-            return b"I%d;" % value
-        case float():
-            return b"F" + _DOUBLE.pack(value)
-        case str():
-            text = value.encode("utf-8", "surrogatepass")
-            return b"T" + _LENGTH.pack(len(text)) + text
-        case bytes():
-            return b"B" + _LENGTH.pack(len(value)) + value
-        case _:
-            raise TypeError(f"expected what a database holds, got {type(value).__name__}")
-
-
-ROWS_AT_MOST: Final = 5_000
-BYTES_AT_MOST: Final = 4 << 20
-"""Of a batch; a row may be larger, and then it is one by itself."""
-ROW_ID: Final = "rowid"
-_VALUE_BYTES: Final = 8
-"""What a number counts as."""
-
-Values = Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table of the database that is copied."""
-
-    name: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    """Columns that no two rows have alike; where it has none, the number that SQLite gives each row."""
-    parents: frozenset[str] = frozenset()
-    """The tables that its rows refer to."""
-
-
-class Stand(NamedTuple):
-    """How far the copy of a table has come."""
-
-    rows: int = 0
-    last: str | None = None
-    """The key of the last row, as `write_key` writes it."""
-    is_whole: bool = False
-
-
-def in_order(tables: Iterable[Table]) -> list[Table]:
-    """Return the tables so that each comes after those it refers to, otherwise by name."""
-    named = {table.name: table for table in tables}
-    sorter = TopologicalSorter(
-        {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
-    )
-    sorter.prepare()
-    ordered: list[Table] = []
-    while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        ordered += [named[name] for name in ready]
-        sorter.done(*ready)
-    return ordered
-
-
-def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
-    """Return the query for the rows behind a key, in its order, and its parameters; None: for all rows.
-
-    Each row has the table's columns and, behind them, its key.
-    """
-    order, values = ", ".join(table.key), key or ()
-    # sqlite3 takes no lone surrogates in a text, but in bytes
-    marks = ", ".join("CAST(? AS TEXT)" if isinstance(each, str) else "?" for each in values)
-    where = f" WHERE ({order}) > ({marks})" if values else ""
-    columns = ", ".join([*table.columns, *table.key])
-    bound = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in values]
-    return f"SELECT {columns} FROM {table.name}{where} ORDER BY {order}", bound  # noqa: S608 - its own names
-
-
-def batches(
-    rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = BYTES_AT_MOST
-) -> Iterator[list[Values]]:
-    """Give rows in portions that are bounded by their number and by what is in them."""
-    batch: list[Values] = []
-    batch_bytes = 0
-    for row in rows:
-        row_bytes = sum(len(each) if isinstance(each, str | bytes) else _VALUE_BYTES for each in row)
-        if batch and (len(batch) >= rows_at_most or batch_bytes + row_bytes > bytes_at_most):
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(row)
-        batch_bytes += row_bytes
-    if batch:
-        yield batch
-
-
-def write_key(key: Values) -> str:
-    """Return a key as a text of ASCII alone, whatever is in it."""
-    return json.dumps([{"hex": each.hex()} if isinstance(each, bytes) else each for each in key])
-
-
-def read_key(text: str) -> Values:
-    """Return the key that was written so."""
-    return [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for each in json.loads(text)]
-
-
-SAY_SECONDS: Final = 2.0
-"""Between two lines about one table."""
-
 Say = Callable[[str], None]
+Values = Sequence[Any]
+ROWS_AT_MOST: Final = 5_000
+_SAY_SECONDS: Final = 2.0
+"""Between two lines about one table."""
 
 
 class Moved(NamedTuple):
@@ -202,7 +46,7 @@ class Moved(NamedTuple):
 
 
 class Destination(Protocol):
-    """What is copied into: `wholefeed.store.moving.Target`."""
+    """What is copied into: a `Target`, or what a test can stop anywhere."""
 
     def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
         """Begin a copy, or go on with it; return how far each table has come."""
@@ -259,7 +103,7 @@ def _copy(
     for batch in batches(rows, rows_at_most=rows_at_most):
         stand = Stand(stand.rows + len(batch), write_key(batch[-1][key_at:]))
         target.put(table, batch, stand)
-        if time.monotonic() - said_at > SAY_SECONDS:
+        if time.monotonic() - said_at > _SAY_SECONDS:
             said_at = time.monotonic()
             say(f"{table.name}: {stand.rows:,} of {total:,} rows")
     target.put(table, [], Stand(stand.rows, stand.last, is_whole=True))
@@ -278,77 +122,155 @@ def _compare(source: Source, target: Destination, table: Table, say: Say) -> int
     return ours.rows
 
 
-_LEFT_OUT: Final = frozenset({"probe"})
-"""Tables that hold nothing: what a full volume is tried with."""
-_TABLES: Final = """
-    SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-"""
-_STATE: Final = """
-    SELECT count(*), max(id), sum(revision), sum(published_revision), max(checked_at), max(asked_at),
-        max(modified_at)
-    FROM feed
-"""
-_BUSY_SECONDS: Final = 5.0
+# What is copied, in which order, and in which portions
 
 
-class Source:
-    """An open database, as it was when it was opened."""
+_ROW_ID: Final = "rowid"
 
-    def __init__(self, db: sqlite3.Connection, version: int) -> None:
-        self._db = db
-        self.version = version
-        """Of its schema."""
-        names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
-        self.tables = in_order(self._table(name) for name in names)
-        """In an order in which they can be copied."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of the database that is copied."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    """Columns that no two rows have alike; where it has none, the number that SQLite gives each row."""
+    parents: frozenset[str] = frozenset()
+    """The tables that its rows refer to."""
+
+
+class Stand(NamedTuple):
+    """How far the copy of a table has come."""
+
+    rows: int = 0
+    last: str | None = None
+    """The key of the last row, as `write_key` writes it."""
+    is_whole: bool = False
+
+
+def in_order(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables so that each comes after those it refers to, otherwise by name."""
+    named = {table.name: table for table in tables}
+    sorter = TopologicalSorter(
+        {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
+    )
+    sorter.prepare()
+    ordered: list[Table] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        ordered += [named[name] for name in ready]
+        sorter.done(*ready)
+    return ordered
+
+
+def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
+    """Return the query for the rows behind a key, in its order, and its parameters; None: for all rows.
+
+    Each row has the table's columns and, behind them, its key.
+    """
+    order, values = ", ".join(table.key), key or ()
+    # sqlite3 takes no lone surrogates in a text, but in bytes
+    marks = ", ".join("CAST(? AS TEXT)" if isinstance(each, str) else "?" for each in values)
+    where = f" WHERE ({order}) > ({marks})" if values else ""
+    columns = ", ".join([*table.columns, *table.key])
+    bound = [each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each for each in values]
+    return f"SELECT {columns} FROM {table.name}{where} ORDER BY {order}", bound  # noqa: S608 - its own names
+
+
+_BYTES_AT_MOST: Final = 4 << 20
+"""A batch is no larger, in rows and bytes; a row may be, and then it is a batch by itself."""
+_VALUE_BYTES: Final = 8
+"""What a number counts as."""
+
+
+def batches(
+    rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = _BYTES_AT_MOST
+) -> Iterator[list[Values]]:
+    """Give rows in portions that are bounded by their number and by what is in them."""
+    batch: list[Values] = []
+    batch_bytes = 0
+    for row in rows:
+        row_bytes = sum(len(each) if isinstance(each, str | bytes) else _VALUE_BYTES for each in row)
+        if batch and (len(batch) >= rows_at_most or batch_bytes + row_bytes > bytes_at_most):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(row)
+        batch_bytes += row_bytes
+    if batch:
+        yield batch
+
+
+def write_key(key: Values) -> str:
+    """Return a key as a text of ASCII alone, whatever is in it."""
+    return json.dumps([{"hex": each.hex()} if isinstance(each, bytes) else each for each in key])
+
+
+def read_key(text: str) -> Values:
+    """Return the key that `write_key` has written."""
+    return [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for each in json.loads(text)]
+
+
+# What a table holds, in a number that two databases of different kinds agree on
+
+
+_MODULUS: Final = 1 << 256
+
+
+class Digest:
+    """The sum of the rows' SHA-256 (modulo 2**256): two databases sort texts each in their own way.
+
+        digest = Digest()
+        digest.add((1, "https://example.org/feed", None))
+        digest == other                 # the same rows, in whatever order they came
+
+    That finds every accident; it is no proof against somebody who chooses rows to deceive it.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._sum = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and (self.rows, self._sum) == (other.rows, other._sum)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def add(self, row: Iterable[Any]) -> None:
+        """Add a row of None, int, float, str and bytes."""
+        packed = b"".join(map(_packed, row))
+        self._sum = (self._sum + int.from_bytes(hashlib.sha256(packed).digest())) % _MODULUS
+        self.rows += 1
 
     @property
-    def mark(self) -> str:
-        """What tells it from other databases, and from itself when it has been worked in."""
-        numbers = self._db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
-        told = repr([self.version, *self._db.execute(_STATE).fetchone(), *numbers])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+    def hex(self) -> str:
+        """The sum, for people."""
+        return f"{self._sum:064x}"
 
-    def count(self, table: Table) -> int:
-        """Return how many rows a table has."""
-        return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
 
-    def rows(self, table: Table, after: Values | None = None) -> Iterator[Values]:
-        """Give the rows behind a key, each with its own key behind it.
+_DOUBLE: Final = struct.Struct(">d")
+_LENGTH: Final = struct.Struct(">Q")
 
-        Raises:
-            StoreError: A text in it is none, or the file is damaged.
-        """
-        try:
-            # `yield from` would close the cursor with the generator, which may be after the connection
-            for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028
-                yield row
-        except (sqlite3.Error, UnicodeDecodeError) as exc:
-            raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
 
-    def digest(self, table: Table) -> Digest:
-        """Return what a table holds."""
-        digest, width = Digest(), len(table.columns)
-        for row in self.rows(table):
-            digest.add(row[:width])
-        return digest
+def _packed(value: Any) -> bytes:
+    """Return a value so that no two different rows come to the same bytes."""
+    match value:
+        case None:
+            return b"N"
+        case int():
+            return b"I%d;" % value
+        case float():
+            return b"F" + _DOUBLE.pack(value)
+        case str():
+            text = value.encode("utf-8", "surrogatepass")
+            return b"T" + _LENGTH.pack(len(text)) + text
+        case bytes():
+            return b"B" + _LENGTH.pack(len(value)) + value
+        case _:
+            raise TypeError(f"expected what a database holds, got {type(value).__name__}")
 
-    def last_number(self, table: Table, column: str) -> int:
-        """Return the highest number that a column was ever given."""
-        highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
-        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
-        return max(int(highest), int(given[0]) if given else 0)
 
-    def _table(self, name: str) -> Table:
-        columns = self._db.execute(f"PRAGMA table_info({name})").fetchall()
-        key = sorted((place, column) for _, column, *_, place in columns if place)
-        references = self._db.execute(f"PRAGMA foreign_key_list({name})").fetchall()
-        return Table(
-            name=name,
-            columns=tuple(column for _, column, *_ in columns),
-            key=tuple(column for _, column in key) or (ROW_ID,),
-            parents=frozenset(parent for _, _, parent, *_ in references),
-        )
+# The SQLite database that is copied
 
 
 @contextmanager
@@ -377,6 +299,9 @@ def opened_source(path: Path) -> Iterator[Source]:
             raise StoreError(f"cannot read {path}: {exc}") from exc
 
 
+_BUSY_SECONDS: Final = 5.0
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(readonly_uri(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
     db.text_factory = _text
@@ -388,9 +313,101 @@ def _text(value: bytes) -> Any:
     return value.decode("utf-8", "surrogatepass")
 
 
+_LEFT_OUT: Final = frozenset({"probe"})
+"""Tables that hold nothing: what a full volume is tried with."""
+_TABLES: Final = """
+    SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+_STATE: Final = """
+    SELECT count(*), max(id), sum(revision), sum(published_revision), max(checked_at), max(asked_at),
+        max(modified_at)
+    FROM feed
+"""
+
+
+class Source:
+    """A database as it was when opened; nobody else uses it meanwhile, and nothing in it is changed."""
+
+    def __init__(self, db: sqlite3.Connection, version: int) -> None:
+        self._db = db
+        self.version = version
+        """Of its schema."""
+        names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
+        self.tables = in_order(self._table(name) for name in names)
+        """In an order in which they can be copied."""
+
+    @property
+    def mark(self) -> str:
+        """What tells it from other databases, and from itself when it has been worked in."""
+        numbers = self._db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
+        told = repr([self.version, *self._db.execute(_STATE).fetchone(), *numbers])
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+    def count(self, table: Table) -> int:
+        return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
+
+    def rows(self, table: Table, after: Values | None = None) -> Iterator[Values]:
+        """Give the rows behind a key, each with its own key behind it.
+
+        Raises:
+            StoreError: A text in it is none, or the file is damaged.
+        """
+        try:
+            # `yield from` would close the cursor with the generator, which may be after the connection
+            for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028
+                yield row
+        except (sqlite3.Error, UnicodeDecodeError) as exc:
+            raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
+
+    def digest(self, table: Table) -> Digest:
+        digest, width = Digest(), len(table.columns)
+        for row in self.rows(table):
+            digest.add(row[:width])
+        return digest
+
+    def last_number(self, table: Table, column: str) -> int:
+        """Return the highest number that a column was ever given."""
+        highest = self._db.execute(f"SELECT coalesce(max({column}), 0) FROM {table.name}").fetchone()[0]  # noqa: S608
+        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).fetchone()
+        return max(int(highest), int(given[0]) if given else 0)
+
+    def _table(self, name: str) -> Table:
+        columns = self._db.execute(f"PRAGMA table_info({name})").fetchall()
+        key = sorted((place, column) for _, column, *_, place in columns if place)
+        references = self._db.execute(f"PRAGMA foreign_key_list({name})").fetchall()
+        return Table(
+            name=name,
+            columns=tuple(column for _, column, *_ in columns),
+            key=tuple(column for _, column in key) or (_ROW_ID,),
+            parents=frozenset(parent for _, _, parent, *_ in references),
+        )
+
+
+# The PostgreSQL database that is copied into
+
+
 _LOCK: Final = int.from_bytes(b"whfdmove")
-"""Of whoever copies into the database."""
-_MAKE: Final = """
+"""Of pg_advisory_lock(): held by the process that copies into the database."""
+
+
+@contextmanager
+def opened_target(url: str) -> Iterator[Target]:
+    """Open a database whose schema is current, and keep others from copying into it.
+
+    Raises:
+        StoreUnusableError: Somebody else copies into it.
+        StoreError: It cannot be reached, or failed; what it said.
+    """
+    try:
+        with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
+            if db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
+                raise StoreUnusableError("another process copies into the database")
+            yield Target(db)
+    except psycopg.Error as exc:
+        raise StoreError(f"PostgreSQL: {on_one_line(exc)}") from exc
+
+
+_MAKE_MOVING: Final = """
     CREATE TABLE moving (
         source   text    NOT NULL,
         name     text    NOT NULL PRIMARY KEY,
@@ -399,7 +416,7 @@ _MAKE: Final = """
         is_whole integer NOT NULL
     )
 """
-_PUT: Final = """
+_PUT_STAND: Final = """
     INSERT INTO moving (source, name, rows, last, is_whole) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (name) DO UPDATE SET rows = excluded.rows, last = excluded.last, is_whole = excluded.is_whole
 """
@@ -413,7 +430,12 @@ _ROWS_AT_ONCE: Final = 500
 
 
 class Target:
-    """A database with this version's schema, that nobody else copies into."""
+    """A database with this version's schema, that nobody else copies into.
+
+    The table `moving` is there as long as a copy is unfinished, and no server opens a database that has it.
+    For each table it says how many rows came and the key of the last one; both change in the transaction that
+    brings the rows.
+    """
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
@@ -438,10 +460,10 @@ class Target:
         if "moving" not in self._types:
             self._require_empty(tables)
             with self._db.transaction():
-                self._db.execute(_MAKE)
+                self._db.execute(_MAKE_MOVING)
                 for name in _SEEDED:
                     self._db.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))
-                self._db.execute(_PUT, (mark, "", 0, None, 0))
+                self._db.execute(_PUT_STAND, (mark, "", 0, None, 0))
         stands = self._db.execute("SELECT source, name, rows, last, is_whole FROM moving").fetchall()
         if {source for source, *_ in stands} != {mark}:
             raise StoreUnusableError(
@@ -464,7 +486,7 @@ class Target:
                     copying.write_row(
                         [escape_text(each) if isinstance(each, str) else each for each in row[:width]]
                     )
-            cursor.execute(_PUT, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
+            cursor.execute(_PUT_STAND, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
 
     def digest(self, table: Table) -> Digest:
         """Return what a table holds, read back."""
@@ -513,20 +535,3 @@ class Target:
                 raise StoreUnusableError(
                     f"the database is not empty: {table.name} has rows; name one that nothing was stored in"
                 )
-
-
-@contextmanager
-def opened_target(url: str) -> Iterator[Target]:
-    """Open a database whose schema is current, and keep others from copying into it.
-
-    Raises:
-        StoreUnusableError: Somebody else copies into it.
-        StoreError: It cannot be reached, or failed; what it said.
-    """
-    try:
-        with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
-            if db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
-                raise StoreUnusableError("another process copies into the database")
-            yield Target(db)
-    except psycopg.Error as exc:
-        raise StoreError(f"PostgreSQL: {on_one_line(exc)}") from exc

@@ -1,47 +1,11 @@
 """A PostgreSQL database as the store's engine, shared with other replicas.
 
-async with open_engine("postgresql://…", connections=8) as engine:
-    await engine.read(lambda db: ...)
+    async with open_engine("postgresql://…", connections=8) as engine:
+        await engine.read(lambda db: ...)
+        engine.listen("drop", on_drop)          # told "12 a" when a replica sends "drop 12 a"
 
-Writes of one feed wait for each other here and not in the database, where each would hold a connection; and
-some connections are left to those who read.
-
-What replicas tell each other: PostgreSQL's NOTIFY, on one connection that listens.
-
-    async with Notices.open(url) as notices:
-        notices.listen("drop", on_drop)                  # told "12 a" when a replica sends "drop 12 a"
-        notices.on_lost(look_at_everything)              # notices may have been missed; they come again
-        notices.on_replaced(forget_everything)           # from a database that may be another one
-
-One is sent in the transaction that it is about, of at most 7,999 bytes:
-
-    SELECT pg_notify('wholefeed', 'drop 12 a')
-
-It comes when that has been committed, in the order of the commits, to all and to its sender too. It may come
-after the change can be read: PostgreSQL lets others see a commit before it signals those that listen, and a
-query on this connection that ends in between has nothing to deliver (seen 17 times in 6,400 looks at a server
-process that was halted again and again). So notices make that a replica soon knows; what must be sure is read
-from the rows, for which there is `query`.
-
-A server that does not answer for some seconds is given up and looked for again.
-
-One connection on the event loop: what the server sends unasked, and small queries in between.
-
-    link = await Link.open(url, on_notice, scripts=["LISTEN wholefeed"])
-    [row] = await link.query("SELECT 1")
-    await link.ended            # the connection is lost, or was closed
-    link.close()
-
-psycopg opens it; from then on libpq is driven here. Through psycopg's own waiting a query of one row takes
-250 us of the processor's time, here 80. A statement is prepared when it comes for the first time. Who leaves
-a query does not disturb the ones behind it.
-
-How large the store is in a PostgreSQL database.
-
-What is deleted there makes room for what comes next once it has been vacuumed, and the files do not shrink:
-their size says nothing of what is stored. So that is counted by its rows: the large values by their length,
-which PostgreSQL knows without reading them, the others by about what they take. Every row is looked at for
-that: whoever asks asks seldom, and goes on with what single feeds take.
+Transactions go through `wholefeed.store.postgres_pool`; what replicas tell each other, and small queries, go
+over one connection on the event loop (`Notices`, `Link`).
 """
 
 from __future__ import annotations
@@ -71,17 +35,44 @@ from wholefeed.store.base import (
     fetch_value,
 )
 from wholefeed.store.engine import Sizes
-from wholefeed.store.postgres_connection import HISTORY, Scripts, on_one_line, translated
+from wholefeed.store.postgres_connection import CONNECT_SECONDS, HISTORY, Scripts, on_one_line, translated
 from wholefeed.store.postgres_migrate import check_current
 from wholefeed.store.postgres_pool import CLOSE_SECONDS, Pool, Write
 from wholefeed.store.tables import feeds as feeds_table
 from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
-
 _log = get_logger()
-
 _SCRIPTS: Final = Scripts(TEMPORARY_TABLES, EMPTY_TEMPORARY_TABLES)
+
+
+@asynccontextmanager
+async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
+    """Open a database, whose schema must be current, and close the connections at exit.
+
+    Raises:
+        StoreUnusableError: The database is not this program's, not current, or cannot be reached.
+    """
+    await in_daemon(lambda: check_current(url))
+    pool = Pool(url, size=connections, scripts=_SCRIPTS)
+    async with _listening(url, pool.traffic) as notices:
+        engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
+        try:
+            yield engine
+        finally:
+            await to_the_end(engine.close)
+
+
+@asynccontextmanager
+async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
+    async with AsyncExitStack() as stack:
+        try:
+            notices = await stack.enter_async_context(Notices.open(url, traffic))
+        except psycopg.Error as exc:
+            raise StoreUnusableError(str(translated(exc))) from exc
+        yield notices
+
+
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
 _LOOK_SECONDS: Final = 0.1
@@ -89,7 +80,11 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class PostgresEngine:
-    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
+    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it.
+
+    Writes of one feed wait for each other here and not in the database, where each would hold a connection;
+    and some connections are left to those who read.
+    """
 
     def __init__(self, pool: Pool, notices: Notices, spare: Pool) -> None:
         self.pool = pool
@@ -115,7 +110,6 @@ class PostgresEngine:
     async def read(
         self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
     ) -> _T:
-        """Return what a function finds."""
         try:
             return await self.pool.run(work, is_first=is_first, is_long=is_long)
         except Exception as exc:
@@ -149,7 +143,7 @@ class PostgresEngine:
         return await self._spare.write(Write(work, None, is_lasting=False), is_brief=True)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """Do the same in a thread that waits for it."""
+        """As `write_at_once`, in a thread that waits for it."""
         return self._spare.run_in_thread(work)
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
@@ -234,31 +228,7 @@ class PostgresEngine:
         return result
 
 
-@asynccontextmanager
-async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
-    """Open a database, whose schema must be current, and close the connections at exit.
-
-    Raises:
-        StoreUnusableError: The database is not this program's, not current, or cannot be reached.
-    """
-    await in_daemon(lambda: check_current(url))
-    pool = Pool(url, size=connections, scripts=_SCRIPTS)
-    async with _listening(url, pool.traffic) as notices:
-        engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
-        try:
-            yield engine
-        finally:
-            await to_the_end(engine.close)
-
-
-@asynccontextmanager
-async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
-    async with AsyncExitStack() as stack:
-        try:
-            notices = await stack.enter_async_context(Notices.open(url, traffic))
-        except psycopg.Error as exc:
-            raise StoreUnusableError(str(translated(exc))) from exc
-        yield notices
+# What replicas tell each other
 
 
 CHANNEL: Final = "wholefeed"
@@ -271,13 +241,27 @@ _LONGEST_PAUSE_SECONDS: Final = 2.0
 _BEAT: Final = "SELECT 1"
 # A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
 _LISTENING: Final = ("SET statement_timeout = '2s'", f"LISTEN {CHANNEL}")
-_DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
-_IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
-"""The same for as long as numbers mean the same: neither server nor database is another one."""
 
 
 class Notices:
-    """Belongs to one replica; made by `open`.
+    """PostgreSQL's NOTIFY, on one connection that listens; made by `open`, one a replica.
+
+        async with Notices.open(url) as notices:
+            notices.listen("drop", on_drop)                  # told "12 a" when a replica sends "drop 12 a"
+            notices.on_lost(look_at_everything)              # notices may have been missed; they come again
+            notices.on_replaced(forget_everything)           # from a database that may be another one
+
+    One is sent in the transaction that it is about, of at most 7,999 bytes:
+
+        SELECT pg_notify('wholefeed', 'drop 12 a')
+
+    It comes when that has been committed, in the order of the commits, to all and to its sender too. It may
+    come after the change can be read: PostgreSQL lets others see a commit before it signals those that
+    listen, and a query on this connection that ends in between has nothing to deliver (seen 17 times in 6,400
+    looks at a server process that was halted again and again). So notices make that a replica soon knows;
+    what must be sure is read from the rows, for which there is `query`.
+
+    A server that does not answer for some seconds is given up and looked for again.
 
     Args:
         url: Of the database.
@@ -400,6 +384,11 @@ class Notices:
             each(words)
 
 
+_DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
+_IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
+"""Changes when numbers mean something else: when the server or the database is another one."""
+
+
 async def _identity(link: Link) -> str:
     try:
         [(identity,)] = await link.query(_IDENTITY)
@@ -410,8 +399,10 @@ async def _identity(link: Link) -> str:
     return "" if identity is None else identity.decode()
 
 
-CONNECT_SECONDS: Final = 5
-_SETTINGS: Final[dict[str, Any]] = {
+# One connection on the event loop
+
+
+_LINK_SETTINGS: Final[dict[str, Any]] = {
     "application_name": "wholefeed notices",
     "connect_timeout": CONNECT_SECONDS,
     "keepalives": 1,
@@ -421,19 +412,21 @@ _SETTINGS: Final[dict[str, Any]] = {
     "tcp_user_timeout": 5000,
 }
 _FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
-
 Values = tuple[bytes | None, ...]
 """A row of a result: each value as PostgreSQL writes it as text."""
 
 
-class _Query(NamedTuple):
-    sql: bytes
-    parameters: Sequence[bytes | None]
-    done: asyncio.Future[list[Values]]
-
-
 class Link:
-    """Belongs to one event loop; `close` it.
+    """What the server sends unasked, and small queries in between; `close` it.
+
+        link = await Link.open(url, on_notice, scripts=["LISTEN wholefeed"])
+        [row] = await link.query("SELECT 1")
+        await link.ended            # the connection is lost, or was closed
+        link.close()
+
+    psycopg opens it; from then on libpq is driven here. Through psycopg's own waiting a query of one row
+    takes 250 us of the processor's time, here 80. A statement is prepared when it comes for the first time. A
+    query that is cancelled does not disturb the ones behind it.
 
     Args:
         db: An open connection, of which nothing but this makes use.
@@ -464,7 +457,7 @@ class Link:
         Raises:
             psycopg.Error: There is no such connection to be had.
         """
-        link = cls(await psycopg.AsyncConnection.connect(url, autocommit=True, **_SETTINGS), on_notice)
+        link = cls(await psycopg.AsyncConnection.connect(url, autocommit=True, **_LINK_SETTINGS), on_notice)
         try:
             for each in scripts:  # not by psycopg, which waits for ten seconds where it is cancelled
                 await link.query(each)
@@ -576,28 +569,36 @@ class Link:
                 done.set_exception(psycopg.OperationalError(f"the connection is lost: {error or 'closed'}"))
 
 
+class _Query(NamedTuple):
+    sql: bytes
+    parameters: Sequence[bytes | None]
+    done: asyncio.Future[list[Values]]
+
+
+# How large the store is
+
+
 _FEED_BYTES: Final = 2048
 _DOCUMENT_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
 """Rows with their indexes."""
-
 _USED_BYTES: Final = f"""
     SELECT (SELECT coalesce(sum(octet_length(coded)), 0) FROM body)
         + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NULL)
         + (SELECT coalesce(sum({_DOCUMENT_BYTES} + {_ENTRY_BYTES} * entries), 0) FROM document)
         + (SELECT {_FEED_BYTES} * count(*) FROM feed)
 """  # noqa: S608 - numbers
-_FEEDS_BYTES: Final = f"""
-    SELECT {_FEED_BYTES}
-        + coalesce(sum({_DOCUMENT_BYTES} + {_ENTRY_BYTES} * d.entries + octet_length(b.coded)), 0)
-        + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE feed = :feed AND retired_at IS NULL)
-    FROM document AS d JOIN body AS b ON b.document = d.id WHERE d.feed = :feed
-"""  # noqa: S608 - numbers
 _FILE_BYTES: Final = "SELECT pg_database_size(current_database())"
 
 
 def measure_sizes(db: Database) -> Sizes:
-    """Return what the rows come to, without segments that wait to be deleted, and how large the files are."""
+    """Return what the rows come to, without segments that wait to be deleted, and how large the files are.
+
+    What is deleted makes room for what comes next once it has been vacuumed, and the files do not shrink:
+    their size says nothing of what is stored. So that is counted by its rows: the large values by their
+    length, which PostgreSQL knows without reading them, the others by about what they take. Every row is
+    looked at for that: whoever asks asks seldom, and goes on with what single feeds take (`measure_feed`).
+    """
     return Sizes(
         used_bytes=int(fetch_value(db, _USED_BYTES)),
         file_bytes=int(fetch_value(db, _FILE_BYTES)),
@@ -605,6 +606,14 @@ def measure_sizes(db: Database) -> Sizes:
     )
 
 
+_FEEDS_BYTES: Final = f"""
+    SELECT {_FEED_BYTES}
+        + coalesce(sum({_DOCUMENT_BYTES} + {_ENTRY_BYTES} * d.entries + octet_length(b.coded)), 0)
+        + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE feed = :feed AND retired_at IS NULL)
+    FROM document AS d JOIN body AS b ON b.document = d.id WHERE d.feed = :feed
+"""  # noqa: S608 - numbers
+
+
 def measure_feed(db: Database, feed: int) -> int:
-    """Return how much less `measure` finds in use without a feed, by the rows of that feed alone."""
+    """Return how much less `measure_sizes` finds in use without a feed, by the rows of that feed alone."""
     return int(fetch_value(db, _FEEDS_BYTES, {"feed": feed}))

@@ -1,43 +1,10 @@
-r"""A connection to PostgreSQL that takes the tables' statements, for functions that run in its thread.
+"""A connection to PostgreSQL that takes the tables' statements, for functions that run in its thread.
 
     db = connect("postgresql://…")
     db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
 
-It begins and ends no transaction of its own. Results are whole when `execute` returns.
-
-Statements as they stand in the tables' functions, made into what psycopg takes. Pure.
-
-translate("SELECT 1 FROM feed WHERE id = :feed").text      # SELECT 1 FROM feed WHERE id = %(feed)s
-
-What is rewritten is what a dialect spells differently and means the same:
-
-    :name, ?                        %(name)s, %s; every other % is doubled
-    CROSS JOIN t ON ...             JOIN t ON ...   (in SQLite it also settles the order of the loops)
-    IS :x, IS NOT :x                IS NOT DISTINCT FROM :x, IS DISTINCT FROM :x
-    IN (SELECT value FROM json_each(:x))        = ANY (an array of the numbers), NOT IN: <> ALL
-    x'00'                           '\x00'::bytea
-
-Whatever else differs stands beside its twin (`wholefeed.store.base.either`), and of a twin only the
-parameters are rewritten.
-
-Texts that PostgreSQL refuses, written so that it takes them, and read back as they were.
-
-A text of PostgreSQL is valid UTF-8 without NUL. What publishers send may hold NUL and lone surrogates, and
-SQLite keeps both. Each such character is written as DEL and its number in four hexadecimal digits; so is DEL
-itself. JSON may hold DEL as it is, so what was written by `json.dumps` is still JSON.
-
-encode("a\0b")           # b"a\x7f0000b"
-unescape("a\x7f0000b")   # "a\0b"
-
-How values go to PostgreSQL and come back, so that they are what SQLite takes and gives.
-
-Numbers are `bigint` and `double precision` whatever their size, so that a statement is prepared once; true
-and false go as 1 and 0; sums of numbers come back as int; texts are escaped as they go (`.texts`;
-`.rows` reads them).
-
-Rows of a query as `sqlite3.Row` has them: by place, by name, in order.
-
-What PostgreSQL's errors mean to the service (docs/faults.md).
+It begins and ends no transaction of its own. Results are whole when `execute` returns. Statements, texts,
+values and rows are translated so that the tables see what SQLite takes and gives; so are the errors.
 """
 
 from __future__ import annotations
@@ -65,8 +32,6 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedErro
 from wholefeed.store.base import Sql, fetch_value
 
 CONNECT_SECONDS: Final = 5
-_SET_UP_SECONDS: Final = 3.0
-"""For so long a server that has taken a connection may leave what sets it up unanswered."""
 _PREPARE_AT: Final = 2
 """How often a statement is seen before it is prepared."""
 _PREPARED: Final = 512
@@ -80,6 +45,60 @@ _KEEPALIVE: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+_SET_UP_SECONDS: Final = 3.0
+"""For so long a server that has taken a connection may leave what sets it up unanswered."""
+
+
+class Scripts(NamedTuple):
+    """SQL that a connection needs which writes; outside of transactions."""
+
+    first: str = ""
+    """Before the first transaction: its temporary tables."""
+    again: str = ""
+    """Now and then: empties them, which takes ten times as long as a COMMIT, so not at each one."""
+
+
+NO_SCRIPTS: Final = Scripts()
+
+
+def connect(
+    url: str, scripts: Scripts = NO_SCRIPTS, *, within_seconds: int = CONNECT_SECONDS
+) -> PostgresDatabase:
+    """Open a connection.
+
+    Args:
+        url: As libpq takes it.
+        scripts: What it needs when it writes.
+        within_seconds: How long to wait for each address of the server.
+
+    Raises:
+        psycopg.Error: There is no such connection to be had.
+    """
+    raw: psycopg.Connection[Any] = psycopg.connect(
+        url,
+        autocommit=True,
+        prepare_threshold=_PREPARE_AT,
+        connect_timeout=within_seconds,
+        application_name="wholefeed",
+        **_KEEPALIVE,
+    )
+    try:
+        raw.prepared_max = _PREPARED
+        _register_adapters(raw)
+        db = PostgresDatabase(raw, scripts)
+        late = threading.Timer(_SET_UP_SECONDS, db.cut)
+        late.daemon = True
+        late.start()
+        try:
+            _set_up(db)
+        finally:
+            late.cancel()
+    except BaseException:
+        raw.close()
+        raise
+    return db
+
+
 # What a connection is set to: no statement and no lock may hold a thread for good, and what a replica that is
 # gone has left open ends by itself.
 _SETTINGS: Final = """
@@ -95,47 +114,18 @@ HISTORY: Final = """
             || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     END
 """
+
+
+def _set_up(db: PostgresDatabase) -> None:
+    db.executescript(_SETTINGS)
+    with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
+        db.history = fetch_value(db, HISTORY) or ""
+    if db.is_lost:
+        raise psycopg.OperationalError("the connection was lost while it was set up")
+
+
 _CANCEL_SECONDS: Final = 2.0
 _WRITES_BETWEEN: Final = 64
-
-
-class Scripts(NamedTuple):
-    """SQL that a connection needs which writes; outside of transactions."""
-
-    first: str = ""
-    """Before the first transaction: its temporary tables."""
-    again: str = ""
-    """Now and then: empties them, which takes ten times as long as a COMMIT, so not at each one."""
-
-
-class Result:
-    """What a statement gave."""
-
-    __slots__ = ("_at", "_rows", "rowcount")
-
-    def __init__(self, rows: list[PostgresRow], rowcount: int) -> None:
-        self._rows = rows
-        self._at = 0
-        self.rowcount = rowcount
-        """How many rows were changed."""
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
-        rows = self._rows[self._at :] if self._at else self._rows
-        self._at = len(self._rows)
-        return rows
-
-    def fetchmany(self, size: int = 1, /) -> list[Any]:
-        """Return so many rows at the most."""
-        rows = self._rows[self._at : self._at + size]
-        self._at += len(rows)
-        return rows
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.fetchall())
-
-
-NO_SCRIPTS: Final = Scripts()
 
 
 class PostgresDatabase:
@@ -148,7 +138,7 @@ class PostgresDatabase:
         self.history = ""
         """What numbers of transactions mean something in; empty where that is not known."""
         self._cursor = raw.cursor(binary=True)
-        self._makers = dict[str, tuple[int, MakeRow]]()
+        self._makers = dict[str, tuple[int, _MakeRow]]()
         """By statement: how many columns its rows have, and what makes them."""
         self._is_leaving = False
 
@@ -188,7 +178,6 @@ class PostgresDatabase:
             raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
 
     def execute(self, sql: str, parameters: Any = (), /) -> Result:
-        """Run one statement."""
         if self._is_leaving:
             self._arrive()
         statement, cursor = translate(sql), self._cursor
@@ -201,7 +190,7 @@ class PostgresDatabase:
             return Result([], cursor.rowcount)
         columns, make = self._makers.get(sql, (-1, PostgresRow))
         if columns != result.nfields:
-            make = row_maker(result)
+            make = _row_maker(result)
             self._makers[sql] = result.nfields, make
         return Result([make(values) for values in cursor.fetchall()], cursor.rowcount)
 
@@ -274,58 +263,74 @@ class PostgresDatabase:
         return self.raw.closed
 
     def close(self) -> None:
-        """Close the connection."""
         self.raw.close()
 
 
-def connect(
-    url: str, scripts: Scripts = NO_SCRIPTS, *, within_seconds: int = CONNECT_SECONDS
-) -> PostgresDatabase:
-    """Open a connection.
+class Result:
+    __slots__ = ("_at", "_rows", "rowcount")
 
-    Args:
-        url: As libpq takes it.
-        scripts: What it needs when it writes.
-        within_seconds: How long to wait for each address of the server.
+    def __init__(self, rows: list[PostgresRow], rowcount: int) -> None:
+        self._rows = rows
+        self._at = 0
+        self.rowcount = rowcount
+        """How many rows were changed."""
 
-    Raises:
-        psycopg.Error: There is no such connection to be had.
+    def fetchall(self) -> list[Any]:
+        rows = self._rows[self._at :] if self._at else self._rows
+        self._at = len(self._rows)
+        return rows
+
+    def fetchmany(self, size: int = 1, /) -> list[Any]:
+        rows = self._rows[self._at : self._at + size]
+        self._at += len(rows)
+        return rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
+
+
+# Statements as they stand in the tables' functions, made into what psycopg takes
+
+
+class Statement(NamedTuple):
+    plain: str
+    """For a statement without parameters, or for several at once."""
+    text: str
+    """With psycopg's placeholders."""
+
+
+def translate(sql: str) -> Statement:
+    r"""Return the statement for PostgreSQL: its twin where it has one.
+
+        translate("SELECT 1 FROM feed WHERE id = :feed").text      # SELECT 1 FROM feed WHERE id = %(feed)s
+
+    What is rewritten is what a dialect spells differently and means the same:
+
+        :name, ?                        %(name)s, %s; every other % is doubled
+        CROSS JOIN t ON ...             JOIN t ON ...   (in SQLite it also settles the order of the loops)
+        IS :x, IS NOT :x                IS NOT DISTINCT FROM :x, IS DISTINCT FROM :x
+        IN (SELECT value FROM json_each(:x))        = ANY (an array of the numbers), NOT IN: <> ALL
+        x'00'                           '\x00'::bytea
+
+    Whatever else differs stands beside its twin (`wholefeed.store.base.either`), and of a twin only the
+    parameters are rewritten.
     """
-    raw: psycopg.Connection[Any] = psycopg.connect(
-        url,
-        autocommit=True,
-        prepare_threshold=_PREPARE_AT,
-        connect_timeout=within_seconds,
-        application_name="wholefeed",
-        **_KEEPALIVE,
-    )
-    try:
-        raw.prepared_max = _PREPARED
-        register_adapters(raw)
-        db = PostgresDatabase(raw, scripts)
-        late = threading.Timer(_SET_UP_SECONDS, db.cut)
-        late.daemon = True
-        late.start()
-        try:
-            _set_up(db)
-        finally:
-            late.cancel()
-    except BaseException:
-        raw.close()
-        raise
-    return db
-
-
-def _set_up(db: PostgresDatabase) -> None:
-    db.executescript(_SETTINGS)
-    with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
-        db.history = fetch_value(db, HISTORY) or ""
-    if db.is_lost:
-        raise psycopg.OperationalError("the connection was lost while it was set up")
+    return _of_postgres(sql.postgres) if isinstance(sql, Sql) else _of_sqlite(sql)
 
 
 _CACHED: Final = 2048
 """More than the program has, those it builds included."""
+
+
+@lru_cache(_CACHED)
+def _of_sqlite(sql: str) -> Statement:
+    return _translated(sql, is_sqlite=True)
+
+
+@lru_cache(_CACHED)
+def _of_postgres(sql: str) -> Statement:
+    return _translated(sql, is_sqlite=False)
+
 
 _KEPT: Final = re.compile(
     r"""
@@ -335,6 +340,21 @@ _KEPT: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+
+def _translated(sql: str, *, is_sqlite: bool) -> Statement:
+    plain, text = list[str](), list[str]()
+    at = 0
+    for kept in _KEPT.finditer(sql):
+        _add(sql[at : kept.start()], plain, text, is_sqlite=is_sqlite)
+        literal = f"'\\x{kept[0][2:-1]}'::bytea" if kept["blob"] is not None else kept[0]
+        plain.append(literal)
+        text.append(literal.replace("%", "%%"))
+        at = kept.end()
+    _add(sql[at:], plain, text, is_sqlite=is_sqlite)
+    return Statement("".join(plain), "".join(text))
+
+
 _PARAMETER: Final = re.compile(r"(?P<cast>::)|:(?P<name>[A-Za-z_]\w*)|(?P<mark>\?)")
 _NUMBERS: Final = (
     r"ARRAY(SELECT CAST(numbers.value AS bigint) "
@@ -352,43 +372,6 @@ _REWRITTEN: Final = tuple(
 )
 
 
-class Statement(NamedTuple):
-    """A statement for PostgreSQL."""
-
-    plain: str
-    """For a statement without parameters, or for several at once."""
-    text: str
-    """With psycopg's placeholders."""
-
-
-@lru_cache(_CACHED)
-def _of_sqlite(sql: str) -> Statement:
-    return _translated(sql, is_sqlite=True)
-
-
-@lru_cache(_CACHED)
-def _of_postgres(sql: str) -> Statement:
-    return _translated(sql, is_sqlite=False)
-
-
-def translate(sql: str) -> Statement:
-    """Return the statement for PostgreSQL: its twin where it has one."""
-    return _of_postgres(sql.postgres) if isinstance(sql, Sql) else _of_sqlite(sql)
-
-
-def _translated(sql: str, *, is_sqlite: bool) -> Statement:
-    plain, text = list[str](), list[str]()
-    at = 0
-    for kept in _KEPT.finditer(sql):
-        _add(sql[at : kept.start()], plain, text, is_sqlite=is_sqlite)
-        literal = f"'\\x{kept[0][2:-1]}'::bytea" if kept["blob"] is not None else kept[0]
-        plain.append(literal)
-        text.append(literal.replace("%", "%%"))
-        at = kept.end()
-    _add(sql[at:], plain, text, is_sqlite=is_sqlite)
-    return Statement("".join(plain), "".join(text))
-
-
 def _add(code: str, plain: list[str], text: list[str], *, is_sqlite: bool) -> None:
     if is_sqlite:
         for pattern, replacement in _REWRITTEN:
@@ -403,14 +386,25 @@ def _placeholder(found: re.Match[str]) -> str:
     return "%s" if found["mark"] else f"%({found['name']})s"
 
 
-MARK: Final = "\x7f"
+# Texts that PostgreSQL refuses, written so that it takes them, and read back as they were
+
+
+_MARK: Final = "\x7f"
 """What stands in each text that was changed."""
 _REFUSED: Final = re.compile("[\0\x7f\ud800-\udfff]")
 _WRITTEN: Final = re.compile("\x7f([0-9a-f]{4})")
 
 
 def encode_text(text: str) -> bytes:
-    """Return the text as PostgreSQL takes it, in UTF-8."""
+    r"""Return the text as PostgreSQL takes it, in UTF-8.
+
+        encode_text("a\0b")                 # b"a\x7f0000b"
+        unescape_text("a\x7f0000b")         # "a\0b"
+
+    A text of PostgreSQL is valid UTF-8 without NUL. What publishers send may hold NUL and lone surrogates,
+    and SQLite keeps both. Each such character is written as DEL and its number in four hexadecimal digits; so
+    is DEL itself. JSON may hold DEL as it is, so what was written by `json.dumps` is still JSON.
+    """
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -420,12 +414,33 @@ def encode_text(text: str) -> bytes:
 
 def escape_text(text: str) -> str:
     """Return the text without what PostgreSQL refuses."""
-    return _REFUSED.sub(lambda found: f"{MARK}{ord(found[0]):04x}", text)
+    return _REFUSED.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
 
 
 def unescape_text(text: str) -> str:
-    """Return what was escaped. What no `escape` has written stays as it is."""
+    """Return what was escaped. What `escape_text` has not written stays as it is."""
     return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+# Values as they go to PostgreSQL and come back
+
+
+def _register_adapters(context: AdaptContext) -> None:
+    """Let a connection take and give values as SQLite does.
+
+    Numbers are `bigint` and `double precision` whatever their size, so that a statement is prepared once;
+    true and false go as 1 and 0; sums of numbers come back as int; texts are escaped as they go, and
+    unescaped as rows are made (`_row_maker`).
+    """
+    adapters = context.adapters
+    if adapters is None:
+        return
+    adapters.register_dumper(str, _TextDumper)
+    for number in (int, bool):
+        adapters.register_dumper(number, Int8BinaryDumper)
+    adapters.register_dumper(float, FloatBinaryDumper)
+    adapters.register_loader("numeric", _NumericLoader)
+    adapters.register_loader("numeric", _NumericBinaryLoader)
 
 
 class _TextDumper(StrDumperUnknown):
@@ -443,28 +458,12 @@ class _NumericBinaryLoader(NumericBinaryLoader):
         return _number(super().load(data))
 
 
-def register_adapters(context: AdaptContext) -> None:
-    """Let a connection take and give values so."""
-    adapters = context.adapters
-    if adapters is None:
-        return
-    adapters.register_dumper(str, _TextDumper)
-    for number in (int, bool):
-        adapters.register_dumper(number, Int8BinaryDumper)
-    adapters.register_dumper(float, FloatBinaryDumper)
-    adapters.register_loader("numeric", _NumericLoader)
-    adapters.register_loader("numeric", _NumericBinaryLoader)
-
-
 def _number(value: Decimal) -> Decimal:
     """Return a whole number as int, another one as float: what SQLite's arithmetic gives."""
     return cast("Decimal", int(value) if value == value.to_integral_value() else float(value))
 
 
-_SHAPES: Final = 1024
-"""More than the program's queries have, so that one class is made for each."""
-_TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
-"""name, text, unknown, bpchar, varchar."""
+# Rows of a query as `sqlite3.Row` has them: by place, by name, in order
 
 
 class PostgresRow(tuple[Any, ...]):
@@ -475,7 +474,6 @@ class PostgresRow(tuple[Any, ...]):
     places: ClassVar[dict[str, int]] = {}
 
     def keys(self) -> list[str]:
-        """Return the names of the columns, in order."""
         return list(self.names)
 
     def __getitem__(self, key: SupportsIndex | slice | str) -> Any:
@@ -488,10 +486,12 @@ class PostgresRow(tuple[Any, ...]):
         return tuple.__getitem__(self, key)
 
 
-MakeRow = Callable[[tuple[Any, ...]], PostgresRow]
+_MakeRow = Callable[[tuple[Any, ...]], PostgresRow]
+_TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
+"""name, text, unknown, bpchar, varchar."""
 
 
-def row_maker(result: PGresult) -> MakeRow:
+def _row_maker(result: PGresult) -> _MakeRow:
     """Return what makes a row of the values of a result, whose texts are as they were stored."""
     columns = range(result.nfields)
     shape = _shape(tuple((result.fname(at) or b"").decode() for at in columns))
@@ -502,9 +502,13 @@ def row_maker(result: PGresult) -> MakeRow:
 def _row_made(shape: type[PostgresRow], with_text: tuple[int, ...], values: tuple[Any, ...]) -> PostgresRow:
     for at in with_text:
         text = values[at]
-        if text is not None and MARK in text:
+        if text is not None and _MARK in text:
             return shape(unescape_text(each) if isinstance(each, str) else each for each in values)
     return shape(values)
+
+
+_SHAPES: Final = 1024
+"""More than the program's queries have, so that one class is made for each."""
 
 
 @lru_cache(_SHAPES)
@@ -514,15 +518,34 @@ def _shape(names: tuple[str, ...]) -> type[PostgresRow]:
     return cast("type[PostgresRow]", made)
 
 
-RETRY_AFTER_SECONDS: Final = 10
-"""A server that was restarted, and a standby that was promoted, are there again by then."""
+# What PostgreSQL's errors mean to the service (docs/faults.md)
+
 
 _REPEATED: Final = frozenset({"40001", "40P01", "23505"})
 """Serialization, deadlock; and a row that another replica made meanwhile, which is found the next time."""
+
+
+def is_repeated(error: psycopg.Error) -> bool:
+    """Whether the transaction may succeed when it is run again."""
+    return error.sqlstate in _REPEATED
+
+
 _READ_ONLY: Final = "25006"
 """A standby that is not promoted yet, a server that is one now, or an administrator's will."""
 _CHANGED: Final = "0A000"
 """A statement was prepared before another replica's migration had changed a table."""
+
+
+def is_stale(error: psycopg.Error) -> bool:
+    """Whether a new connection may do what this one cannot, on a server that is well."""
+    return error.sqlstate in (_READ_ONLY, _CHANGED)
+
+
+def is_unusable(error: psycopg.Error) -> bool:
+    """Whether another connection may do what this one cannot."""
+    return is_stale(error) or _is_lost(error)
+
+
 _FULL: Final = frozenset({"53100", _READ_ONLY})
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 _BUSY_CLASSES: Final = ("08", "53", "57")
@@ -530,23 +553,8 @@ _BUSY_CLASSES: Final = ("08", "53", "57")
 _BUSY: Final = frozenset({"55P03", "25P03", "40001", "40P01", "40003"})
 
 
-def is_repeated(error: psycopg.Error) -> bool:
-    """Tell whether the transaction may succeed when it is run again."""
-    return error.sqlstate in _REPEATED
-
-
-def is_stale(error: psycopg.Error) -> bool:
-    """Tell whether a new connection may do what this one cannot, on a server that is well."""
-    return error.sqlstate in (_READ_ONLY, _CHANGED)
-
-
-def is_unusable(error: psycopg.Error) -> bool:
-    """Tell whether another connection may do what this one cannot."""
-    return is_stale(error) or _is_lost(error)
-
-
 def translated(error: psycopg.Error) -> WholefeedError:
-    """Return what the service raises for it."""
+    """Return what the service raises for an error."""
     state = error.sqlstate or ""
     if state in _FULL:
         return StorageFullError(f"the database cannot be written: {_message(error)}")
@@ -557,13 +565,17 @@ def translated(error: psycopg.Error) -> WholefeedError:
     return StoreError(f"the database failed ({state or 'no code'}): {_message(error)}")
 
 
+_RETRY_AFTER_SECONDS: Final = 10
+"""A server that was restarted, and a standby that was promoted, are there again by then."""
+
+
 def overloaded(message: str) -> OverloadedError:
     """Return the error of a database that cannot be asked now."""
-    return OverloadedError(message, retry_after_seconds=RETRY_AFTER_SECONDS)
+    return OverloadedError(message, retry_after_seconds=_RETRY_AFTER_SECONDS)
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    """Tell whether there is no connection, or none any more: libpq gives no code for that."""
+    """Whether there is no connection, or none any more: libpq gives no code for that."""
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError | errors.InterfaceError)
 
 

@@ -21,44 +21,6 @@ from wholefeed.futures import in_daemon
 from wholefeed.store.migrations import Migration, read_migrations
 from wholefeed.store.postgres_connection import on_one_line
 
-OLDEST_SERVER: Final = 15
-"""What the tests run on."""
-
-_LOCK: Final = int.from_bytes(b"whfd")
-"""Of pg_advisory_lock(): the database's own, and nobody else's by its name."""
-_CONNECT_SECONDS: Final = 10
-_WAIT_MINUTES: Final = 10
-"""For another process that migrates."""
-
-_BEGIN: Final = f"""
-    BEGIN ISOLATION LEVEL READ COMMITTED;
-    SET LOCAL statement_timeout = 0;
-    SET LOCAL lock_timeout = '{_WAIT_MINUTES}min';
-    SELECT pg_advisory_xact_lock({_LOCK})
-"""
-_OURS: Final = "wholefeed_schema"
-_VERSION: Final = "SELECT version FROM wholefeed_schema"
-_CREATE: Final = """
-    CREATE TABLE wholefeed_schema (
-        id      smallint PRIMARY KEY CHECK (id = 1),
-        version integer  NOT NULL
-    );
-    INSERT INTO wholefeed_schema (id, version) VALUES (1, 0)
-"""
-_SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
-# Those of extensions, as of PostGIS, are nobody's work that could be harmed.
-_TABLES: Final = f"""
-    SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')
-        AND NOT EXISTS (
-            SELECT 1 FROM pg_depend AS d
-            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
-        )
-    ORDER BY c.relname <> '{_OURS}', c.relname LIMIT 3
-"""  # noqa: S608 - a constant
-_UNFINISHED: Final = "SELECT to_regclass('moving') IS NOT NULL"
-_ENCODING: Final = "SELECT current_setting('server_encoding')"
-
 _Connection = psycopg.Connection[Any]
 
 
@@ -126,7 +88,7 @@ def read_version(db: _Connection, newest: int) -> int:
             f"the database {name} holds tables of another program ({', '.join(found)}):"
             " give wholefeed a database or a schema of its own"
         )
-    version = _value(db, _VERSION)
+    version = first_value(db, _VERSION)
     if version is None:
         raise StoreUnusableError(f"the database {name} does not say which schema it has")
     if version > newest:
@@ -136,12 +98,27 @@ def read_version(db: _Connection, newest: int) -> int:
     return int(version)
 
 
+_OURS: Final = "wholefeed_schema"
+# Those of extensions, as of PostGIS, are nobody's work that could be harmed.
+_TABLES: Final = f"""
+    SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_depend AS d
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+        )
+    ORDER BY c.relname <> '{_OURS}', c.relname LIMIT 3
+"""  # noqa: S608 - a constant
+_VERSION: Final = "SELECT version FROM wholefeed_schema"
+_UNFINISHED: Final = "SELECT to_regclass('moving') IS NOT NULL"
+
+
 def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) -> list[str]:
     wanted = read_migrations("postgres") if migrations is None else migrations
     applied: list[str] = []
     with connected(url) as db:
         _check_server(db)
-        if not is_moving and _value(db, _UNFINISHED):
+        if not is_moving and first_value(db, _UNFINISHED):
             raise StoreUnusableError(
                 f"the database {db.info.dbname} holds the unfinished copy of a SQLite database:"
                 " `wholefeed migrate --to` goes on with it"
@@ -149,6 +126,26 @@ def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) 
         while (migration := _apply_next(db, wanted)) is not None:
             applied.append(migration.name)
     return applied
+
+
+_LOCK: Final = int.from_bytes(b"whfd")
+"""Of pg_advisory_lock(): the database's own, and nobody else's by its name."""
+_WAIT_MINUTES: Final = 10
+"""For another process that migrates."""
+_BEGIN: Final = f"""
+    BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL lock_timeout = '{_WAIT_MINUTES}min';
+    SELECT pg_advisory_xact_lock({_LOCK})
+"""
+_CREATE: Final = """
+    CREATE TABLE wholefeed_schema (
+        id      smallint PRIMARY KEY CHECK (id = 1),
+        version integer  NOT NULL
+    );
+    INSERT INTO wholefeed_schema (id, version) VALUES (1, 0)
+"""
+_SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
 
 
 def _apply_next(db: _Connection, wanted: Sequence[Migration]) -> Migration | None:
@@ -175,21 +172,29 @@ def _apply_next(db: _Connection, wanted: Sequence[Migration]) -> Migration | Non
     return migration
 
 
+_OLDEST_SERVER: Final = 15
+"""What the tests run on."""
+_ENCODING: Final = "SELECT current_setting('server_encoding')"
+
+
 def _check_server(db: _Connection) -> None:
-    if (version := db.info.server_version) < OLDEST_SERVER * 10_000:
-        raise StoreUnusableError(f"expected PostgreSQL {OLDEST_SERVER} or newer, got {version // 10_000}")
-    if (encoding := _value(db, _ENCODING)) != "UTF8":
+    if (version := db.info.server_version) < _OLDEST_SERVER * 10_000:
+        raise StoreUnusableError(f"expected PostgreSQL {_OLDEST_SERVER} or newer, got {version // 10_000}")
+    if (encoding := first_value(db, _ENCODING)) != "UTF8":
         raise StoreUnusableError(
             f"expected the database {db.info.dbname} in UTF8, got {encoding}:"
             " CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )
 
 
+_CONNECT_SECONDS: Final = 10
+
+
 @contextmanager
 def connected(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
-    """Connect as one who is no server; what psycopg raises until exit is told as `StoreUnusableError`.
+    """Connect for a command, not a server; what psycopg raises until exit is told as `StoreUnusableError`.
 
     Args:
         url: Of the database.
@@ -216,6 +221,6 @@ def connected(
         db.close()
 
 
-def _value(db: _Connection, sql: str) -> Any:
+def first_value(db: _Connection, sql: str) -> Any:
     row = db.execute(sql).fetchone()
     return None if row is None else row[0]

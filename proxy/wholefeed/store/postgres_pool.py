@@ -1,4 +1,4 @@
-"""Threads that run whole functions on connections (docs/design.md#the-store).
+"""Threads that run whole functions on connections to PostgreSQL (docs/design.md#the-store).
 
     row = await pool.run(lambda db: fetch_one(db, sql))
     result = await pool.write(Write(work, feed=1))
@@ -10,31 +10,6 @@ A server may fall silent: its processes halted, its disk stuck, a lock held by s
 whoever asked has waited long enough, and with it its statement; where the server does not even end that, the
 connection is cut. A write is left alone, for it may be committed still, until another server has taken the
 place of that one. `close` cuts all.
-
-The connections of a pool: each is lent to one thread at a time, and made when it is needed.
-
-    db = connections.borrow(until)
-    connections.give_back(db)
-
-Where none can be made, whoever asks waits for one of those that are lent, as long as the server answers on
-them. Once it is silent nobody waits: one thread at a time tries to connect, and the others are told at once.
-
-What one thread of a pool does for one who asked: a function, within one transaction on one connection.
-
-job = Job(work, write, latest_at=time.monotonic() + 10)
-job.run(db, reads)          # in the thread
-job.end()                   # from another one: nobody wants it any more
-
-Turns of those who have only come, so that what was begun does not wait behind all of them.
-
-turns = Turns(8, traffic, lambda: 10.0)
-async with turns:
-    ...
-
-One transaction on a connection, for functions that run in its thread.
-
-Reads().run(db, work)                # of one moment: REPEATABLE READ READ ONLY
-Write(work, feed=1).run(db)          # begins with the lock on the feed's row
 """
 
 from __future__ import annotations
@@ -68,11 +43,12 @@ from wholefeed.store.postgres_connection import (
     translated,
 )
 
-TRIES: Final = 6
+_T = TypeVar("_T")
+_TRIES: Final = 6
 """Of one transaction that others undo, or of a read whose connections are lost."""
 PATIENCE_SECONDS: Final = 10.0
 """For so long work waits for a connection, and a read for its result."""
-LONG_SECONDS: Final = 115.0
+_LONG_SECONDS: Final = 115.0
 """For so long a read waits that looks at all rows: about as long as the server lets a statement run."""
 CLOSE_SECONDS: Final = 5.0
 """For so long a write may go on when the pool is closed; no time at all where the server is silent."""
@@ -81,6 +57,7 @@ _IN_THREAD_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.01
 """Before the first repetition, about; each pause is twice as long as the one before."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
+_LATE: Final = "the database does not answer in time"
 
 
 class Pool:
@@ -131,7 +108,7 @@ class Pool:
         if self._is_closing:
             raise _closed()
         if not is_first:
-            return await self._result(self._job(work), LONG_SECONDS if is_long else None)
+            return await self._result(self._job(work), _LONG_SECONDS if is_long else None)
         async with self._turns:
             return await self._result(self._job(work))
 
@@ -157,7 +134,7 @@ class Pool:
                 return await running
         except TimeoutError as exc:
             self._end(job)
-            raise overloaded(LATE) from exc
+            raise overloaded(_LATE) from exc
         except asyncio.CancelledError:
             self._end(job)
             raise
@@ -195,7 +172,7 @@ class Pool:
             return self._begun(job).result(_IN_THREAD_SECONDS)
         except TimeoutError as exc:  # the next one is not to wait behind it
             self._end(job)
-            raise overloaded(LATE) from exc
+            raise overloaded(_LATE) from exc
 
     def _job(self, work: Callable[[Database], _T], write: Write[_T] | None = None) -> Job[_T]:
         return Job(work, write, latest_at=time.monotonic() + PATIENCE_SECONDS)
@@ -235,7 +212,7 @@ class Pool:
         for job in tuple(self._jobs):  # the server undoes it, or it has been committed
             job.cut()
         self._connections.close()
-        latest_at = time.monotonic() + END_SECONDS
+        latest_at = time.monotonic() + _END_SECONDS
         while self._jobs and time.monotonic() < latest_at:  # one may be connecting, which nobody can end
             time.sleep(_PAUSE_SECONDS)
         self._enders.shutdown(wait=False)
@@ -266,7 +243,7 @@ class Pool:
                 if self._is_closing and job.write is None:
                     raise _closed() from exc
                 if job.is_ended:
-                    raise overloaded(LATE) from exc
+                    raise overloaded(_LATE) from exc
                 if not self._is_again(job, exc, db, tries):
                     raise translated(exc) from exc
             finally:
@@ -284,16 +261,274 @@ class Pool:
         would end; who reads is told at once, for there may be something in memory to answer with.
         """
         if is_repeated(error) or is_stale(error):
-            return tries < TRIES
+            return tries < _TRIES
         if db is not None and not (is_unusable(error) or db.is_lost):
             return False
         if job.write is None:
-            return db is not None and tries < TRIES
+            return db is not None and tries < _TRIES
         return time.monotonic() < job.latest_at and not self._is_closing
 
 
 def _closed() -> OverloadedError:
     return OverloadedError("the store is being closed", slug="shutting-down")
+
+
+# Whose turn it is
+
+
+class Turns:
+    """Turns of those who have only come, so that what was begun does not wait behind all of them.
+
+        turns = Turns(8, traffic, lambda: 10.0)
+        async with turns:
+            ...
+
+    Args:
+        most: How many have a turn at once.
+        traffic: Where those that wait are counted.
+        patience_seconds: Says how long one waits at most.
+    """
+
+    def __init__(self, most: int, traffic: Traffic, patience_seconds: Callable[[], float]) -> None:
+        self._free = asyncio.Semaphore(most)
+        self._traffic = traffic
+        self._patience_seconds = patience_seconds
+
+    async def __aenter__(self) -> None:
+        """Wait for a turn.
+
+        Raises:
+            OverloadedError: None came in time.
+        """
+        if not self._free.locked():  # a deadline would cost more than the turn
+            await self._free.acquire()
+            return
+        self._traffic.asked()
+        try:
+            async with asyncio.timeout(self._patience_seconds()):
+                await self._free.acquire()
+        except TimeoutError as exc:
+            raise overloaded("too many wait for the database") from exc
+        finally:
+            self._traffic.left()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give it to the next."""
+        self._free.release()
+
+
+# What one thread does for one who asked
+
+
+_END_SECONDS: Final = 2.0
+"""For so long a server may take to end a statement that it was told to end."""
+_LOOK_SECONDS: Final = 0.01
+
+
+class Job(Generic[_T]):
+    """A function, within one transaction on one connection.
+
+    job = Job(work, write, latest_at=time.monotonic() + 10)
+    job.run(db, reads)          # in the thread
+    job.end()                   # from another one: nobody wants it any more
+    """
+
+    def __init__(self, work: Callable[[Database], _T], write: Write[_T] | None, *, latest_at: float) -> None:
+        self.work = work
+        self.write = write
+        """None: it only reads."""
+        self.latest_at = latest_at
+        """When it is not begun any more."""
+        self.is_ended = False
+        """Whether nobody wants it any more."""
+        self._changing = threading.Lock()
+        self._db: PostgresDatabase | None = None
+
+    def run(self, db: PostgresDatabase, reads: Reads) -> _T:
+        """Do it on a connection."""
+        with self._changing:
+            self._db = db
+        try:
+            if self.is_ended:
+                raise overloaded(_LATE)
+            if self.write is not None and self.write.is_open:
+                found = self.write.settle(db, until=self.latest_at)
+                if found is not None:
+                    return found[0]
+            return reads.run(db, self.work) if self.write is None else self.write.run(db)
+        except psycopg.Error as exc:
+            if is_unusable(exc):
+                db.close()
+            raise
+        finally:
+            with self._changing:  # a cancellation that is under way is for this job, not for the next one
+                self._db = None
+
+    def end(self) -> bool:
+        """End the statement that it runs, from another thread; return whether that took a cut."""
+        self.is_ended = True
+        with self._changing:
+            if self._db is not None:
+                self._db.cancel()
+        until = time.monotonic() + _END_SECONDS
+        while self._db is not None and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        return self.cut()
+
+    def cut(self) -> bool:
+        """Break the connection that it is on, from another thread; return whether there was one."""
+        with self._changing:
+            if self._db is not None:
+                self._db.cut()
+            return self._db is not None
+
+
+# Transactions, for functions that run in a connection's thread
+
+
+_BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class Reads:
+    """Runs functions that read, each in a transaction; a single statement is one by itself.
+
+        Reads().run(db, work)                # of one moment: REPEATABLE READ READ ONLY
+
+    Most functions run one statement, and BEGIN and COMMIT would be two more trips. So each function runs
+    without them first; at its second statement it is begun again, in a transaction, and from then on so are
+    those that the same place in the program makes.
+    """
+
+    def __init__(self) -> None:
+        self._longer = set[object]()
+
+    def run(self, db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
+        """Return what a function finds; all of it is of one moment."""
+        place = _place(work)
+        if place not in self._longer:
+            try:
+                return work(_Single(db))
+            except _SecondStatementError:
+                self._longer.add(place)
+        try:
+            _ = db.ask(_BEGIN_READ)
+            result = work(db)
+            db.leave()
+        except BaseException:
+            db.rollback()
+            raise
+        return result
+
+
+class _SecondStatementError(BaseException):
+    """A function runs more than one statement. No function handles it."""
+
+
+class _Single:
+    """A connection for one statement."""
+
+    def __init__(self, db: PostgresDatabase) -> None:
+        self._db: PostgresDatabase | None = db
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Result:
+        db, self._db = self._db, None
+        if db is None or not sql.lstrip().startswith("SELECT"):  # only the transaction would refuse to write
+            raise _SecondStatementError
+        return db.execute(sql, parameters)
+
+    def executemany(self, _sql: str, _parameters: Iterable[Any], /) -> Result:
+        raise _SecondStatementError
+
+
+def _place(work: Callable[..., object]) -> object:
+    """Return a key for a function: functions that the same line makes have one key."""
+    while isinstance(work, partial):
+        work = work.func
+    return getattr(work, "__code__", work)
+
+
+# Not READ WRITE, which a standby refuses with another error than what is written later.
+_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT pg_current_xact_id()"
+_LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
+_LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
+_STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
+_ASK_AGAIN_SECONDS: Final = 0.2
+
+
+class Write(Generic[_T]):
+    """A transaction that writes, and how far it has come.
+
+        Write(work, feed=1).run(db)          # begins with the lock on the feed's row
+
+    Args:
+        work: What it does.
+        feed: The feed that it changes, whose row it locks first; None: none that is known.
+        is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
+    """
+
+    def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
+        self.work = work
+        self.is_ending = False
+        """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
+        self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
+        if feed is not None:
+            self._begin += _LOCK.format(feed)
+        self._ending: tuple[str, str, _T] | None = None
+        """From when COMMIT is sent: the history, its number there, and what the work returned."""
+
+    def run(self, db: PostgresDatabase) -> _T:
+        """Run it, all of it or nothing."""
+        self._ending, self.is_ending = None, False
+        try:
+            db.prepare_to_write()
+            number = db.ask(self._begin)
+            result = self.work(db)
+            self._ending, self.is_ending = (db.history, number, result), True
+            db.commit()
+        except BaseException:
+            if not db.is_lost:  # the server has said so itself
+                self._ending = None
+            db.rollback()
+            raise
+        return result
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what became of it is not known: its connection was lost after COMMIT was sent."""
+        return self._ending is not None
+
+    def settle(self, db: PostgresDatabase, *, until: float) -> tuple[_T] | None:
+        """Find out on another connection what has become of it, where that is open.
+
+        Args:
+            db: The other connection.
+            until: When to give up, by the monotonic clock.
+
+        Returns:
+            What the work returned, where it was committed; None: it was undone.
+
+        Raises:
+            OverloadedError: That cannot be known: the server was replaced by a standby, does not know it any
+                more, or has not come to an end with it.
+        """
+        assert self._ending is not None
+        history, number, result = self._ending
+        while history and db.history == history:
+            status = fetch_value(db, _STATUS, {"number": number})
+            if status == "committed":
+                return (result,)
+            if status == "aborted":
+                self._ending, self.is_ending = None, False
+                return None
+            if status is None or time.monotonic() > until:
+                break
+            time.sleep(_ASK_AGAIN_SECONDS)  # the server has not found out yet that the connection is gone
+        raise OverloadedError(
+            "the connection to the database was lost, and what became of a COMMIT is not known"
+        )
+
+
+# The connections
 
 
 _AGAIN_SECONDS: Final = 1.0
@@ -304,7 +539,14 @@ _SILENT: Final = "the database does not answer"
 
 
 class Connections:
-    """Called from any thread; `close` it.
+    """The connections of a pool: each is lent to one thread at a time, and made when it is needed.
+
+        db = connections.borrow(until)
+        connections.give_back(db)
+
+    Where none can be made, whoever asks waits for one of those that are lent, as long as the server answers
+    on them. Once it is silent nobody waits: one thread at a time tries to connect, and the others are told at
+    once. Called from any thread; `close` them.
 
     Args:
         url: Of the database, as libpq takes it.
@@ -450,238 +692,3 @@ class Connections:
         for each in lost:
             each.close()
             self._traffic.disconnected(was_open=True)
-
-
-_T = TypeVar("_T")
-
-END_SECONDS: Final = 2.0
-"""For so long a server may take to end a statement that it was told to end."""
-LATE: Final = "the database does not answer in time"
-_LOOK_SECONDS: Final = 0.01
-
-
-class Job(Generic[_T]):
-    """What one thread does for one who asked."""
-
-    def __init__(self, work: Callable[[Database], _T], write: Write[_T] | None, *, latest_at: float) -> None:
-        self.work = work
-        self.write = write
-        """None: it only reads."""
-        self.latest_at = latest_at
-        """When it is not begun any more."""
-        self.is_ended = False
-        """Whether nobody wants it any more."""
-        self._changing = threading.Lock()
-        self._db: PostgresDatabase | None = None
-
-    def run(self, db: PostgresDatabase, reads: Reads) -> _T:
-        """Do it on a connection."""
-        with self._changing:
-            self._db = db
-        try:
-            if self.is_ended:
-                raise overloaded(LATE)
-            if self.write is not None and self.write.is_open:
-                found = self.write.settle(db, until=self.latest_at)
-                if found is not None:
-                    return found[0]
-            return reads.run(db, self.work) if self.write is None else self.write.run(db)
-        except psycopg.Error as exc:
-            if is_unusable(exc):
-                db.close()
-            raise
-        finally:
-            with self._changing:  # a cancellation that is under way is for this job, not for the next one
-                self._db = None
-
-    def end(self) -> bool:
-        """End the statement that it runs, from another thread; return whether that took a cut."""
-        self.is_ended = True
-        with self._changing:
-            if self._db is not None:
-                self._db.cancel()
-        until = time.monotonic() + END_SECONDS
-        while self._db is not None and time.monotonic() < until:
-            time.sleep(_LOOK_SECONDS)
-        return self.cut()
-
-    def cut(self) -> bool:
-        """Break the connection that it is on, from another thread; return whether there was one."""
-        with self._changing:
-            if self._db is not None:
-                self._db.cut()
-            return self._db is not None
-
-
-class Turns:
-    """Belongs to one event loop.
-
-    Args:
-        most: How many have a turn at once.
-        traffic: Where those that wait are counted.
-        patience_seconds: Says how long one waits at most.
-    """
-
-    def __init__(self, most: int, traffic: Traffic, patience_seconds: Callable[[], float]) -> None:
-        self._free = asyncio.Semaphore(most)
-        self._traffic = traffic
-        self._patience_seconds = patience_seconds
-
-    async def __aenter__(self) -> None:
-        """Wait for a turn.
-
-        Raises:
-            OverloadedError: None came in time.
-        """
-        if not self._free.locked():  # a deadline would cost more than the turn
-            await self._free.acquire()
-            return
-        self._traffic.asked()
-        try:
-            async with asyncio.timeout(self._patience_seconds()):
-                await self._free.acquire()
-        except TimeoutError as exc:
-            raise overloaded("too many wait for the database") from exc
-        finally:
-            self._traffic.left()
-
-    async def __aexit__(self, *_: object) -> None:
-        """Give it to the next."""
-        self._free.release()
-
-
-_BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# Not READ WRITE, which a standby refuses with another error than what is written later.
-_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT pg_current_xact_id()"
-_LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
-_LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
-_STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
-
-_ASK_AGAIN_SECONDS: Final = 0.2
-
-
-class Reads:
-    """Runs functions that read, each in a transaction; a single statement is one by itself.
-
-    Most functions run one statement, and BEGIN and COMMIT would be two more trips. So each function runs
-    without them first; at its second statement it is begun again, in a transaction, and from then on so are
-    those that the same place in the program makes.
-    """
-
-    def __init__(self) -> None:
-        self._longer = set[object]()
-
-    def run(self, db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
-        """Return what a function finds; all of it is of one moment."""
-        place = _place(work)
-        if place not in self._longer:
-            try:
-                return work(_Single(db))
-            except _SecondStatementError:
-                self._longer.add(place)
-        try:
-            _ = db.ask(_BEGIN_READ)
-            result = work(db)
-            db.leave()
-        except BaseException:
-            db.rollback()
-            raise
-        return result
-
-
-class _SecondStatementError(BaseException):
-    """A function runs more than one statement. No function handles it."""
-
-
-class _Single:
-    """A connection for one statement."""
-
-    def __init__(self, db: PostgresDatabase) -> None:
-        self._db: PostgresDatabase | None = db
-
-    def execute(self, sql: str, parameters: Any = (), /) -> Result:
-        db, self._db = self._db, None
-        if db is None or not sql.lstrip().startswith("SELECT"):  # only the transaction would refuse to write
-            raise _SecondStatementError
-        return db.execute(sql, parameters)
-
-    def executemany(self, _sql: str, _parameters: Iterable[Any], /) -> Result:
-        raise _SecondStatementError
-
-
-def _place(work: Callable[..., object]) -> object:
-    """Return what is the same for functions that the same line makes."""
-    while isinstance(work, partial):
-        work = work.func
-    return getattr(work, "__code__", work)
-
-
-class Write(Generic[_T]):
-    """A transaction that writes, and how far it has come.
-
-    Args:
-        work: What it does.
-        feed: The feed that it changes, whose row it locks first; None: none that is known.
-        is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
-    """
-
-    def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
-        self.work = work
-        self.is_ending = False
-        """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
-        self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
-        if feed is not None:
-            self._begin += _LOCK.format(feed)
-        self._ending: tuple[str, str, _T] | None = None
-        """From when COMMIT is sent: the history its number there, and what the work returned."""
-
-    def run(self, db: PostgresDatabase) -> _T:
-        """Run it, all of it or nothing."""
-        self._ending, self.is_ending = None, False
-        try:
-            db.prepare_to_write()
-            number = db.ask(self._begin)
-            result = self.work(db)
-            self._ending, self.is_ending = (db.history, number, result), True
-            db.commit()
-        except BaseException:
-            if not db.is_lost:  # the server has said so itself
-                self._ending = None
-            db.rollback()
-            raise
-        return result
-
-    @property
-    def is_open(self) -> bool:
-        """Whether what became of it is not known: its connection was lost after COMMIT was sent."""
-        return self._ending is not None
-
-    def settle(self, db: PostgresDatabase, *, until: float) -> tuple[_T] | None:
-        """Find out on another connection what has become of it, where that is open.
-
-        Args:
-            db: The other connection.
-            until: When to give up, by the monotonic clock.
-
-        Returns:
-            What the work returned, where it was committed; None: it was undone.
-
-        Raises:
-            OverloadedError: That cannot be known: the server was replaced by a standby, does not know it any
-                more, or has not come to an end with it.
-        """
-        assert self._ending is not None
-        history, number, result = self._ending
-        while history and db.history == history:
-            status = fetch_value(db, _STATUS, {"number": number})
-            if status == "committed":
-                return (result,)
-            if status == "aborted":
-                self._ending, self.is_ending = None, False
-                return None
-            if status is None or time.monotonic() > until:
-                break
-            time.sleep(_ASK_AGAIN_SECONDS)  # the server has not found out yet that the connection is gone
-        raise OverloadedError(
-            "the connection to the database was lost, and what became of a COMMIT is not known"
-        )

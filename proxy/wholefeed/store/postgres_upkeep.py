@@ -1,17 +1,9 @@
-"""What replicas know together of publishers' hosts: the table `host`, changed by comparing and swapping.
+"""What is done beside the pool: the hosts that replicas know of together, and a look for `wholefeed doctor`.
 
-    answer = await rows.swap([HostChange("example.org", before=seen.stamp, stamp="a/7", state="{}", ...)])
-    answer.rows["example.org"].stamp == "a/7"       # else somebody else was faster: this is what stands there
+answer = await rows.swap([HostChange("example.org", before=seen.stamp, stamp="a/7", state="{}", ...)])
+answer.rows["example.org"].stamp == "a/7"       # else somebody else was faster: this is what stands there
 
-One statement, and so one round trip, whatever number of hosts it is about, and no lock that outlasts it: a
-replica that stops in the middle keeps nobody waiting. What a state says is `wholefeed.fetch.hosts`'.
-
-The connection is one of its own, so that politeness waits for no transaction of a feed.
-
-Look at a PostgreSQL database without changing anything, beside replicas that may be using it.
-
-examined = examine("postgresql://…")
-examined.lacking                # () where the user may do all that a server does
+examine("postgresql://…").lacking               # () where the user may do all that a server does
 """
 
 from __future__ import annotations
@@ -31,59 +23,10 @@ import psycopg
 from wholefeed.store.base import Database, run
 from wholefeed.store.migrations import read_migrations
 from wholefeed.store.postgres_connection import PostgresDatabase, connect, translated
-from wholefeed.store.postgres_migrate import connected, place_of, read_version
+from wholefeed.store.postgres_migrate import connected, first_value, place_of, read_version
 from wholefeed.store.tables.leases import COUNT_LIVE, DEAD_SECONDS
 
 _T = TypeVar("_T")
-
-SPARED_SECONDS: Final = 60.0
-"""A row stays for so long after there is nothing more to remember: others may still go by what they have read
-of it."""
-MAX_ROWS: Final = 100_000
-"""Those that are to be remembered longest stay."""
-
-_SILENT_SECONDS: Final = 5.0
-"""More than a statement may take: a server that has not answered by then is not waited for."""
-_CLOSE_SECONDS: Final = 1.0
-
-# Nothing is lost that would not be learnt again: a commit does not wait for the disk.
-_SETTINGS: Final = """
-    SET synchronous_commit = off;
-    SET statement_timeout = '2s';
-    SET default_transaction_isolation = 'read committed'
-"""
-
-# ON CONFLICT waits for whoever changes the row, and sees then what has become of it; a SELECT beside it would
-# see the row as it was when the statement began. Rows are taken in the order of their names, so that two
-# statements never wait for each other. `before` is a column because nothing else of a given row is seen
-# there.
-_SWAP: Final = """
-WITH given AS (
-    SELECT * FROM json_to_recordset(CAST(:changes AS json)) AS each
-        (name text, before text, stamp text, state text, kept_until double precision, notices json)
-), put AS (
-    INSERT INTO host (name, before, stamp, state, kept_until)
-    SELECT name, before, stamp, state, kept_until FROM given ORDER BY name
-    ON CONFLICT (name) DO UPDATE SET
-        stamp = CASE WHEN host.stamp = excluded.before THEN excluded.stamp ELSE host.stamp END,
-        state = CASE WHEN host.stamp = excluded.before THEN excluded.state ELSE host.state END,
-        kept_until = CASE WHEN host.stamp = excluded.before THEN excluded.kept_until ELSE host.kept_until END
-    RETURNING name, stamp, state
-), told AS (
-    SELECT pg_notify('wholefeed', notice.value)
-    FROM put JOIN given USING (name, stamp), json_array_elements_text(given.notices) AS notice
-)
-SELECT
-    clock_seconds() AS now,
-    (SELECT json_agg(name) FROM replica WHERE beat_at <= clock_seconds() - :dead_seconds) AS lost,
-    (SELECT json_agg(put) FROM put) AS rows,
-    (SELECT count(*) FROM told) AS told
-"""
-
-_SWEEP: Final = """
-DELETE FROM host WHERE kept_until < clock_seconds() - :spared
-    OR name IN (SELECT name FROM host ORDER BY kept_until DESC OFFSET :most)
-"""
 
 
 class HostChange(NamedTuple):
@@ -103,8 +46,6 @@ class HostChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """What is known of a host."""
-
     stamp: str
     state: str
 
@@ -121,19 +62,33 @@ class HostAnswer:
     """Those that were to be changed, changed or not, by name."""
 
 
-def swap_hosts(db: Database, changes: Sequence[HostChange]) -> HostAnswer:
-    """Change what can be changed, and send the notices that go with it."""
-    given = {"changes": json.dumps([each._asdict() for each in changes]), "dead_seconds": DEAD_SECONDS}
-    (row,) = db.execute(_SWAP, given).fetchall()
-    return HostAnswer(
-        row["now"],
-        frozenset(row["lost"] or ()),
-        {each["name"]: HostRow(each["stamp"], each["state"]) for each in row["rows"] or ()},
-    )
+_SILENT_SECONDS: Final = 5.0
+"""More than a statement may take: a server that has not answered by then is not waited for."""
+_CLOSE_SECONDS: Final = 1.0
+# Nothing is lost that would not be learnt again: a commit does not wait for the disk.
+_SETTINGS: Final = """
+    SET synchronous_commit = off;
+    SET statement_timeout = '2s';
+    SET default_transaction_isolation = 'read committed'
+"""
+SPARED_SECONDS: Final = 60.0
+"""A row stays for so long after there is nothing more to remember: others may still go by what they have read
+of it."""
+MAX_ROWS: Final = 100_000
+"""Those that are to be remembered longest stay."""
+_SWEEP: Final = """
+DELETE FROM host WHERE kept_until < clock_seconds() - :spared
+    OR name IN (SELECT name FROM host ORDER BY kept_until DESC OFFSET :most)
+"""
 
 
 class HostRows:
-    """Owns a connection and its thread; `close` it.
+    """The table `host`, changed by comparing and swapping. Owns a connection and its thread; `close` it.
+
+    One statement, and so one round trip, whatever number of hosts it is about, and no lock that outlasts it:
+    a replica that stops in the middle keeps nobody waiting. What a state says is `wholefeed.fetch.hosts`'.
+
+    The connection is one of its own, so that politeness waits for no transaction of a feed.
 
     Args:
         url: Of the database, as libpq takes it.
@@ -197,38 +152,46 @@ class HostRows:
             raise translated(exc) from exc
 
 
-_CONNECT_SECONDS: Final = 4
-_ROUND_TRIPS: Final = 21
-_FACTS: Final = """
-    SELECT current_setting('server_encoding') AS encoding,
-        current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on' AS is_durable,
-        pg_is_in_recovery() AS is_standby,
-        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
-        has_database_privilege(current_database(), 'TEMPORARY') AS has_temporary,
-        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS can_create,
-        to_regclass('moving') IS NOT NULL AS is_moving,
-        pg_database_size(current_database()) AS bytes,
-        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-            - (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')
-            AS connections_left,
-        (SELECT CASE WHEN rolconnlimit < 0 THEN NULL ELSE rolconnlimit END FROM pg_roles
-            WHERE rolname = current_user) AS connections_of_role,
-        extract(epoch FROM clock_timestamp())::float8 AS now
+# ON CONFLICT waits for whoever changes the row, and sees then what has become of it; a SELECT beside it would
+# see the row as it was when the statement began. Rows are taken in the order of their names, so that two
+# statements never wait for each other. `before` is a column because nothing else of a given row is seen
+# there.
+_SWAP: Final = """
+WITH given AS (
+    SELECT * FROM json_to_recordset(CAST(:changes AS json)) AS each
+        (name text, before text, stamp text, state text, kept_until double precision, notices json)
+), put AS (
+    INSERT INTO host (name, before, stamp, state, kept_until)
+    SELECT name, before, stamp, state, kept_until FROM given ORDER BY name
+    ON CONFLICT (name) DO UPDATE SET
+        stamp = CASE WHEN host.stamp = excluded.before THEN excluded.stamp ELSE host.stamp END,
+        state = CASE WHEN host.stamp = excluded.before THEN excluded.state ELSE host.state END,
+        kept_until = CASE WHEN host.stamp = excluded.before THEN excluded.kept_until ELSE host.kept_until END
+    RETURNING name, stamp, state
+), told AS (
+    SELECT pg_notify('wholefeed', notice.value)
+    FROM put JOIN given USING (name, stamp), json_array_elements_text(given.notices) AS notice
+)
+SELECT
+    clock_seconds() AS now,
+    (SELECT json_agg(name) FROM replica WHERE beat_at <= clock_seconds() - :dead_seconds) AS lost,
+    (SELECT json_agg(put) FROM put) AS rows,
+    (SELECT count(*) FROM told) AS told
 """
-_RIGHTS: Final = """
-    SELECT c.relname || ': ' || string_agg(r.name, ', ' ORDER BY r.name)
-    FROM pg_class AS c
-    CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
-    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
-        AND (c.relname <> 'wholefeed_schema' OR r.name = 'SELECT') AND c.relname <> 'moving'
-        AND NOT has_table_privilege(c.oid, r.name)
-    GROUP BY c.relname ORDER BY c.relname
-"""
-_NEWEST: Final = "SELECT max(checked_at) FROM feed"
-_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
 
-_Connection = psycopg.Connection[Any]
-_connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_CONNECT_SECONDS)
+
+def swap_hosts(db: Database, changes: Sequence[HostChange]) -> HostAnswer:
+    """Change what can be changed, and send the notices that go with it."""
+    given = {"changes": json.dumps([each._asdict() for each in changes]), "dead_seconds": DEAD_SECONDS}
+    (row,) = db.execute(_SWAP, given).fetchall()
+    return HostAnswer(
+        row["now"],
+        frozenset(row["lost"] or ()),
+        {each["name"]: HostRow(each["stamp"], each["state"]) for each in row["rows"] or ()},
+    )
+
+
+# A look at a database, without changing anything, beside replicas that may be using it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +233,11 @@ class ExaminedDatabase:
     """Of the subscription document that was asked for last; empty where there are no feeds."""
 
 
+_Connection = psycopg.Connection[Any]
+_CONNECT_SECONDS: Final = 4
+_connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_CONNECT_SECONDS)
+
+
 def examine(url: str) -> ExaminedDatabase:
     """Look at a database. Blocks.
 
@@ -278,6 +246,35 @@ def examine(url: str) -> ExaminedDatabase:
     """
     with _connected(url) as db:
         return _examined(db, url)
+
+
+_FACTS: Final = """
+    SELECT current_setting('server_encoding') AS encoding,
+        current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on' AS is_durable,
+        pg_is_in_recovery() AS is_standby,
+        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
+        has_database_privilege(current_database(), 'TEMPORARY') AS has_temporary,
+        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS can_create,
+        to_regclass('moving') IS NOT NULL AS is_moving,
+        pg_database_size(current_database()) AS bytes,
+        current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+            - (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend')
+            AS connections_left,
+        (SELECT CASE WHEN rolconnlimit < 0 THEN NULL ELSE rolconnlimit END FROM pg_roles
+            WHERE rolname = current_user) AS connections_of_role,
+        extract(epoch FROM clock_timestamp())::float8 AS now
+"""
+_RIGHTS: Final = """
+    SELECT c.relname || ': ' || string_agg(r.name, ', ' ORDER BY r.name)
+    FROM pg_class AS c
+    CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+        AND (c.relname <> 'wholefeed_schema' OR r.name = 'SELECT') AND c.relname <> 'moving'
+        AND NOT has_table_privilege(c.oid, r.name)
+    GROUP BY c.relname ORDER BY c.relname
+"""
+_NEWEST: Final = "SELECT max(checked_at) FROM feed"
+_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
 
 
 def _examined(db: _Connection, url: str) -> ExaminedDatabase:
@@ -313,20 +310,23 @@ def _examined(db: _Connection, url: str) -> ExaminedDatabase:
         round_trip_seconds=_round_trip_seconds(db),
         clock_ahead_seconds=facts["now"] - now,
         bytes=facts["bytes"],
-        replicas=_value(db, COUNT_LIVE) if can_look else 0,
-        checked_at=_value(db, _NEWEST) if can_look else None,
-        url=(_value(db, _ASKED) or "") if can_look else "",
+        replicas=first_value(db, COUNT_LIVE) if can_look else 0,
+        checked_at=first_value(db, _NEWEST) if can_look else None,
+        url=(first_value(db, _ASKED) or "") if can_look else "",
     )
 
 
 def _is_pooled(db: _Connection, url: str) -> bool:
-    """Tell whether two connections are one to the server: it was given on while nobody was in a transaction.
+    """Whether two connections are one to the server: it was given on while nobody was in a transaction.
 
     A pooler in transaction mode gives the connection that became free last to the next transaction.
     """
-    first = _value(db, "SELECT pg_backend_pid()")
+    first = first_value(db, "SELECT pg_backend_pid()")
     with _connected(url) as other, other.transaction():
-        return bool(_value(other, "SELECT pg_backend_pid()") == first)
+        return bool(first_value(other, "SELECT pg_backend_pid()") == first)
+
+
+_ROUND_TRIPS: Final = 21
 
 
 def _round_trip_seconds(db: _Connection) -> float:
@@ -336,8 +336,3 @@ def _round_trip_seconds(db: _Connection) -> float:
         db.execute("SELECT 1")
         taken.append(time.perf_counter() - began)
     return statistics.median(taken)
-
-
-def _value(db: _Connection, sql: str) -> Any:
-    row = db.execute(sql).fetchone()
-    return None if row is None else row[0]

@@ -1,7 +1,4 @@
-"""What the store takes and gives. Times are seconds since the epoch, UTC.
-
-Feeds and documents as they are selected: by name, in the order of the fields that they become.
-"""
+"""What the store takes and gives. Times are seconds since the epoch, UTC."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row, made
 
 NoteDict = Mapping[str, str]
-"""A note as whoever asks gets to see it: code, url, text."""
+"""A note as it is shown: code, url, text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class FeedRow(StoredFeed):
 
 
 class FeedChanges(TypedDict, total=False):
-    """What `Store.update_feed` may change."""
+    """What `tables.feeds.update` may change."""
 
     fetch_url: str
     moved_to: str | None
@@ -97,7 +94,7 @@ class DocumentRow(StoredDocument):
 
 
 class DocumentChanges(TypedDict, total=False):
-    """What `Store.touch_document` may change: nothing that the choice of live entries depends on."""
+    """What `tables.documents.touch` may change: nothing that the choice of live entries depends on."""
 
     final_url: str
     etag: str | None
@@ -111,7 +108,6 @@ class DocumentChanges(TypedDict, total=False):
 
 NewEntry = EntryFacts
 """An entry of a document that is put. Its place in the sequence is its ordinal."""
-
 NewEntries = Sequence[NewEntry] | PackedEntries
 
 
@@ -267,6 +263,9 @@ class Overview:
     """What the bodies of its documents come to, decoded."""
 
 
+# Rows as they are selected: by name, in the order of the fields that they become
+
+
 def _named(kind: type[Any]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
@@ -277,7 +276,6 @@ DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
 """What `document_row` reads."""
 SEGMENT_COLUMNS: Final = ", ".join(_named(SegmentRow))
 """What a `SegmentRow` is made of, with `made`."""
-
 _Reader = Callable[[Any], Any]
 
 
@@ -286,19 +284,12 @@ def member(kind: type[StrEnum]) -> _Reader:
     return {each.value: each for each in kind}.__getitem__
 
 
-def _json(text: str) -> Any:
-    """Return what a text says; most say nothing, and the parser is called for the others alone."""
-    if text == "[]":
-        return []
-    return {} if text == "{}" else json.loads(text)
-
-
 def _places(kind: type[Any], readers: Mapping[str, _Reader]) -> list[tuple[int, _Reader]]:
     names = _named(kind)
     return [(names.index(name), read) for name, read in readers.items()]
 
 
-_FEED: Final = _places(
+_FEED_READERS: Final = _places(
     FeedRow,
     {
         **dict.fromkeys(("is_walking", "is_stale", "is_private"), bool),
@@ -308,7 +299,24 @@ _FEED: Final = _places(
         "warning": member(Warned),
     },
 )
-_DOCUMENT: Final = _places(
+
+
+def feed_row(row: Row) -> FeedRow:
+    """Return the feed that a row of `FEED_COLUMNS` is."""
+    values = list(row)
+    for place, read in _FEED_READERS:
+        values[place] = read(values[place])
+    return made(FeedRow, values)
+
+
+def _json(text: str) -> Any:
+    """Return what a text says; most say nothing, and the parser is called for the others alone."""
+    if text == "[]":
+        return []
+    return {} if text == "{}" else json.loads(text)
+
+
+_DOCUMENT_READERS: Final = _places(
     DocumentRow,
     {
         **dict.fromkeys(("is_marked", "is_settled", "is_uncacheable", "brought_news"), bool),
@@ -320,17 +328,9 @@ _DOCUMENT: Final = _places(
 )
 
 
-def feed_row(row: Row) -> FeedRow:
-    """Return the feed that a row of `FEED_COLUMNS` is."""
-    values = list(row)
-    for place, read in _FEED:
-        values[place] = read(values[place])
-    return made(FeedRow, values)
-
-
 def document_row(row: Row) -> DocumentRow:
     """Return the document that a row of `DOCUMENT_COLUMNS` is."""
     values = list(row)
-    for place, read in _DOCUMENT:
+    for place, read in _DOCUMENT_READERS:
         values[place] = read(values[place])
     return made(DocumentRow, values)

@@ -1,31 +1,10 @@
 """A SQLite file as the store's engine: the lock, the connection that writes, and those that read.
 
-async with open_engine(path) as engine:
-    await engine.read(lambda db: ...)
+    async with open_engine(path) as engine:
+        await engine.read(lambda db: ...)
+        await engine.write(lambda db: ..., feed=7)
 
-The one task that writes (docs/design.md#the-store).
-
-Work is a function over the connection, which runs in the connection's thread. It is a transaction of its
-own, and whoever asked for it may leave: that ends the waiting, never the transaction.
-
-    row = await writer.run(lambda db: feeds.create_feed(db, ...), feed=None)
-
-What waits while a transaction runs is committed together, in the order in which it came, each piece of work
-with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the COMMIT.
-
-Work that need not last by itself (`is_lasting`) is in the file at once, for whoever reads, and on disk with
-the next that must: a process that is killed loses nothing of it, and a power cut what came behind the last.
-
-Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing but
-SQL.
-
-A few connections that only read (docs/design.md#the-store).
-
-    row = await readers.run(lambda db: fetch_one(db, sql))
-
-Work is a function that runs in the connection's thread, within one read transaction: what it sees is of one
-moment. A read that is cancelled is interrupted, so the next one does not wait for it: an interrupt ends a
-statement, so work must not compute for long between two of them.
+Why there is one that writes and a few that read: docs/design.md#the-store.
 """
 
 from __future__ import annotations
@@ -60,71 +39,8 @@ from wholefeed.store.tables import feeds as feeds_table
 from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
-
 _log = get_logger()
-
 READERS: Final = 4
-
-
-class SqliteEngine:
-    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
-
-    def __init__(self, writer: Writer, readers: Readers, condition: Condition) -> None:
-        self._writer = writer
-        self._readers = readers
-        self.condition = condition
-        self.is_shared = False
-        self.measure = sqlite_file.measure_sizes
-        self.measure_feed: None = None
-        self.traffic = Traffic()
-
-    @property
-    def on_change(self) -> Callable[[int], None]:
-        """Told the number of each feed that a commit has changed."""
-        return self._writer.on_change
-
-    @on_change.setter
-    def on_change(self, listener: Callable[[int], None]) -> None:
-        self._writer.on_change = listener
-
-    def read(
-        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
-    ) -> Coroutine[Any, Any, _T]:
-        """Return what a function finds, in the order in which it is asked for."""
-        return self._readers.run(work)
-
-    def write(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        feed: int | None = None,
-        is_alone: bool = False,
-        is_lasting: bool = True,
-        tell: Callable[[_T], None] | None = None,
-    ) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored."""
-        return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
-
-    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """Nobody shares it."""
-        raise NotImplementedError
-
-    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
-        return self._writer.run(work)
-
-    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Nobody else sends notices."""
-
-    def on_lost(self, callback: Callable[[], None]) -> None:
-        """None is missed."""
-
-    def on_replaced(self, callback: Callable[[], None]) -> None:
-        """None takes its place."""
-
-    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
-        """Return what feeds are now."""
-        return self.read(lambda db: feeds_table.read_versions(db, feeds))
 
 
 @asynccontextmanager
@@ -159,53 +75,85 @@ def _keep_others_out(path: Path) -> None:
             _log.warning("store.tightened", path=str(found.path))
 
 
-_TRIES: Final = 3
-_TOGETHER: Final = 32
-"""Pieces of work that share a commit, at most."""
+class SqliteEngine:
+    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
 
-_Work = Callable[[sqlite3.Connection], Any]
+    def __init__(self, writer: Writer, readers: Readers, condition: Condition) -> None:
+        self._writer = writer
+        self._readers = readers
+        self.condition = condition
+        self.is_shared = False
+        self.measure = sqlite_file.measure_sizes
+        self.measure_feed: None = None
+        self.traffic = Traffic()
+
+    @property
+    def on_change(self) -> Callable[[int], None]:
+        return self._writer.on_change
+
+    @on_change.setter
+    def on_change(self, listener: Callable[[int], None]) -> None:
+        self._writer.on_change = listener
+
+    def read(
+        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+    ) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds, in the order in which it is asked for."""
+        return self._readers.run(work)
+
+    def write(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        is_alone: bool = False,
+        is_lasting: bool = True,
+        tell: Callable[[_T], None] | None = None,
+    ) -> Coroutine[Any, Any, _T]:
+        return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """Nobody shares it."""
+        raise NotImplementedError
+
+    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
+        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
+        return self._writer.run(work)
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Nobody else sends notices."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """None is missed."""
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """None takes its place."""
+
+    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+        return self.read(lambda db: feeds_table.read_versions(db, feeds))
 
 
-class _Syncing:
-    """Whether the connection's COMMIT waits for the disk."""
-
-    def __init__(self) -> None:
-        self._waits = True  # as it was opened
-
-    def choose(self, db: sqlite3.Connection, *, waits: bool) -> None:
-        """Have the next one wait or not; no transaction is open."""
-        if waits != self._waits:
-            db.execute(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
-            self._waits = waits
-
-
-class _Job(NamedTuple):
-    work: _Work
-    feed: int | None
-    is_alone: bool
-    is_lasting: bool
-    tell: Callable[[Any], None] | None
-    """Told the result instead of that the feed has changed."""
-    done: asyncio.Future[Any]
-
-
-class _Outcome(NamedTuple):
-    """What one piece of work came to."""
-
-    result: Any = None
-    error: Exception | None = None
-    has_changed: bool = False
-    """Whether it has written anything: a full or read-only volume bears it when nothing is."""
-    is_open: bool = False
-    """Whether it may be done although it failed."""
+# The one task that writes
 
 
 class Writer:
     """Owns the connection that writes; `close` it.
 
-    Args:
-        db: The connection.
-        condition: Told how the writes fare.
+        row = await writer.run(lambda db: feeds.create(db, ...), feed=None)
+
+    Work is a function over the connection, which runs in the connection's thread. It is a transaction of its
+    own, and whoever asked for it may leave: that ends the waiting, never the transaction.
+
+    What waits while a transaction runs is committed together, in the order in which it came, each piece of
+    work with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the
+    COMMIT.
+
+    Work that need not last by itself (`is_lasting`) is in the file at once, for whoever reads, and on disk
+    with the next that must: a process that is killed loses nothing of it, and a power cut what came behind
+    the last.
+
+    Work may run twice (after SQLITE_BUSY, or when a commit that was shared has failed), so it must do nothing
+    but SQL.
     """
 
     def __init__(self, db: Connection, condition: Condition) -> None:
@@ -338,6 +286,48 @@ class Writer:
         raise AssertionError
 
 
+_Work = Callable[[sqlite3.Connection], Any]
+
+
+class _Job(NamedTuple):
+    work: _Work
+    feed: int | None
+    is_alone: bool
+    is_lasting: bool
+    tell: Callable[[Any], None] | None
+    """Told the result instead of that the feed has changed."""
+    done: asyncio.Future[Any]
+
+
+class _Outcome(NamedTuple):
+    """What one piece of work came to."""
+
+    result: Any = None
+    error: Exception | None = None
+    has_changed: bool = False
+    """Whether it has written anything: a full or read-only volume bears it when nothing is."""
+    is_open: bool = False
+    """Whether it may be done although it failed."""
+
+
+_TRIES: Final = 3
+_TOGETHER: Final = 32
+"""Pieces of work that share a commit, at most."""
+
+
+class _Syncing:
+    """Whether the connection's COMMIT waits for the disk."""
+
+    def __init__(self) -> None:
+        self._waits = True  # as it was opened
+
+    def choose(self, db: sqlite3.Connection, *, waits: bool) -> None:
+        """Have the next one wait or not; no transaction is open."""
+        if waits != self._waits:
+            db.execute(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
+            self._waits = waits
+
+
 class _Transaction:
     """Pieces of work in one transaction, which begins with `prepare`."""
 
@@ -391,8 +381,18 @@ def _fail(job: _Job, error: Exception) -> None:
         job.done.set_exception(error)
 
 
+# The connections that read
+
+
 class Readers:
-    """Owns the connections that read; `close` it."""
+    """Owns the connections that read; `close` it.
+
+        row = await readers.run(lambda db: fetch_one(db, sql))
+
+    Work is a function that runs in the connection's thread, within one read transaction: what it sees is of
+    one moment. A read that is cancelled is interrupted, so the next one does not wait for it: an interrupt
+    ends a statement, so work must not compute for long between two of them.
+    """
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
@@ -403,7 +403,6 @@ class Readers:
         self._is_closing = False
 
     def add(self, connection: Connection) -> None:
-        """Take over a connection."""
         self._connections.append(connection)
         self._give(connection)
 

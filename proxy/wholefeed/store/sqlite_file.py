@@ -1,26 +1,16 @@
-"""The connections: one that writes, some that read, each set up and closed in one place.
+"""The database file: its connections, its lock and rights, its schema, and what SQLite's errors mean.
 
-SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so
-exactly one does either. A connection that is not closed hangs the process at its end.
+    applied = await migrate_file(path)          # ["0001_store"]
+    with locked(path):
+        check_current(path)
+        writer = await open_writer(path, script)
 
-What SQLite's errors mean to the service (docs/faults.md rows 68 to 71).
+SQLite before 3.51.3 can damage a WAL database when two connections write or checkpoint at once, so exactly
+one does either. A connection that is not closed hangs the process at its end.
 
-The database's files as files: for their owner alone, and what is told of those that cannot be used.
-
-`tighten` opens nothing: to close a descriptor of a database drops the locks that SQLite holds on it in this
-process (https://sqlite.org/howtocorrupt.html, 2.2).
-
-Make sure that a database file is this program's and current, before anything else touches it.
-
-A file is looked at before SQLite may write to it, because opening a foreign database can already change
-it. A new database is built beside its place and moved there whole, so a file that is empty, foreign or
-damaged is never one that this program left behind: it is refused and stays as it is.
-
-    applied = await migrate_file(path)   # ["0001_store"]
-
-Only the schema is dealt with here; what is in it belongs to `wholefeed.store`.
-
-How large the database file is.
+A file is looked at before SQLite may write to it, because opening a foreign database can already change it. A
+new database is built beside its place and moved there whole, so a file that is empty, foreign or damaged is
+never one that this program left behind: it is refused and stays as it is.
 """
 
 from __future__ import annotations
@@ -53,13 +43,6 @@ from wholefeed.store.engine import Sizes
 from wholefeed.store.migrations import Migration, read_migrations
 
 _T = TypeVar("_T")
-
-_BUSY_SECONDS: Final = 2.0
-_INTERRUPT_SECONDS: Final = 0.005
-_ROWS_AT_ONCE: Final = 64
-_CACHED_STATEMENTS: Final = 512
-"""More than the program has, those it builds included."""
-
 _WRITER_PRAGMAS: Final = (
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
@@ -68,40 +51,6 @@ _WRITER_PRAGMAS: Final = (
     "PRAGMA wal_autocheckpoint = 8192",
     "PRAGMA journal_size_limit = 67108864",
 )
-_READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint = 0")
-
-
-class Connection(aiosqlite.Connection):
-    """A connection in a thread of its own, which runs whole functions there."""
-
-    async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` on the connection, in its thread: once there and once back, however much it does.
-
-        Whoever waits may be cancelled; what has been handed over runs to its end.
-        """
-        outcomes: list[_T] = []
-        error: BaseException | None = await self._execute(  # type: ignore[no-untyped-call]
-            lambda: _failure(lambda: outcomes.append(work(self._conn)))
-        )
-        if error is not None:
-            raise error
-        return outcomes[0]
-
-
-def _failure(work: Callable[[], None]) -> BaseException | None:
-    """Return what a function raises: a future would never take a StopIteration."""
-    try:
-        work()
-    except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
-        return exc
-    return None
-
-
-async def connect(database: str, **options: Any) -> Connection:
-    """Open a connection that is made with these options of `sqlite3.connect`."""
-    db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
-    _ = await db
-    return db
 
 
 async def open_writer(path: Path, script: str) -> Connection:
@@ -116,7 +65,7 @@ async def open_writer(path: Path, script: str) -> Connection:
         StoreError: SQLite failed.
     """
     can_write = await asyncio.to_thread(is_writable, path)
-    uri = await asyncio.to_thread(database_uri if can_write else readonly_uri, path)
+    uri = await asyncio.to_thread(_writing_uri if can_write else readonly_uri, path)
 
     def prepare(db: sqlite3.Connection) -> None:
         if can_write and (mode := fetch_value(db, "PRAGMA journal_mode = WAL")) != "wal":
@@ -126,6 +75,9 @@ async def open_writer(path: Path, script: str) -> Connection:
         db.executescript(script)
 
     return await _open(uri, prepare)
+
+
+_READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint = 0")
 
 
 async def open_reader(path: Path) -> Connection:
@@ -140,6 +92,9 @@ async def open_reader(path: Path) -> Connection:
             run(db, pragma)
 
     return await _open(await asyncio.to_thread(readonly_uri, path), prepare)
+
+
+_INTERRUPT_SECONDS: Final = 0.005
 
 
 async def settle(db: Connection) -> None:
@@ -174,6 +129,11 @@ async def close(db: Connection) -> None:
         await db.close()
 
 
+_BUSY_SECONDS: Final = 2.0
+_CACHED_STATEMENTS: Final = 512
+"""More than the program has, those it builds included."""
+
+
 async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Connection:
     try:
         db = await connect(
@@ -194,138 +154,89 @@ async def _open(uri: str, prepare: Callable[[sqlite3.Connection], None]) -> Conn
     return db
 
 
+_ROWS_AT_ONCE: Final = 64
+
+
+async def connect(database: str, **options: Any) -> Connection:
+    """Open a connection that is made with these options of `sqlite3.connect`."""
+    db = Connection(lambda: sqlite3.connect(database, **options), _ROWS_AT_ONCE)
+    _ = await db
+    return db
+
+
+class Connection(aiosqlite.Connection):
+    """A connection in a thread of its own, which runs whole functions there."""
+
+    async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` on the connection, in its thread: once there and once back, however much it does.
+
+        Whoever waits may be cancelled; what has been handed over runs to its end.
+        """
+        outcomes: list[_T] = []
+        error: BaseException | None = await self._execute(  # type: ignore[no-untyped-call]
+            lambda: _failure(lambda: outcomes.append(work(self._conn)))
+        )
+        if error is not None:
+            raise error
+        return outcomes[0]
+
+
+def _failure(work: Callable[[], None]) -> BaseException | None:
+    """Return what a function raises: a future would never take a StopIteration."""
+    try:
+        work()
+    except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
+        return exc
+    return None
+
+
+# What SQLite's errors mean to the service (docs/faults.md rows 68 to 71)
+
+
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection is in the way, so that trying again helps."""
+    return _primary_code(error) in _BUSY
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether the statement ended because the connection was interrupted."""
+    return isinstance(error, sqlite3.Error) and _primary_code(error) == sqlite3.SQLITE_INTERRUPT
+
+
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY})
 _FULL_EXTENDED: Final = frozenset(
     {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 )
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-
-
-def is_busy(error: sqlite3.Error) -> bool:
-    """Tell whether another connection is in the way, so that trying again helps."""
-    return _primary(error) in _BUSY
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Tell whether the statement ended because the connection was interrupted."""
-    return isinstance(error, sqlite3.Error) and _primary(error) == sqlite3.SQLITE_INTERRUPT
 
 
 def translated(error: sqlite3.Error) -> WholefeedError:
-    """Return what the service raises for it."""
+    """Return what the service raises for an error."""
     if is_busy(error):
         return OverloadedError(f"the database is busy: {error}")
-    if _primary(error) in _FULL or _code(error) in _FULL_EXTENDED:
+    if _primary_code(error) in _FULL or _extended_code(error) in _FULL_EXTENDED:
         return StorageFullError(f"the database cannot be written: {error}")
-    if _primary(error) in _DAMAGED:
+    if _primary_code(error) in _DAMAGED:
         return StoreDamagedError(f"the database is damaged: {error}")
     return StoreError(f"the database failed ({getattr(error, 'sqlite_errorname', 'no code')}): {error}")
 
 
-def _code(error: sqlite3.Error) -> int:
+def _extended_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
 
 
-def _primary(error: sqlite3.Error) -> int:
-    return _code(error) & 0xFF
+def _primary_code(error: sqlite3.Error) -> int:
+    return _extended_code(error) & 0xFF
 
 
-_MODE: Final = 0o600
-_OTHERS: Final = 0o077
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
-
-
-class Tightened(NamedTuple):
-    """A file that others could use."""
-
-    path: Path
-    problem: str = ""
-    """Why they still can; empty: they cannot any more."""
-
-
-def create_private(path: Path) -> None:
-    """Make an empty file for its owner alone; what SQLite makes beside a database gets the database's rights.
-
-    Raises:
-        OSError: It cannot be made, or is there already.
-    """
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
-
-
-def tighten(path: Path) -> list[Tightened]:
-    """Take the rights of others from the database's files; return those that had any. Blocks.
-
-    Args:
-        path: The database, which is this program's own.
-    """
-    return [Tightened(each, _tighten(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
-
-
-def unusable(path: Path, error: OSError) -> str:
-    """Return why a path cannot be used; where rights lack, whose they are and what to do."""
-    if error.errno not in _DENIED:
-        return str(error.strerror or error)
-    place = path if path.exists() else path.absolute().parent
-    missing = "writable" if os.access(place, os.R_OK) else "readable"
-    is_own = place.stat().st_uid == os.geteuid()
-    remedy = "chmod u+rwX" if is_own else f"chown {os.geteuid()}:{os.getegid()}"
-    return f"{place} is not {missing} for user {os.geteuid()}: {remedy} {shlex.quote(str(place))}"
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk. Blocks."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _files(path: Path) -> Iterator[tuple[Path, int]]:
-    """Give the files of a database, with their modes; SQLite's own stand beside what a link leads to."""
-    real = path.resolve()
-    names = [real, Path(f"{real}-wal"), Path(f"{real}-shm"), Path(f"{path}.lock")]
-    copies = f"{path.name}.before-"
-    names += sorted(each for each in path.absolute().parent.iterdir() if each.name.startswith(copies))
-    for name in names:
-        with suppress(OSError):
-            found = name.lstat().st_mode
-            if stat.S_ISREG(found):
-                yield name, stat.S_IMODE(found)
-
-
-def _tighten(path: Path, mode: int) -> str:
-    try:
-        path.chmod(mode & ~_OTHERS)
-    except OSError as exc:
-        return exc.strerror or str(exc)
-    return ""
+# Whose the database is: this program's, current, and this process's alone
 
 
 APPLICATION_ID: Final = int.from_bytes(b"whfd")
 """Stands in the file's header (SQLite file format, section 1.3.15)."""
-
-_MAGIC: Final = b"SQLite format 3\0"
-_HEADER_BYTES: Final = 100
-_MIGRATION_BUSY_SECONDS: Final = 5.0
-_WAL_INDEX_BYTES: Final = 32768
-"""What SQLite allocates beside a WAL database before it can even be read."""
-
-
-async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Create the database, or bring it to the newest schema, one transaction a migration.
-
-    An existing database is copied to `<path>.before-NNNN` first, NNNN being the first migration it lacks.
-
-    Returns:
-        The names of the migrations applied, oldest first.
-
-    Raises:
-        StoreUnusableError: The file is foreign, empty, damaged, newer than this program or in use by another
-            process, or a migration failed. The database is what it was.
-    """
-    return await asyncio.to_thread(_migrate_file, Path(path), migrations)
 
 
 def check_current(path: Path) -> None:
@@ -343,99 +254,9 @@ def check_current(path: Path) -> None:
         )
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the database file for this process alone, through a lock on `<path>.lock`. Blocks, briefly.
-
-    The lock file stays behind: removing it would let two processes lock two different files. On a volume
-    that cannot be written nobody writes the database either, and no lock is taken.
-
-    Raises:
-        StoreUnusableError: Another process holds it, or its directory does not exist.
-    """
-    handle = _lock_handle(path)
-    try:
-        if handle is not None:
-            _lock(handle, path)
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def is_writable(path: Path) -> bool:
-    """Tell whether the database can be written: file, directory, room for the WAL's index. Blocks."""
-    folder = path.absolute().parent
-    if not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
-        return False
-    if _size(Path(f"{path}-shm")) >= _WAL_INDEX_BYTES:
-        return True
-    volume = os.statvfs(folder)
-    free_blocks = volume.f_bavail if os.geteuid() else volume.f_bfree
-    return free_blocks * volume.f_frsize >= _WAL_INDEX_BYTES
-
-
-def database_uri(path: Path) -> str:
-    """Return the URI that opens the existing database for writing. Blocks."""
-    return f"{path.absolute().as_uri()}?mode=rw"
-
-
-def readonly_uri(path: Path) -> str:
-    """Return the URI that opens the database for reading, even on a read-only volume. Blocks."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    has_wal = _size(Path(f"{path}-wal")) > 0
-    return uri if has_wal or is_writable(path) else f"{uri}&immutable=1"
-
-
-def _lock_handle(path: Path) -> int | None:
-    try:
-        return os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        if path.exists() and not is_writable(path):
-            return None
-        raise StoreUnusableError(f"cannot use {path}: {unusable(Path(f'{path}.lock'), exc)}") from exc
-
-
-def _lock(handle: int, path: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as exc:
-        raise StoreUnusableError(
-            f"{path} is in use by another process: stop that, ask it over HTTP (where it is say server.port"
-            " and WHOLEFEED_SERVER_PORT), or name another database (WHOLEFEED_STORE_PATH)"
-        ) from exc
-
-
-def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[str]:
-    wanted = read_migrations() if migrations is None else migrations
-    with locked(path):
-        if not path.exists():
-            return _create(path, wanted)
-        version = inspect(path, len(wanted))
-        missing = wanted[version:]
-        if not missing:
-            return []
-        with closing(sqlite3.connect(path, timeout=_MIGRATION_BUSY_SECONDS, isolation_level=None)) as db:
-            _copy(db, Path(f"{path}.before-{missing[0].version:04}"), path)
-            return _apply(db, missing, path)
-
-
-def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
-    """Build the database beside its place; it appears there whole or not at all."""
-    draft = Path(f"{path}.new")
-    draft.unlink(missing_ok=True)
-    Path(f"{draft}-journal").unlink(missing_ok=True)
-    try:
-        create_private(draft)
-        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            applied = _apply(db, migrations, path)
-        draft.rename(path)
-    except (sqlite3.Error, OSError) as exc:
-        raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
-    finally:
-        draft.unlink(missing_ok=True)
-    sync(path.absolute().parent)
-    return applied
+_MAGIC: Final = b"SQLite format 3\0"
+_HEADER_BYTES: Final = 100
+_LOOK_BUSY_SECONDS: Final = 5.0
 
 
 def inspect(path: Path, newest: int, uri: str = "") -> int:
@@ -448,15 +269,13 @@ def inspect(path: Path, newest: int, uri: str = "") -> int:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         _check_header(path, header, newest)
-        with closing(
-            sqlite3.connect(uri or readonly_uri(path), uri=True, timeout=_MIGRATION_BUSY_SECONDS)
-        ) as db:
+        with closing(sqlite3.connect(uri or readonly_uri(path), uri=True, timeout=_LOOK_BUSY_SECONDS)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except OSError as exc:
         raise StoreUnusableError(f"cannot read {path}: {unusable(path, exc)}") from exc
     except sqlite3.Error as exc:
-        is_damaged = getattr(exc, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+        is_damaged = _primary_code(exc) in _DAMAGED
         raise StoreUnusableError(f"{path} {'is damaged' if is_damaged else 'cannot be read'}: {exc}") from exc
     if version > newest:
         raise _newer(path, version, newest)
@@ -491,12 +310,136 @@ def _newer(path: Path, version: int, newest: int) -> StoreUnusableError:
     )
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the database file for this process alone, through a lock on `<path>.lock`. Blocks, briefly.
+
+    The lock file stays behind: removing it would let two processes lock two different files. On a volume
+    that cannot be written nobody writes the database either, and no lock is taken.
+
+    Raises:
+        StoreUnusableError: Another process holds it, or its directory does not exist.
+    """
+    handle = _lock_handle(path)
+    try:
+        if handle is not None:
+            _lock(handle, path)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock_handle(path: Path) -> int | None:
+    try:
+        return os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    except OSError as exc:
+        if path.exists() and not is_writable(path):
+            return None
+        raise StoreUnusableError(f"cannot use {path}: {unusable(Path(f'{path}.lock'), exc)}") from exc
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        raise StoreUnusableError(
+            f"{path} is in use by another process: stop that, ask it over HTTP (where it is say server.port"
+            " and WHOLEFEED_SERVER_PORT), or name another database (WHOLEFEED_STORE_PATH)"
+        ) from exc
+
+
+_WAL_INDEX_BYTES: Final = 32768
+"""What SQLite allocates beside a WAL database before it can even be read."""
+
+
+def is_writable(path: Path) -> bool:
+    """Whether the database can be written: file, directory, room for the WAL's index. Blocks."""
+    folder = path.absolute().parent
+    if not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
+        return False
+    if _size(Path(f"{path}-shm")) >= _WAL_INDEX_BYTES:
+        return True
+    volume = os.statvfs(folder)
+    free_blocks = volume.f_bavail if os.geteuid() else volume.f_bfree
+    return free_blocks * volume.f_frsize >= _WAL_INDEX_BYTES
+
+
+def _writing_uri(path: Path) -> str:
+    """Return the URI that opens the existing database for writing. Blocks."""
+    return f"{path.absolute().as_uri()}?mode=rw"
+
+
+def readonly_uri(path: Path) -> str:
+    """Return the URI that opens the database for reading, even on a read-only volume. Blocks."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    has_wal = _size(Path(f"{path}-wal")) > 0
+    return uri if has_wal or is_writable(path) else f"{uri}&immutable=1"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+# Its schema, and nothing of what is in it
+
+
+async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None = None) -> list[str]:
+    """Create the database, or bring it to the newest schema, one transaction a migration.
+
+    An existing database is copied to `<path>.before-NNNN` first, NNNN being the first migration it lacks.
+
+    Returns:
+        The names of the migrations applied, oldest first.
+
+    Raises:
+        StoreUnusableError: The file is foreign, empty, damaged, newer than this program or in use by another
+            process, or a migration failed. The database is what it was.
+    """
+    return await asyncio.to_thread(_migrate_file, Path(path), migrations)
+
+
+def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[str]:
+    wanted = read_migrations() if migrations is None else migrations
+    with locked(path):
+        if not path.exists():
+            return _create(path, wanted)
+        version = inspect(path, len(wanted))
+        missing = wanted[version:]
+        if not missing:
+            return []
+        with closing(sqlite3.connect(path, timeout=_LOOK_BUSY_SECONDS, isolation_level=None)) as db:
+            _copy(db, Path(f"{path}.before-{missing[0].version:04}"), path)
+            return _apply(db, missing, path)
+
+
+def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
+    """Build the database beside its place; it appears there whole or not at all."""
+    draft = Path(f"{path}.new")
+    draft.unlink(missing_ok=True)
+    Path(f"{draft}-journal").unlink(missing_ok=True)
+    try:
+        _create_private(draft)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            applied = _apply(db, migrations, path)
+        draft.rename(path)
+    except (sqlite3.Error, OSError) as exc:
+        raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+    sync(path.absolute().parent)
+    return applied
+
+
 def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
     """Copy the database, whole and on disk before it bears its name."""
     draft = Path(f"{target}.new")
     draft.unlink(missing_ok=True)
     try:
-        create_private(draft)
+        _create_private(draft)
         db.execute("VACUUM INTO :target", {"target": str(draft)})
         sync(draft)
         draft.replace(target)
@@ -525,16 +468,91 @@ def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) 
     return applied
 
 
-def _size(path: Path) -> int:
+# Its files as files: for their owner alone
+
+
+class Tightened(NamedTuple):
+    """A file that others could use."""
+
+    path: Path
+    problem: str = ""
+    """Why they still can; empty: they cannot any more."""
+
+
+_OTHERS: Final = 0o077
+
+
+def tighten(path: Path) -> list[Tightened]:
+    """Take the rights of others from the database's files; return those that had any. Blocks.
+
+    Nothing is opened: to close a descriptor of a database drops the locks that SQLite holds on it in this
+    process (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    return [Tightened(each, _take_rights(each, mode)) for each, mode in _files(path) if mode & _OTHERS]
+
+
+def _files(path: Path) -> Iterator[tuple[Path, int]]:
+    """Give the files of a database, with their modes; SQLite's own stand beside what a link leads to."""
+    real = path.resolve()
+    names = [real, Path(f"{real}-wal"), Path(f"{real}-shm"), Path(f"{path}.lock")]
+    copies = f"{path.name}.before-"
+    names += sorted(each for each in path.absolute().parent.iterdir() if each.name.startswith(copies))
+    for name in names:
+        with suppress(OSError):
+            found = name.lstat().st_mode
+            if stat.S_ISREG(found):
+                yield name, stat.S_IMODE(found)
+
+
+def _take_rights(path: Path, mode: int) -> str:
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+        path.chmod(mode & ~_OTHERS)
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return ""
+
+
+_MODE: Final = 0o600
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty file for its owner alone; what SQLite makes beside a database gets the database's rights.
+
+    Raises:
+        OSError: It cannot be made, or is there already.
+    """
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
+
+
+_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
+
+
+def unusable(path: Path, error: OSError) -> str:
+    """Return why a path cannot be used; where rights lack, whose they are and what to do."""
+    if error.errno not in _DENIED:
+        return str(error.strerror or error)
+    place = path if path.exists() else path.absolute().parent
+    missing = "writable" if os.access(place, os.R_OK) else "readable"
+    is_own = place.stat().st_uid == os.geteuid()
+    remedy = "chmod u+rwX" if is_own else f"chown {os.geteuid()}:{os.getegid()}"
+    return f"{place} is not {missing} for user {os.geteuid()}: {remedy} {shlex.quote(str(place))}"
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, on disk. Blocks."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# How large it is
 
 
 _RETIRED_BYTES: Final = "SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NOT NULL"
 _DATABASE: Final = "SELECT file FROM pragma_database_list WHERE name = 'main'"
-_FILES: Final = ("", "-wal")
+_SIZED_ENDS: Final = ("", "-wal")
 
 
 def measure_sizes(db: Database) -> Sizes:
@@ -543,7 +561,7 @@ def measure_sizes(db: Database) -> Sizes:
     free = fetch_value(db, "PRAGMA freelist_count")
     page_bytes = fetch_value(db, "PRAGMA page_size")
     path = Path(fetch_value(db, _DATABASE))
-    files = [path.with_name(path.name + end) for end in _FILES]
+    files = [path.with_name(path.name + end) for end in _SIZED_ENDS]
     return Sizes(
         used_bytes=int((pages - free) * page_bytes - fetch_value(db, _RETIRED_BYTES)),
         file_bytes=sum(file.stat().st_size for file in files if file.exists()),

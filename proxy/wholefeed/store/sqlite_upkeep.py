@@ -1,17 +1,8 @@
-"""A copy of the database, made while the server goes on writing to it.
+"""A database file copied and looked at, beside a server that may go on using it.
 
-The copy is made within one read transaction of a connection of its own, so it is of one moment, no reader or
-writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile. The copy
-gets its name when it is whole, checked and on disk.
-
-    made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
-
-Look at a database without changing anything, beside a server that may be using it.
-
-    examined = examine(path, seconds=5.0)
-    examined.damage                 # "" where the file is sound
-
-Nothing is created: where nobody has the file open it is read as one that does not change.
+made = back_up(Path("wholefeed.db"), Path("/backup/wholefeed.db"))     # Backup(bytes=…, feeds=…)
+examined = examine(path, seconds=5.0)
+examined.damage                                                        # "" where the file is sound
 """
 
 from __future__ import annotations
@@ -30,21 +21,13 @@ from wholefeed.errors import StoreError, StoreUnusableError
 from wholefeed.store.migrations import read_migrations
 from wholefeed.store.sqlite_file import APPLICATION_ID, inspect, is_writable, sync, unusable
 
-_PAGES_AT_ONCE: Final = 4096
-"""Between two steps the process may be interrupted."""
-_BUSY_SECONDS: Final = 5.0
-_OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
-
-
-class Backup(NamedTuple):
-    """What a copy came to."""
-
-    bytes: int
-    feeds: int
-
 
 def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
     """Copy the database; whether a server uses it does not matter. Blocks.
+
+    The copy is made within one read transaction of a connection of its own, so it is of one moment, no reader
+    or writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile.
+    The copy gets its name when it is whole, checked and on disk.
 
     Args:
         path: The database.
@@ -76,6 +59,14 @@ def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
     return Backup(target.stat().st_size, feeds)
 
 
+class Backup(NamedTuple):
+    bytes: int
+    feeds: int
+
+
+_OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
+
+
 def _check_target(path: Path, target: Path, *, replace: bool) -> None:
     own = {os.path.realpath(f"{each}{end}") for each in (path, path.resolve()) for end in _OWN_ENDS}
     if os.path.realpath(target) in own:
@@ -104,6 +95,10 @@ def _draft(target: Path) -> Path:
     return Path(name)
 
 
+_PAGES_AT_ONCE: Final = 4096
+"""Between two steps the process may be interrupted."""
+
+
 def _copy(path: Path, draft: Path) -> None:
     with closing(_reader(path)) as source, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
         # It is on disk before it counts, so it needs neither a journal nor a sync of its own.
@@ -113,6 +108,9 @@ def _copy(path: Path, draft: Path) -> None:
         source.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # the moment that is copied
         source.backup(copy, pages=_PAGES_AT_ONCE)
         source.execute("COMMIT")
+
+
+_BUSY_SECONDS: Final = 5.0
 
 
 def _reader(path: Path) -> sqlite3.Connection:
@@ -146,12 +144,7 @@ def _checked(draft: Path, version: int) -> int:
     return int(feeds)
 
 
-_STEPS: Final = 10_000
-"""Of SQLite's machine, between two looks at the clock."""
-_MOST_FAULTS: Final = 3
-_QUICK_CHECK: Final = f"PRAGMA quick_check({_MOST_FAULTS})"
-_NEWEST: Final = "SELECT max(checked_at) FROM feed"
-_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
+# What can be told of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +163,16 @@ class Examined:
     """Of the subscription document that was asked for last; empty where there are no feeds."""
 
 
+_LAST_CHECKED_AT: Final = "SELECT max(checked_at) FROM feed"
+_LAST_ASKED: Final = "SELECT fetch_url FROM feed ORDER BY asked_at DESC LIMIT 1"
+_CLOCK_STEPS: Final = 10_000
+"""Of SQLite's machine, between two looks at the clock."""
+
+
 def examine(path: Path, *, seconds: float) -> Examined:
     """Look at a database for so long at most. Blocks.
+
+    Nothing is created: where nobody has the file open it is read as one that does not change.
 
     Raises:
         StoreUnusableError: It is none of this program's, damaged, or newer.
@@ -184,9 +185,9 @@ def examine(path: Path, *, seconds: float) -> Examined:
     version = inspect(path, newest, uri)
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
-            (checked_at,) = db.execute(_NEWEST).fetchone() if version else (None,)
-            asked = db.execute(_ASKED).fetchone() if version else None
-            db.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            (checked_at,) = db.execute(_LAST_CHECKED_AT).fetchone() if version else (None,)
+            asked = db.execute(_LAST_ASKED).fetchone() if version else None
+            db.set_progress_handler(lambda: time.monotonic() > deadline, _CLOCK_STEPS)
             return Examined(
                 version=version,
                 newest=newest,
@@ -196,6 +197,20 @@ def examine(path: Path, *, seconds: float) -> Examined:
             )
     except sqlite3.Error as exc:
         raise StoreUnusableError(f"{path} cannot be read: {exc}") from exc
+
+
+_MOST_FAULTS: Final = 3
+_QUICK_CHECK: Final = f"PRAGMA quick_check({_MOST_FAULTS})"
+
+
+def _damage(db: sqlite3.Connection) -> str | None:
+    try:
+        said = [str(row[0]) for row in db.execute(_QUICK_CHECK)]
+    except sqlite3.OperationalError as exc:
+        if exc.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return None
+        raise
+    return "" if said == ["ok"] else "; ".join(said)
 
 
 def lock_holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
@@ -216,13 +231,3 @@ def lock_holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
         if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == place:  # noqa: PLR2004 - proc(5)
             return int(fields[4])
     return None
-
-
-def _damage(db: sqlite3.Connection) -> str | None:
-    try:
-        said = [str(row[0]) for row in db.execute(_QUICK_CHECK)]
-    except sqlite3.OperationalError as exc:
-        if exc.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            return None
-        raise
-    return "" if said == ["ok"] else "; ".join(said)

@@ -1,4 +1,4 @@
-"""The store: what the service keeps.
+"""The store: what the service keeps, whichever engine keeps it.
 
     async with open_file(path) as store:        # wholefeed.store.opening
         feed = await store.write(lambda db: feeds.create(db, url=url, ...))
@@ -13,22 +13,6 @@ to the connection's thread. Whoever leaves does not stop a transaction.
 
 All raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when the
 database stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
-
-What publishers say of feeds that have not changed, written for many at once a moment later.
-
-    deferred.add(Check(...))
-    await deferred.written()                    # before anything else is written
-    await deferred.written(within_seconds=1)    # before anything is read of these feeds
-
-A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing. A
-crash loses what was not written yet: those publishers are asked once more, and say it again.
-
-Who reads does not wait long for that: before it a transaction may run that takes seconds. What is read then
-is as it was before, which may be asked once more, too.
-
-What is done to the store as a whole: deleting what is old, and telling how large it is.
-
-What is freed is used again by what comes next; a database's files do not shrink.
 """
 
 from __future__ import annotations
@@ -53,19 +37,19 @@ from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
 _RowOf = Callable[[_T], FeedRow | None] | None
-
 Blocks = Mapping[int, bytes]
 """Deflated texts, by segment."""
-
+READ_SECONDS: Final = 1.0
+"""For so long a read waits for what is being written."""
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
 class Store:
-    """What is stored, whichever engine keeps it."""
+    """What is stored, whichever engine keeps it; `on` makes it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._deferred = DeferredChecks(engine)
+        self._deferred = _DeferredChecks(engine)
         self._name = secrets.token_hex(8)
         """By which it knows its own notices."""
         engine.listen("drop", self._take_drop)
@@ -111,7 +95,6 @@ class Store:
 
     @property
     def traffic(self) -> Traffic:
-        """What goes on between it and its database."""
         return self._engine.traffic
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
@@ -236,7 +219,7 @@ class Store:
     async def publish(
         self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
     ) -> FeedRow | None:
-        """Let a function publish a feed; return what it does. Who is told has the texts that are new."""
+        """Let a function publish a feed; return what it does. The listener gets the texts that are new."""
 
         def both(db: Database) -> Snapshot | None:
             row = work(db)
@@ -312,18 +295,25 @@ class Store:
 
 
 WRITE_SECONDS: Final = 0.25
-"""For so long one waits for others at most."""
-READ_SECONDS: Final = 1.0
-"""For so long who reads waits for what is being written."""
+"""For so long a check waits for others at most."""
 
 
-class DeferredChecks:
-    """Belongs to one store that nobody else writes to.
+class _DeferredChecks:
+    """What publishers say of feeds that have not changed, written for many at once a moment later.
 
-    Args:
-        engine: Where they are written. Of those that cannot be, the feeds are told to have changed: whatever
-            holds them has it that their publishers were heard of. So are those that were late: whoever has
-            read them meanwhile has it that they were not.
+        deferred.add(Check(...))
+        await deferred.written()                    # before anything else is written
+        await deferred.written(within_seconds=1)    # before anything is read of these feeds
+
+    A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing.
+    A crash loses what was not written yet: those publishers are asked once more, and say it again.
+
+    A read does not wait long for that: before it a transaction may run that takes seconds. What is read then
+    is as it was before, which may be asked once more, too.
+
+    Of checks that cannot be written, the feeds are told to have changed: whatever holds them has it that
+    their publishers were heard of. So are those that were late: whoever has read them meanwhile has it that
+    they were not.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -403,34 +393,25 @@ class DeferredChecks:
             self._engine.on_change(each.feed)
 
 
-_ANY: Final = "SELECT count(*) FROM probe"
-_LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
-
-KEEP_SENT_SECONDS: Final = 600.0
+_KEEP_SENT_SECONDS: Final = 600.0
 """Often enough that one time may fail, and another, before an hour is over."""
-SUMMARY_SECONDS: Final = 5.0
+_SUMMARY_SECONDS: Final = 5.0
 """For so long a summary is good: it counts the feeds one by one."""
-ANSWER_SECONDS: Final = 2.0
-"""A store that has not answered by then cannot be read."""
 SUM_UP_SECONDS: Final = 3.0
-"""For so long one waits for a new one: who asks for it gives up after ten, and then knows nothing at all."""
+"""For so long a new summary is waited for: what asks for it gives up after ten, and then knows nothing."""
 REST: Final = 20.0
 """So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
-
-
-class Summary(NamedTuple):
-    """How large the store is."""
-
-    feeds: Mapping[str, tuple[int, int]]
-    """By visible state: how many there are, and how many of them are stale."""
-    used_bytes: int
-    file_bytes: int
-    free_bytes: int | None
-    """As `Sizes` has them."""
+ANSWER_SECONDS: Final = 2.0
+"""A store that has not answered by then cannot be read."""
+_PROBE: Final = "SELECT count(*) FROM probe"
+_LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
 class Upkeep:
-    """Belongs to one store."""
+    """What is done to the store as a whole: deleting what is old, and telling how large it is.
+
+    What is freed is used again by what comes next; a database's files do not shrink.
+    """
 
     def __init__(self, engine: Engine, pins: Pins) -> None:
         self._engine = engine
@@ -455,7 +436,7 @@ class Upkeep:
     async def keep_sent(self, now: Callable[[], float]) -> None:
         """Let no other process delete the segments that answers are using, until cancelled."""
         while self._engine.is_shared:
-            await asyncio.sleep(KEEP_SENT_SECONDS)
+            await asyncio.sleep(_KEEP_SENT_SECONDS)
             if self.pins.segments:
                 with suppress(StoreError, OverloadedError):
                     await self.keep(now())
@@ -482,7 +463,7 @@ class Upkeep:
         """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.read(lambda db: fetch_value(db, _ANY))
+                await self._engine.read(lambda db: fetch_value(db, _PROBE))
         except TimeoutError as exc:
             raise OverloadedError("the database does not answer in time") from exc
 
@@ -523,8 +504,17 @@ class Upkeep:
         finally:
             self._summing_up = None
         now = time.monotonic()
-        self._summary, self._good_until = summary, now + max(SUMMARY_SECONDS, REST * (now - began_at))
+        self._summary, self._good_until = summary, now + max(_SUMMARY_SECONDS, REST * (now - began_at))
         return summary
 
     def _summed_up(self, db: Database) -> Summary:
         return Summary(feeds.count_states(db), *self._engine.measure(db))
+
+
+class Summary(NamedTuple):
+    feeds: Mapping[str, tuple[int, int]]
+    """By visible state: how many there are, and how many of them are stale."""
+    used_bytes: int
+    file_bytes: int
+    free_bytes: int | None
+    """As `Sizes` has them."""

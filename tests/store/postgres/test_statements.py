@@ -28,7 +28,7 @@ TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
     "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
     "wholefeed.store.tables.feeds._DUE": {"before": 1.0, "now": 1e6},
-    "wholefeed.store.tables.feeds._NEXT_AT": {"before": 1.0},
+    "wholefeed.store.tables.feeds._NEXT_DUE_AT": {"before": 1.0},
     "wholefeed.store.tables.segments._INSERT": {"position": 1},
     "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
 }
@@ -39,8 +39,8 @@ SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "
 PARTIAL = {"feed_unfinished", "segment_retired"}
 """Indexes of nothing but what is wanted."""
 WALKED = LISTS_ALL | {
-    "wholefeed.store.tables.failures._OPEN",  # of all that is missing in any feed
-    "wholefeed.store.tables.failures._NEXT_AT",
+    "wholefeed.store.tables.failures._OPEN_SEARCHES",  # of all that is missing in any feed
+    "wholefeed.store.tables.failures._NEXT_SEARCH_AT",
 }
 
 

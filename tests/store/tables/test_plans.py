@@ -19,7 +19,7 @@ LISTS_ALL = {
     "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
     "wholefeed.store.tables.feeds._COUNT_MATCHING",
     "wholefeed.store.tables.feeds._UNFINISHED",
-    "wholefeed.store.tables.feeds._COUNT",
+    "wholefeed.store.tables.feeds._COUNT_FEEDS",
 }
 """What walks through a table because it returns or counts it."""
 

@@ -1,27 +1,11 @@
-"""The documents of a feed: put, found, touched, purged. One transaction a document that arrives.
+"""The documents of a feed, with their bodies and entries: read, put, arranged, purged.
 
-The bodies of documents, as fetched, compressed: the source of truth.
+    [number] = put(db, feed, [NewDocument(...)], now)
+    arrange(db, feed, {number: 0}, [], now)     # its rank, from which the order of the output follows
+    body = read_body(db, number)
 
-zstd level 3 keeps Atom text at 28.7 % where isal's level 2 keeps 34.9 %, at 251 MB/s; bodies are read
-seldom and kept for good, so size counts (`benchmarks/deflate.py`).
-
-The entries of documents as they come: many rows in one statement.
-
-    entries.put(db, feed, [Coming(document, packed, is_live=1)])
-
-A row a statement, SQLite's thread waited for its turn a hundred times a document (`inserting`).
-
-What a document that is put brings to each table, as the statements take it.
-
-Documents of a walk of which nothing is stored yet: several in a few statements.
-
-    numbers = arrivals.put(db, change, feed, documents, now)
-    numbers.get(0)                  # None: the first of them is to be put by itself
-
-Put one after the other, eight of them were two hundred and fifty times that SQLite's thread waited for its
-turn (`inserting`).
-
-Which documents a feed is made of, and in what order: attach, detach, rank (rules R15, R20, R25).
+A document is found by feed, URL and role, and keeps its number when it is replaced. What changes the
+documents of a feed is one `Change` (`wholefeed.store.tables.live`), which chooses the live copies of entries.
 """
 
 from __future__ import annotations
@@ -33,8 +17,6 @@ from functools import cache
 from itertools import chain, count, islice, repeat
 from operator import add
 from typing import Any, Final, NamedTuple
-
-from backports import zstd
 
 from wholefeed.core.compose.compose import CopyDates
 from wholefeed.core.jobs import PackedEntries, PackedKeys
@@ -57,114 +39,31 @@ from wholefeed.store.tables import feeds, identities, live
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
-BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
-"""The columns of a document that are its own, whether it is new or replaces what was there."""
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
-def columns(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
-    """Return the row of a document, by the names of all columns that are its own or begin with it."""
-    own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
-        "links": json.dumps(dict(document.links)) if document.links else "{}",
-        "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
-        "body_bytes": len(document.body),
-        "entries": len(document.entries),
-    }
-    return own | {
-        "feed": feed,
-        "detached_at": (document.detached_at or now) if document.rank is None else None,
-        "checked_at": document.fetched_at,
-        "is_dirty": 0,
-        "live_bytes": 0,
-    }
+# What is stored
 
-
-def coded_body(document: NewDocument) -> bytes:
-    """Return the body of a document, encoded."""
-    return encode_body(document.body) if document.coded is None else document.coded
-
-
-def packed_entries(document: NewDocument) -> PackedEntries:
-    """Return the entries of a document, identified as it was read."""
-    entries = document.entries
-    return entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
-
-
-KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
-"""How long a detached document is kept."""
 
 _ORDER: Final = """
     ORDER BY rank IS NULL, CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
 _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_ORDER}"  # noqa: S608
-_COPY_DATES: Final = """
-    SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
-"""
-_LIVE_ORDINALS: Final = """
-    SELECT document, ordinal FROM entry
-    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
-    ORDER BY document, ordinal
-"""
-_LIVE_COUNTS: Final = """
-    SELECT document, count(*) FROM entry
-    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
-    GROUP BY document
-"""
-_SUPERSEDED: Final = """
-    SELECT document.id, count(*) FROM document
-    CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
-    WHERE document.feed = :feed GROUP BY document.id
-"""
-_DATED_ENTRIES: Final = "SELECT identity, order_at FROM entry WHERE document = :document ORDER BY ordinal"
-_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDER BY ordinal"
-_ASKED_AT_ONCE: Final = 256
-_KNOWN: Final = f"""
-    SELECT identity, max(updated_at) AS updated_at FROM entry
-    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
-    GROUP BY identity
-"""  # noqa: S608 - question marks
-_PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
-_PUT: Final = f"""
-    INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(BROUGHT)})
-    VALUES (:feed, :detached_at, :checked_at, 0, 0, {", ".join(f":{name}" for name in BROUGHT)})
-    ON CONFLICT (feed, url, role) DO UPDATE SET
-        detached_at = CASE
-            WHEN excluded.rank IS NULL THEN coalesce(document.detached_at, excluded.detached_at)
-        END,
-        checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
-        {", ".join(f"{name} = excluded.{name}" for name in BROUGHT if name not in ("url", "role"))}
-    RETURNING id
-"""  # noqa: S608 - names of columns
-_PUT_BODY: Final = """
-    INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)
-    ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
-"""
-_DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
-# Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
-# Rule R33: a copy of a web archive settles nothing.
-_SETTLE: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
-    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures
-    FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
-    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = ''
-    ON CONFLICT DO NOTHING
-"""
-_UNSETTLE: Final = """
-    DELETE FROM settled WHERE feed = :feed
-        AND identity IN (SELECT identity FROM entry WHERE document = :document)
-"""
-_UNLINK: Final = "UPDATE document SET segment = NULL WHERE id = :document"
-_SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segment AND id <> :document"
-_EXPIRED: Final = either(
-    sqlite="SELECT id, role FROM document WHERE detached_at < :before",
-    # What another replica is attaching again meanwhile is no longer to be deleted.
-    postgres="SELECT id, role FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
-)
-_DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
     return fetch_made(db, _LIST, {"feed": feed}, document_row)
+
+
+_LIVE_ORDINALS: Final = """
+    SELECT document, ordinal FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    ORDER BY document, ordinal
+"""
 
 
 def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
@@ -176,10 +75,24 @@ def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int
     return {document: tuple(ordinals) for document, ordinals in found.items()}
 
 
+_LIVE_COUNTS: Final = """
+    SELECT document, count(*) FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    GROUP BY document
+"""
+
+
 def live_counts(db: Database, documents: Iterable[int]) -> dict[int, int]:
     """Return how many entries of each document are live, where there are any."""
     rows = fetch_all(db, _LIVE_COUNTS, {"documents": json_ids(documents)})
     return {row[0]: row[1] for row in rows}
+
+
+_SUPERSEDED: Final = """
+    SELECT document.id, count(*) FROM document
+    CROSS JOIN entry ON entry.document = document.id AND entry.is_live = 0
+    WHERE document.feed = :feed GROUP BY document.id
+"""
 
 
 def superseded(db: Database, feed: int) -> dict[int, int]:
@@ -187,9 +100,17 @@ def superseded(db: Database, feed: int) -> dict[int, int]:
     return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
+_COPY_DATES: Final = """
+    SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
+"""
+
+
 def copy_dates(db: Database, document: int) -> tuple[CopyDates, ...]:
     """Return the dates of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
+
+
+_DATED_ENTRIES: Final = "SELECT identity, order_at FROM entry WHERE document = :document ORDER BY ordinal"
 
 
 def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | None]]:
@@ -197,10 +118,21 @@ def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | No
     return [(EntryId(row[0]), row[1]) for row in fetch_all(db, _DATED_ENTRIES, {"document": document})]
 
 
+_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDER BY ordinal"
+
+
 def identities_but(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
     """Return the identities that stand in a document, from the top, but these."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
+
+
+_ASKED_AT_ONCE: Final = 256
+_KNOWN: Final = f"""
+    SELECT identity, max(updated_at) AS updated_at FROM entry
+    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    GROUP BY identity
+"""  # noqa: S608 - question marks
 
 
 def known(
@@ -216,19 +148,40 @@ def known(
     return found
 
 
+# Documents that come
+
+
 def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
     """Insert or replace documents by (URL, role), and choose the live copies of their entries.
 
     A replaced document keeps its number. Returns the numbers, in order.
     """
     change = Change.begin(db, feed)
-    new = put_arrivals(db, change, feed, documents, now)
+    new = _put_arrivals(db, change, feed, documents, now)
     ids = [
         new[place] if place in new else _put_one(db, change, feed, document, now)
         for place, document in enumerate(documents)
     ]
     change.finish()
     return ids
+
+
+def put_arranged(
+    db: Database,
+    feed: int,
+    new: Sequence[NewDocument],
+    ranks: Mapping[int, int],
+    detached: Collection[int],
+    changes: Mapping[str, Any],
+    now: float,
+) -> list[int]:
+    """Put documents, and with them what changes of the chain and of the feed."""
+    if ranks or detached:
+        arrange(db, feed, ranks, detached, now)
+    numbers = put(db, feed, new, now)
+    if changes:
+        feeds.update(db, feed, changes)
+    return numbers
 
 
 def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> None:
@@ -261,21 +214,28 @@ def touch(db: Database, document: int, changes: Mapping[str, Any]) -> None:
             raise StoreError(f"no document is stored under the number {document}")
 
 
-def unlink(db: Database, document: int, segment: int | None) -> None:
-    """Take a document out of its segment; whoever shares it has to be sealed anew."""
-    if segment is not None:
-        run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
-        run(db, _UNLINK, {"document": document})
-
-
-def purge(db: Database, before: float) -> int:
-    """Delete the documents detached before that instant. Returns how many."""
-    rows = fetch_all(db, _EXPIRED, {"before": before})
-    for document, role in rows:
-        if role == Role.ARCHIVE:
-            run(db, _SETTLE, {"document": document})
-        run(db, _DELETE, {"document": document})
-    return len(rows)
+_PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
+_BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
+"""The columns that a document brings, whether it is new or replaces what was there."""
+_PUT: Final = f"""
+    INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
+    VALUES (:feed, :detached_at, :checked_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
+    ON CONFLICT (feed, url, role) DO UPDATE SET
+        detached_at = CASE
+            WHEN excluded.rank IS NULL THEN coalesce(document.detached_at, excluded.detached_at)
+        END,
+        checked_at = excluded.checked_at, is_dirty = 0, live_bytes = 0,
+        {", ".join(f"{name} = excluded.{name}" for name in _BROUGHT if name not in ("url", "role"))}
+    RETURNING id
+"""  # noqa: S608 - names of columns
+_PUT_BODY: Final = """
+    INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)
+    ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
+"""
+_UNSETTLE: Final = """
+    DELETE FROM settled WHERE feed = :feed
+        AND identity IN (SELECT identity FROM entry WHERE document = :document)
+"""
 
 
 def _put_one(
@@ -292,14 +252,14 @@ def _put_one(
     place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
     if place is not None:
         _take_out(db, change, document, place["id"], place["segment"], is_same=is_same)
-    row = fetch_one(db, _PUT, columns(feed, document, now))
+    row = fetch_one(db, _PUT, _document_row(feed, document, now))
     assert row is not None
     number = int(row["id"])
-    body = {"document": number, "length": len(document.body), "coded": coded_body(document)}
+    body = {"document": number, "length": len(document.body), "coded": _coded_body(document)}
     run(db, _PUT_BODY, body)
-    packed = packed_entries(document)
+    packed = _packed_entries(document)
     packed = packed.identified(named) if named else packed
-    put_entries(db, feed, [Coming(number, packed, None if document.rank is None else 1)])
+    _put_entries(db, feed, [_Coming(number, packed, None if document.rank is None else 1)])
     identities.put(db, feed, number, document.keys)
     change.has_tombstones = change.has_tombstones or bool(document.tombstones)
     if change.has_tombstones:
@@ -313,6 +273,18 @@ def _put_one(
     if place is not None and document.role is Role.ARCHIVE and not document.memento:
         run(db, _UNSETTLE, {"feed": feed, "document": number})
     return number
+
+
+# Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
+# Rule R33: a copy of a web archive settles nothing.
+_SETTLE: Final = """
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
+    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures
+    FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
+    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = ''
+    ON CONFLICT DO NOTHING
+"""
+_DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
 
 
 def _take_out(
@@ -331,106 +303,41 @@ def _take_out(
     run(db, _DELETE_ENTRIES, {"document": number})
     identities.remove(db, number)
     if document.rank is None:
-        unlink(db, number, segment)
+        _unlink(db, number, segment)
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-_LEVEL: Final = 3
-_OPTIONS: Final[dict[int, int]] = {
-    zstd.CompressionParameter.compression_level: _LEVEL,
-    zstd.CompressionParameter.checksum_flag: 1,
-}
-_SMALL_BYTES: Final = 1 << 18
-"""Up to here zstd is set up once. That clears 110 to 180 pages, which for a body of 12 KB takes twice as long
-as to compress it; what larger ones need comes to megabytes."""
-_idle: Final[list[zstd.ZstdCompressor]] = []
-"""As many as were at work at once; each frame is one's own."""
-_GET: Final = "SELECT length, coded FROM body WHERE document = :document"
+_UNLINK: Final = "UPDATE document SET segment = NULL WHERE id = :document"
+_SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segment AND id <> :document"
 
 
-def encode_body(body: bytes) -> bytes:
-    """Return the body as it is stored."""
-    if len(body) > _SMALL_BYTES:
-        return zstd.compress(body, options=_OPTIONS)
-    try:
-        compressor = _idle.pop()
-    except IndexError:
-        compressor = zstd.ZstdCompressor(options=_OPTIONS)
-    coded = compressor.compress(body, zstd.ZstdCompressor.FLUSH_FRAME)
-    _idle.append(compressor)
-    return coded
+def _unlink(db: Database, document: int, segment: int | None) -> None:
+    """Take a document out of its segment; those that share it have to be sealed anew."""
+    if segment is not None:
+        run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
+        run(db, _UNLINK, {"document": document})
 
 
-def read_body(db: Database, document: int) -> bytes:
-    """Return a document's body as it was fetched, decoded.
-
-    Raises:
-        StoreError: There is no such document, or its body is damaged.
-    """
-    row = fetch_one(db, _GET, {"document": document})
-    if row is None:
-        raise StoreError(f"no body is stored for document {document}")
-    return _decoded(row["coded"], row["length"])
-
-
-def _decoded(coded: bytes, length: int) -> bytes:
-    try:
-        body = zstd.decompress(coded)
-    except zstd.ZstdError as exc:
-        raise StoreError(f"a stored body is damaged: {exc}") from exc
-    if len(body) != length:
-        raise StoreError(f"a stored body is damaged: expected {length} bytes, got {len(body)}")
-    return body
+def _document_row(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
+    """Return the row of a document that is new, or replaces what was there, but its number."""
+    own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
+        "links": json.dumps(dict(document.links)) if document.links else "{}",
+        "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
+        "body_bytes": len(document.body),
+        "entries": len(document.entries),
+    }
+    return own | {
+        "feed": feed,
+        "detached_at": (document.detached_at or now) if document.rank is None else None,
+        "checked_at": document.fetched_at,
+        "is_dirty": 0,
+        "live_bytes": 0,
+    }
 
 
-_MOST_ENTRIES: Final = 256
-"""Rows of one statement: SQLite is at it for half a millisecond."""
-_COLUMNS: Final = (
-    "document, feed, is_live, ordinal, identity, updated_at, order_at, document_updated_at, size"
-)
-_ROW: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, ?"
-
-
-class Coming(NamedTuple):
-    """The entries of a document that has none."""
-
-    document: int
-    entries: PackedEntries
-    is_live: int | None
-    """As it is stored."""
-
-
-def put_entries(db: Database, feed: int, documents: Sequence[Coming]) -> None:
-    """Put the entries of documents of a feed."""
-    rows = chain.from_iterable(_rows(feed, each) for each in documents)
-    left = sum(len(each.entries) for each in documents)
-    while left:
-        # A power of two, so that there are few statements to prepare.
-        taken = min(_MOST_ENTRIES, 1 << (left.bit_length() - 1))
-        run(db, _statement(taken), list(chain.from_iterable(islice(rows, taken))))
-        left -= taken
-
-
-def _rows(feed: int, coming: Coming) -> Iterator[tuple[object, ...]]:
-    document, entries, is_live = coming
-    places: Iterable[tuple[object, ...]] = zip(
-        repeat(document), repeat(feed), repeat(is_live), count(), strict=False
-    )
-    return map(add, places, entries.records())
-
-
-@cache
-def _statement(rows: int) -> Sql:
-    """Return what puts so many rows."""
-    return either(
-        # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).
-        sqlite=inserting("entry", _COLUMNS, rows),
-        postgres=inserting("entry", _COLUMNS, rows, _ROW.format("nullif(?, 'NaN')")),
-    )
+def _packed_entries(document: NewDocument) -> PackedEntries:
+    """Return the entries of a document, identified as it was read."""
+    entries = document.entries
+    return entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
 
 
 _MOST_DOCUMENTS: Final = 16
@@ -438,10 +345,13 @@ _MOST_DOCUMENTS: Final = 16
 _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, role"
 
 
-def put_arrivals(
+def _put_arrivals(
     db: Database, change: Change, feed: int, documents: Sequence[NewDocument], now: float
 ) -> dict[int, int]:
     """Put those of documents that are new to the feed, and take nothing but a place in it.
+
+    Put one after the other, eight documents of a walk were two hundred and fifty times that SQLite's thread
+    waited for its turn (`inserting`).
 
     Returns:
         Their numbers, by their places among the documents.
@@ -455,7 +365,7 @@ def put_arrivals(
     places, found = list(plain.values()), dict[int, int]()
     for start in range(0, len(places), _MOST_DOCUMENTS):
         taken = {place: documents[place] for place in places[start : start + _MOST_DOCUMENTS]}
-        found |= _put(db, change, feed, taken, now)
+        found |= _put_arrived(db, change, feed, taken, now)
     return found
 
 
@@ -466,49 +376,144 @@ def _is_plain(document: NewDocument) -> bool:
     return is_old and is_attached and not (document.keys or document.ambiguous or document.tombstones)
 
 
-def _put(
+def _put_arrived(
     db: Database, change: Change, feed: int, documents: Mapping[int, NewDocument], now: float
 ) -> dict[int, int]:
-    rows = [columns(feed, each, now) for each in documents.values()]
+    rows = [_document_row(feed, each, now) for each in documents.values()]
     values = list(chain.from_iterable(each.values() for each in rows))
     inserted = fetch_all(db, inserting("document", ", ".join(rows[0]), len(rows)) + _IF_NEW, values)
     numbers = {(row["url"], row["role"]): int(row["id"]) for row in inserted}
     new = {at: each for at, each in documents.items() if (each.url, each.role) in numbers}
     found = {at: numbers[each.url, each.role] for at, each in new.items()}
     if new:
-        bodies = [(found[at], len(each.body), coded_body(each)) for at, each in new.items()]
+        bodies = [(found[at], len(each.body), _coded_body(each)) for at, each in new.items()]
         sql = inserting("body", "document, length, coded", len(bodies))
         run(db, sql, list(chain.from_iterable(bodies)))
-        put_entries(db, feed, [Coming(found[at], packed_entries(each), 1) for at, each in new.items()])
+        _put_entries(db, feed, [_Coming(found[at], _packed_entries(each), 1) for at, each in new.items()])
         change.concern_new(found.values())
         change.mark(found.values())
     return found
 
 
-_PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
+_MOST_ENTRIES: Final = 256
+"""Rows of one statement: SQLite is at it for half a millisecond."""
+_ENTRY_COLUMNS: Final = (
+    "document, feed, is_live, ordinal, identity, updated_at, order_at, document_updated_at, size"
+)
+_ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, ?"
+
+
+class _Coming(NamedTuple):
+    """The entries of a document that has none yet."""
+
+    document: int
+    entries: PackedEntries
+    is_live: int | None
+    """As it is stored."""
+
+
+def _put_entries(db: Database, feed: int, documents: Sequence[_Coming]) -> None:
+    """Put the entries of documents of a feed, many rows in one statement.
+
+    A row a statement, SQLite's thread waited for its turn a hundred times a document (`inserting`).
+    """
+    rows = chain.from_iterable(_entry_rows(feed, each) for each in documents)
+    left = sum(len(each.entries) for each in documents)
+    while left:
+        # A power of two, so that there are few statements to prepare.
+        taken = min(_MOST_ENTRIES, 1 << (left.bit_length() - 1))
+        run(db, _entry_statement(taken), list(chain.from_iterable(islice(rows, taken))))
+        left -= taken
+
+
+def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
+    document, entries, is_live = coming
+    places: Iterable[tuple[object, ...]] = zip(
+        repeat(document), repeat(feed), repeat(is_live), count(), strict=False
+    )
+    return map(add, places, entries.records())
+
+
+@cache
+def _entry_statement(rows: int) -> Sql:
+    """Return what puts so many rows."""
+    return either(
+        # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).
+        sqlite=inserting("entry", _ENTRY_COLUMNS, rows),
+        postgres=inserting("entry", _ENTRY_COLUMNS, rows, _ENTRY_VALUES.format("nullif(?, 'NaN')")),
+    )
+
+
+# Their bodies as fetched, compressed: the source of truth
+
+
+def _coded_body(document: NewDocument) -> bytes:
+    return encode_body(document.body) if document.coded is None else document.coded
+
+
+_ZSTD_LEVEL: Final = 3
+"""It keeps Atom text at 28.7 % where isal's level 2 keeps 34.9 %, at 251 MB/s; bodies are read seldom and
+kept for good, so size counts (`benchmarks/deflate.py`)."""
+_ZSTD_OPTIONS: Final[dict[int, int]] = {
+    zstd.CompressionParameter.compression_level: _ZSTD_LEVEL,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
+_SMALL_BYTES: Final = 1 << 18
+"""Up to here zstd is set up once. That clears 110 to 180 pages, which for a body of 12 KB takes twice as long
+as to compress it; what larger ones need comes to megabytes."""
+_idle_compressors: Final[list[zstd.ZstdCompressor]] = []
+"""As many as were at work at once; each frame is one's own."""
+
+
+def encode_body(body: bytes) -> bytes:
+    """Return the body as it is stored."""
+    if len(body) > _SMALL_BYTES:
+        return zstd.compress(body, options=_ZSTD_OPTIONS)
+    try:
+        compressor = _idle_compressors.pop()
+    except IndexError:
+        compressor = zstd.ZstdCompressor(options=_ZSTD_OPTIONS)
+    coded = compressor.compress(body, zstd.ZstdCompressor.FLUSH_FRAME)
+    _idle_compressors.append(compressor)
+    return coded
+
+
+_GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
+
+
+def read_body(db: Database, document: int) -> bytes:
+    """Return a document's body as it was fetched, decoded.
+
+    Raises:
+        StoreError: There is no such document, or its body is damaged.
+    """
+    row = fetch_one(db, _GET_BODY, {"document": document})
+    if row is None:
+        raise StoreError(f"no body is stored for document {document}")
+    return _decoded_body(row["coded"], row["length"])
+
+
+def _decoded_body(coded: bytes, length: int) -> bytes:
+    try:
+        body = zstd.decompress(coded)
+    except zstd.ZstdError as exc:
+        raise StoreError(f"a stored body is damaged: {exc}") from exc
+    if len(body) != length:
+        raise StoreError(f"a stored body is damaged: expected {length} bytes, got {len(body)}")
+    return body
+
+
+# Which documents a feed is made of, and in what order (rules R15, R20, R25)
+
+
 _RANK: Final = "UPDATE document SET rank = ? WHERE id = ?"
-_ATTACH: Final = "UPDATE document SET rank = :rank, detached_at = NULL WHERE id = :document"
-_DETACH: Final = """
-    UPDATE document SET rank = NULL, detached_at = :now, is_dirty = 0, live_bytes = 0 WHERE id = :document
-"""
-_SET_ENTRIES: Final = "UPDATE entry SET is_live = :is_live WHERE document = :document"
-_SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
-
-_CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
-"""Ranks compare within these (R10, R20)."""
-
-
-class _Place(NamedTuple):
-    role: Role
-    rank: int | None
-    segment: int | None
 
 
 def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float) -> None:
     """Give documents their ranks, attaching those that were detached, and detach others."""
     require_known(db, feed)
-    before = _places(db, feed)
-    _check(feed, before, ranks, detached)
+    before = _places_of(db, feed)
+    _check_arrangement(feed, before, ranks, detached)
     leaving = [document for document in detached if before[document].rank is not None]
     coming = [document for document in ranks if before[document].rank is None]
     moving = [
@@ -531,12 +536,21 @@ def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collect
     change.finish()
 
 
-def _places(db: Database, feed: int) -> dict[int, _Place]:
+_PLACES: Final = "SELECT id, role, rank, segment FROM document WHERE feed = :feed"
+
+
+class _Place(NamedTuple):
+    role: Role
+    rank: int | None
+    segment: int | None
+
+
+def _places_of(db: Database, feed: int) -> dict[int, _Place]:
     rows = fetch_all(db, _PLACES, {"feed": feed})
     return {row["id"]: _Place(Role(row["role"]), row["rank"], row["segment"]) for row in rows}
 
 
-def _check(
+def _check_arrangement(
     feed: int, places: Mapping[int, _Place], ranks: Mapping[int, int], detached: Collection[int]
 ) -> None:
     if unknown := [document for document in (*ranks, *detached) if document not in places]:
@@ -545,11 +559,20 @@ def _check(
         raise StoreError(f"expected documents to be ranked or detached, got both for {sorted(both)}")
 
 
+_DETACH: Final = """
+    UPDATE document SET rank = NULL, detached_at = :now, is_dirty = 0, live_bytes = 0 WHERE id = :document
+"""
+_SET_ENTRIES: Final = "UPDATE entry SET is_live = :is_live WHERE document = :document"
+
+
 def _detach(db: Database, change: Change, document: int, segment: int | None, now: float) -> None:
     change.concern(document)
-    unlink(db, document, segment)
+    _unlink(db, document, segment)
     run(db, _DETACH, {"document": document, "now": now})
     run(db, _SET_ENTRIES, {"document": document, "is_live": None})
+
+
+_ATTACH: Final = "UPDATE document SET rank = :rank, detached_at = NULL WHERE id = :document"
 
 
 def _attach(db: Database, change: Change, document: int, rank: int) -> None:
@@ -557,6 +580,11 @@ def _attach(db: Database, change: Change, document: int, rank: int) -> None:
     run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
     change.concern(document)
     change.mark([document])
+
+
+_CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
+"""Ranks compare within these (R10, R20)."""
+_SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
 
 
 def _move(
@@ -621,19 +649,24 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
     return sorted(places, key=lambda document: (places[document], document))
 
 
-def put_arranged(
-    db: Database,
-    feed: int,
-    new: Sequence[NewDocument],
-    ranks: Mapping[int, int],
-    detached: Collection[int],
-    changes: Mapping[str, Any],
-    now: float,
-) -> list[int]:
-    """Put documents, and with them what changes of the chain and of the feed."""
-    if ranks or detached:
-        arrange(db, feed, ranks, detached, now)
-    numbers = put(db, feed, new, now)
-    if changes:
-        feeds.update(db, feed, changes)
-    return numbers
+# Documents that have been detached for long
+
+
+KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
+"""How long a detached document is kept."""
+_EXPIRED: Final = either(
+    sqlite="SELECT id, role FROM document WHERE detached_at < :before",
+    # What another replica is attaching again meanwhile is no longer to be deleted.
+    postgres="SELECT id, role FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
+)
+_DELETE: Final = "DELETE FROM document WHERE id = :document"
+
+
+def purge(db: Database, before: float) -> int:
+    """Delete the documents detached before that instant, and return how many."""
+    rows = fetch_all(db, _EXPIRED, {"before": before})
+    for document, role in rows:
+        if role == Role.ARCHIVE:
+            run(db, _SETTLE, {"document": document})
+        run(db, _DELETE, {"document": document})
+    return len(rows)

@@ -1,6 +1,8 @@
-"""What could not be had of a feed: its archive documents or pages, and the subscription document itself.
+"""What could not be had of a feed, and what a web archive is asked for instead.
 
-What a web archive is asked for: what could not be had, and how far each search has come (R33).
+An `Attempt` stands for the subscription document (its URL is empty, and the feed is stale) or for an archive
+document or page (and the feed is partial). A `Search` is one of them as a web archive is asked for it: how
+far that has come, and when it goes on (R33).
 """
 
 from __future__ import annotations
@@ -16,11 +18,33 @@ from wholefeed.store.base import Database, Row, either, fetch_all, fetch_one, fe
 from wholefeed.store.rows import Failures, Overview
 from wholefeed.store.tables import feeds
 
-_READ: Final = """
+_LIST: Final = """
     SELECT url, reason, status, attempts, first_at, last_at, next_at
     FROM attempt WHERE feed = :feed ORDER BY first_at, url
 """
-_FIRST: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
+
+
+def read(db: Database, feed: int) -> Failures:
+    attempts = [Attempt(**dict(row)) for row in fetch_all(db, _LIST, {"feed": feed})]
+    return Failures(
+        missing=tuple(each for each in attempts if not each.is_subscription),
+        subscription=next((each for each in attempts if each.is_subscription), None),
+    )
+
+
+_FIRST_FAILED: Final = "SELECT min(first_at) FROM attempt WHERE feed = :feed AND url <> :subscription"
+
+
+def first_failed_at(db: Database, feed: int) -> float | None:
+    """Return when what is missing of a feed failed first; None: nothing is missing."""
+    found: float | None = fetch_value(db, _FIRST_FAILED, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
+    return found
+
+
+_PUT_ATTEMPT: Final = """
+    INSERT INTO attempt (feed, url, reason, status, attempts, first_at, last_at, next_at)
+    VALUES (:feed, :url, :reason, :status, :attempts, :first_at, :last_at, :next_at)
+"""
 _WAS_MISSING: Final = """
     SELECT a.url, EXISTS (
         SELECT 1 FROM document AS d
@@ -30,26 +54,6 @@ _WAS_MISSING: Final = """
     WHERE a.feed = :feed AND a.url <> :subscription
 """
 _CLEAR_MISSING: Final = "DELETE FROM attempt WHERE feed = :feed AND url <> :subscription"
-_CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
-_PUT: Final = """
-    INSERT INTO attempt (feed, url, reason, status, attempts, first_at, last_at, next_at)
-    VALUES (:feed, :url, :reason, :status, :attempts, :first_at, :last_at, :next_at)
-"""
-
-
-def read(db: Database, feed: int) -> Failures:
-    """Return what could not be had of a feed."""
-    attempts = [Attempt(**dict(row)) for row in fetch_all(db, _READ, {"feed": feed})]
-    return Failures(
-        missing=tuple(each for each in attempts if not each.is_subscription),
-        subscription=next((each for each in attempts if each.is_subscription), None),
-    )
-
-
-def first_failed_at(db: Database, feed: int) -> float | None:
-    """Return when what is missing of a feed failed first; None: nothing is missing."""
-    found: float | None = fetch_value(db, _FIRST, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
-    return found
 
 
 def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool:
@@ -65,8 +69,11 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
         run(db, _CLEAR_MISSING, values)
     for attempt in missing:
         assert not attempt.is_subscription, "that is no part of a publication"
-        run(db, _PUT, {"feed": feed, **asdict(attempt)})
+        run(db, _PUT_ATTEMPT, {"feed": feed, **asdict(attempt)})
     return bool(lost)
+
+
+_CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
 
 
 def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapping[str, Any]) -> None:
@@ -79,7 +86,7 @@ def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapp
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"
-        run(db, _PUT, {"feed": feed, **asdict(failure)})
+        run(db, _PUT_ATTEMPT, {"feed": feed, **asdict(failure)})
 
 
 def overview(db: Database, feed: int) -> Overview:
@@ -87,7 +94,41 @@ def overview(db: Database, feed: int) -> Overview:
     return Overview(feeds.require(db, feed), read(db, feed), feeds.body_bytes(db, feed))
 
 
-_OPEN: Final = """
+# What a web archive is asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A document that is missing, and how far a web archive has been asked for it."""
+
+    feed: int
+    url: str
+    """As in `Attempt`: empty for the subscription document."""
+    reason: str
+    status: int | None
+    attempts: int
+    fetch_url: str
+    """Of the feed."""
+    kind: Kind
+    """Of the feed."""
+    is_begun: bool = False
+    """Whether an archive's copy stands in for the subscription document already."""
+    position: str = ""
+    """Where the next page of the index begins."""
+    taken_at: float | None = None
+    """When the newest copy that was taken was made."""
+
+    @property
+    def is_subscription(self) -> bool:
+        return not self.url
+
+    @property
+    def target(self) -> str:
+        """The URL that is looked for."""
+        return self.url or self.fetch_url
+
+
+_OPEN_SEARCHES: Final = """
     SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
         coalesce(s.position, '') AS position, s.taken_at, EXISTS (
             SELECT 1 FROM document AS d
@@ -104,6 +145,22 @@ _OPEN: Final = """
         ))
     ORDER BY coalesce(s.next_at, 0), a.feed, a.url
 """
+
+
+def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
+    """Return the searches whose time has come, longest due first; of one feed, or of all.
+
+    An instant behind `horizon` comes from a clock that was wrong.
+    """
+    values = {"now": now, "horizon": horizon, "feed": feed, "served": MementoServed.slug}
+    return [_search(row) for row in fetch_all(db, _OPEN_SEARCHES, values)]
+
+
+def _search(row: Row) -> Search:
+    changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
+    return Search(**{**dict(row), **changed})
+
+
 _PUTTING: Final = """
     INTO memento_search (feed, url, position, taken_at, next_at)
     SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at
@@ -112,8 +169,17 @@ _PUTTING: Final = """
         position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
 """
 _PUT_SEARCH: Final = either(
-    sqlite="INSERT" + _PUTTING.format("feed, url"), postgres="INSERT" + _PUTTING.format("feed, md5(url)")
+    sqlite="INSERT" + _PUTTING.format("feed, url"),
+    postgres="INSERT" + _PUTTING.format("feed, md5(url)"),
 )
+
+
+def note_search(db: Database, search: Search, *, next_at: float) -> None:
+    """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
+    values = {"feed": search.feed, "url": search.url, "position": search.position}
+    run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
+
+
 _POSTPONING: Final = """
     INTO memento_search (feed, url, next_at)
     SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
@@ -123,63 +189,6 @@ _POSTPONE: Final = either(
     sqlite="INSERT" + _POSTPONING.format("feed, url"),
     postgres="INSERT" + _POSTPONING.format("feed, md5(url)"),
 )
-_NEXT_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE next_at > :now"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """A document that is missing, and what an archive has been asked of it."""
-
-    feed: int
-    url: str
-    """As in `Attempt`: empty for the subscription document."""
-    reason: str
-    status: int | None
-    attempts: int
-    fetch_url: str
-    """Of the feed."""
-    kind: Kind
-    """The same."""
-    is_begun: bool = False
-    """Whether an archive's copy stands in for the subscription document already."""
-    position: str = ""
-    """Where the next page of the index begins."""
-    taken_at: float | None = None
-    """When the newest copy that was taken was made."""
-
-    @property
-    def is_subscription(self) -> bool:
-        """Whether it is for the subscription document."""
-        return not self.url
-
-    @property
-    def target(self) -> str:
-        """The URL that is looked for."""
-        return self.url or self.fetch_url
-
-
-def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:
-    """Return the searches whose time has come, longest due first; of one feed, or of all.
-
-    Args:
-        db: The connection.
-        now: Epoch seconds.
-        horizon: An instant behind this comes from a clock that was wrong.
-        feed: The feed.
-    """
-    values = {"now": now, "horizon": horizon, "feed": feed, "served": MementoServed.slug}
-    return [_search(row) for row in fetch_all(db, _OPEN, values)]
-
-
-def _search(row: Row) -> Search:
-    changed = {"kind": Kind(row["kind"]), "is_begun": bool(row["is_begun"])}
-    return Search(**{**dict(row), **changed})
-
-
-def note_search(db: Database, search: Search, *, next_at: float) -> None:
-    """Keep how far a search has come, and when it goes on; of a feed that was forgotten nothing is kept."""
-    values = {"feed": search.feed, "url": search.url, "position": search.position}
-    run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
 
 
 def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
@@ -187,7 +196,10 @@ def postpone_search(db: Database, search: Search, *, next_at: float) -> None:
     run(db, _POSTPONE, {"feed": search.feed, "url": search.url, "next_at": next_at})
 
 
+_NEXT_SEARCH_AT: Final = "SELECT min(next_at) AS at FROM memento_search WHERE next_at > :now"
+
+
 def next_search_at(db: Database, now: float) -> float | None:
     """Return when the next search goes on; None when none waits."""
-    row = fetch_one(db, _NEXT_AT, {"now": now})
+    row = fetch_one(db, _NEXT_SEARCH_AT, {"now": now})
     return None if row is None else row["at"]

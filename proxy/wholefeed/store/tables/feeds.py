@@ -1,15 +1,8 @@
-"""What tells whether a feed is still what was read of it: of its row what is sent, or decides what is done.
+"""Feeds and their aliases: found, made, changed, forgotten; and what is known of many of them at once.
 
-A feed that was published again, or is walked, stale or warned of, has another version. When it was checked,
-and until when it is fresh, are told beside that: nothing that is made of a feed depends on them.
-
-Feeds and their other names.
-
-Which feeds may be polled now, and when the next one may.
-
-That publishers have said of feeds that nothing has changed, of many at once.
-
-What is written to find out whether there is room again.
+feed = create(db, url=url, fetch_url=url, family=family, kind=kind, now=now)
+update(db, feed.id, {"is_stale": 1})
+outlook(db, times)                  # which may be polled, and when the next one may
 """
 
 from __future__ import annotations
@@ -24,6 +17,227 @@ from wholefeed.core.schedule import Times
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.base import CLOCK, Database, changed, either, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
+
+_BY_URL: Final = f"""
+    SELECT {FEED_COLUMNS} FROM feed WHERE id = coalesce(
+        (SELECT id FROM feed WHERE url = :url), (SELECT feed FROM alias WHERE url = :url)
+    )
+"""  # noqa: S608 - names of columns
+
+
+def find_by_url(db: Database, url: str) -> FeedRow | None:
+    """Return the feed of this key or alias; the key wins."""
+    row = fetch_one(db, _BY_URL, {"url": url})
+    return None if row is None else feed_row(row)
+
+
+_BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S608 - names of columns
+
+
+def find(db: Database, feed: int) -> FeedRow | None:
+    """Return the feed, or None when it was forgotten."""
+    row = fetch_one(db, _BY_ID, {"feed": feed})
+    return None if row is None else feed_row(row)
+
+
+def require(db: Database, feed: int) -> FeedRow:
+    """Return the feed.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    found = find(db, feed)
+    if found is None:
+        raise unknown(feed)
+    return found
+
+
+_IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
+
+
+def require_known(db: Database, feed: int) -> None:
+    if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
+        raise unknown(feed)
+
+
+def unknown(feed: int) -> UnknownFeedError:
+    """Return what is raised where a feed was forgotten."""
+    return UnknownFeedError(f"no feed is stored under the number {feed}")
+
+
+_LIST: Final = f"SELECT {FEED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
+
+
+def list_feeds(db: Database, limit: int, offset: int) -> list[FeedRow]:
+    """Return feeds by URL."""
+    return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+
+
+_MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
+# Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
+_MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
+_SEARCH_BY_URL: Final = either(
+    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
+)
+_SEARCH_BY_ASKED: Final = either(
+    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+)
+_COUNT_MATCHING: Final = either(
+    sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
+)
+
+
+def search(db: Database, words: str, *, by_url: bool, limit: int, offset: int) -> tuple[list[FeedRow], int]:
+    """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
+    statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
+    rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
+    return [feed_row(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
+
+
+_STATES: Final = """
+    SELECT CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS state,
+        count(*) AS feeds, sum(is_stale) AS stale
+    FROM feed GROUP BY 1
+"""
+
+
+def count_states(db: Database) -> dict[str, tuple[int, int]]:
+    """Return how many feeds there are in each visible state, and how many of them are stale."""
+    return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
+
+
+_UNFINISHED: Final = f"""
+    SELECT {FEED_COLUMNS} FROM feed
+    WHERE is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
+"""  # noqa: S608 - names of columns
+
+
+def list_unfinished(db: Database) -> list[FeedRow]:
+    """Return the feeds whose walk has not ended, oldest first."""
+    return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
+
+
+_BODY_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
+
+
+def body_bytes(db: Database, feed: int) -> int:
+    """Return what the bodies of a feed's documents come to, decoded."""
+    return int(fetch_value(db, _BODY_BYTES, {"feed": feed}))
+
+
+_CREATE: Final = f"""
+    INSERT INTO feed (url, fetch_url, via_url, family, published_family, kind, state, first_seen_at, asked_at)
+    VALUES (:url, :fetch_url, :fetch_url, :family, :family, :kind, :state, :now, :now)
+    ON CONFLICT (url) DO NOTHING RETURNING {FEED_COLUMNS}
+"""  # noqa: S608 - names of columns
+
+
+def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
+    """Return the feed of that key or alias, made if it was not there."""
+    found = find_by_url(db, url)
+    if found is None:
+        values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
+        row = fetch_one(db, _CREATE, {**values, "state": State.LOADING, "now": now})
+        found = find_by_url(db, url) if row is None else feed_row(row)
+    assert found is not None, "it was there, or was made"
+    return found
+
+
+_ADD_ALIAS: Final = """
+    INSERT INTO alias (url, feed) VALUES (:url, :feed)
+    ON CONFLICT (url) DO UPDATE SET feed = excluded.feed
+"""
+
+
+def add_alias(db: Database, url: str, feed: int) -> None:
+    """Let the URL lead to the feed, whatever it led to before."""
+    require_known(db, feed)
+    run(db, _ADD_ALIAS, {"url": url, "feed": feed})
+
+
+def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
+    """Set columns of a feed. The names are the program's own, never input.
+
+    Raises:
+        UnknownFeedError: It was forgotten.
+    """
+    columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
+    if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
+        raise unknown(feed)
+
+
+_NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
+
+
+def note_asked(db: Database, asked: Mapping[int, float]) -> None:
+    """Note when feeds were asked for, those that are still there."""
+    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in sorted(asked.items())])
+
+
+_NOTE_WARNED: Final = """
+    UPDATE feed SET warning = 'sent' WHERE id = :feed AND warning = 'unsent' AND warned_at = :warned_at
+"""
+
+
+def note_warned(db: Database, feed: FeedRow) -> None:
+    """Note that a reader was sent the warning of a feed as it was read (R16)."""
+    run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
+
+
+_BEGIN_WALK: Final = """
+    UPDATE feed SET
+        is_walking = 1,
+        modified_at = CASE  -- the body no longer says that it is complete, nor what is missing
+            WHEN is_walking <> 0 OR state = 'loading' THEN modified_at
+            WHEN modified_at + 1 < :now THEN :now
+            ELSE modified_at + 1
+        END
+    WHERE id = :feed
+"""
+
+
+def begin_walk(db: Database, feed: int, now: float) -> None:
+    """Note that a walk may add documents from now on."""
+    require_known(db, feed)
+    run(db, _BEGIN_WALK, {"feed": feed, "now": now})
+
+
+_RETIRING: Final = """
+    segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
+"""
+_RETIRE_ALL: Final = either(
+    sqlite="UPDATE" + _RETIRING.format(now=":now"), postgres="UPDATE" + _RETIRING.format(now=CLOCK)
+)
+_NOTE_FORGOTTEN: Final = """
+    UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
+    WHERE id = 1 AND modified_at < (SELECT modified_at FROM feed WHERE id = :feed)
+"""
+_FORGET: Final = "DELETE FROM feed WHERE id = :feed"
+
+
+def forget(db: Database, feed: int, now: float) -> bool:
+    """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
+    run(db, _RETIRE_ALL, {"feed": feed, "now": now})
+    run(db, _NOTE_FORGOTTEN, {"feed": feed})
+    return run(db, _FORGET, {"feed": feed}) > 0
+
+
+# Whether a feed is still what was read of it
+
+
+class Version(NamedTuple):
+    """What a feed is: of its row what is sent, or decides what is done.
+
+    A feed that was published again, or is walked, stale or warned of, has another one. When it was checked,
+    and until when it is fresh, are told beside that: nothing that is made of a feed depends on them.
+    """
+
+    published: tuple[object, ...]
+    checked_at: float | None
+    fresh_until: float | None
+
 
 _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "digest": bytes.fromhex,
@@ -47,26 +261,13 @@ _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
 }
 """Columns, and what reads each from a text."""
 _AGES: Final = 2
-"""The last ones of them are no part of the version."""
-_values = attrgetter(*_READ_AS)
-_SELECTED: Final = ", ".join(
-    f"encode({name}, 'hex')" if read_as == bytes.fromhex else name for name, read_as in _READ_AS.items()
-)
-VERSIONS_OF_FEEDS: Final = f"SELECT id, {_SELECTED} FROM feed WHERE id = ANY (CAST($1 AS bigint[]))"  # noqa: S608
-"""Takes what `numbers` makes; `parsed` reads what it gives, each value as a text."""
-
-
-class Version(NamedTuple):
-    """What a feed is."""
-
-    published: tuple[object, ...]
-    checked_at: float | None
-    fresh_until: float | None
+"""The last columns are told beside what was published."""
+_version_values = attrgetter(*_READ_AS)
 
 
 def version_of(feed: FeedRow) -> Version:
     """Return what a feed was when its row was read."""
-    return _version(_values(feed))
+    return _version(_version_values(feed))
 
 
 def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
@@ -75,13 +276,20 @@ def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
     return {row.id: version_of(row) for row in rows if row is not None}
 
 
+_VERSION_SELECTED: Final = ", ".join(
+    f"encode({name}, 'hex')" if read_as == bytes.fromhex else name for name, read_as in _READ_AS.items()
+)
+VERSIONS_OF_FEEDS: Final = f"SELECT id, {_VERSION_SELECTED} FROM feed WHERE id = ANY (CAST($1 AS bigint[]))"  # noqa: S608
+"""Takes what `version_numbers` makes; `parsed_versions` reads what it gives, each value as a text."""
+
+
 def version_numbers(ids: Collection[int]) -> bytes:
-    """Return the parameter of `POSTGRES`."""
+    """Return the parameter of `VERSIONS_OF_FEEDS`."""
     return b"{%s}" % b",".join(b"%d" % each for each in ids)
 
 
 def parsed_versions(rows: Iterable[tuple[bytes | None, ...]]) -> dict[int, Version]:
-    """Return what feeds are, of the rows that `POSTGRES` gives."""
+    """Return what feeds are, of the rows that `VERSIONS_OF_FEEDS` gives."""
     found = {}
     for number, *values in rows:
         assert number is not None, "it is the key"
@@ -96,207 +304,7 @@ def _version(values: tuple[Any, ...]) -> Version:
     return Version(values[:-_AGES], *values[-_AGES:])
 
 
-_IS_KNOWN: Final = "SELECT 1 FROM feed WHERE id = :feed"
-_BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S608 - names of columns
-_BY_URL: Final = f"""
-    SELECT {FEED_COLUMNS} FROM feed WHERE id = coalesce(
-        (SELECT id FROM feed WHERE url = :url), (SELECT feed FROM alias WHERE url = :url)
-    )
-"""  # noqa: S608 - names of columns
-_LIST: Final = f"SELECT {FEED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
-_STATES: Final = """
-    SELECT CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS state,
-        count(*) AS feeds, sum(is_stale) AS stale
-    FROM feed GROUP BY 1
-"""
-_MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
-# Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
-_MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
-_SEARCH_BY_URL: Final = either(
-    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
-)
-_SEARCH_BY_ASKED: Final = either(
-    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
-)
-_COUNT_MATCHING: Final = either(
-    sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
-)
-_UNFINISHED: Final = f"""
-    SELECT {FEED_COLUMNS} FROM feed
-    WHERE is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision) ORDER BY id
-"""  # noqa: S608 - names of columns
-_CREATE: Final = f"""
-    INSERT INTO feed (url, fetch_url, via_url, family, published_family, kind, state, first_seen_at, asked_at)
-    VALUES (:url, :fetch_url, :fetch_url, :family, :family, :kind, :state, :now, :now)
-    ON CONFLICT (url) DO NOTHING RETURNING {FEED_COLUMNS}
-"""  # noqa: S608 - names of columns
-_ADD_ALIAS: Final = """
-    INSERT INTO alias (url, feed) VALUES (:url, :feed)
-    ON CONFLICT (url) DO UPDATE SET feed = excluded.feed
-"""
-_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
-_RETIRING: Final = """
-    segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
-"""
-_RETIRE_ALL: Final = either(
-    sqlite="UPDATE" + _RETIRING.format(now=":now"), postgres="UPDATE" + _RETIRING.format(now=CLOCK)
-)
-_NOTE_FORGOTTEN: Final = """
-    UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
-    WHERE id = 1 AND modified_at < (SELECT modified_at FROM feed WHERE id = :feed)
-"""
-_FORGET: Final = "DELETE FROM feed WHERE id = :feed"
-_NOTE_ASKED: Final = "UPDATE feed SET asked_at = ? WHERE id = ?"
-_NOTE_WARNED: Final = """
-    UPDATE feed SET warning = 'sent' WHERE id = :feed AND warning = 'unsent' AND warned_at = :warned_at
-"""
-_BEGIN_WALK: Final = """
-    UPDATE feed SET
-        is_walking = 1,
-        modified_at = CASE  -- the body no longer says that it is complete, nor what is missing
-            WHEN is_walking <> 0 OR state = 'loading' THEN modified_at
-            WHEN modified_at + 1 < :now THEN :now
-            ELSE modified_at + 1
-        END
-    WHERE id = :feed
-"""
-
-
-def find_by_url(db: Database, url: str) -> FeedRow | None:
-    """Return the feed of this key or alias; the key wins."""
-    row = fetch_one(db, _BY_URL, {"url": url})
-    return None if row is None else feed_row(row)
-
-
-def find(db: Database, feed: int) -> FeedRow | None:
-    """Return the feed, or None when it was forgotten."""
-    row = fetch_one(db, _BY_ID, {"feed": feed})
-    return None if row is None else feed_row(row)
-
-
-def require(db: Database, feed: int) -> FeedRow:
-    """Return the feed.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
-    found = find(db, feed)
-    if found is None:
-        raise unknown(feed)
-    return found
-
-
-def require_known(db: Database, feed: int) -> None:
-    """Make sure that the feed is there.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
-    if fetch_value(db, _IS_KNOWN, {"feed": feed}) is None:
-        raise unknown(feed)
-
-
-def list_feeds(db: Database, limit: int, offset: int) -> list[FeedRow]:
-    """Return feeds by URL."""
-    return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
-
-
-def count_states(db: Database) -> dict[str, tuple[int, int]]:
-    """Return how many feeds there are in each visible state, and how many of them are stale."""
-    return {row["state"]: (row["feeds"], row["stale"]) for row in fetch_all(db, _STATES)}
-
-
-def search(db: Database, words: str, *, by_url: bool, limit: int, offset: int) -> tuple[list[FeedRow], int]:
-    """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
-    statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
-    rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
-    return [feed_row(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
-
-
-def list_unfinished(db: Database) -> list[FeedRow]:
-    """Return the feeds whose walk has not ended, oldest first."""
-    return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
-
-
-def create(db: Database, *, url: str, fetch_url: str, family: Family, kind: Kind, now: float) -> FeedRow:
-    """Return the feed of that key or alias, made if it was not there."""
-    found = find_by_url(db, url)
-    if found is None:
-        values = {"url": url, "fetch_url": fetch_url, "family": family, "kind": kind}
-        row = fetch_one(db, _CREATE, {**values, "state": State.LOADING, "now": now})
-        found = find_by_url(db, url) if row is None else feed_row(row)
-    assert found is not None, "it was there, or was made"
-    return found
-
-
-def add_alias(db: Database, url: str, feed: int) -> None:
-    """Let the URL lead to the feed, whatever it led to before."""
-    require_known(db, feed)
-    run(db, _ADD_ALIAS, {"url": url, "feed": feed})
-
-
-def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
-    """Set columns of a feed. The names are the program's own, never input.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
-    columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
-    if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
-        raise unknown(feed)
-
-
-def note_asked(db: Database, asked: Mapping[int, float]) -> None:
-    """Note when feeds were asked for, those that are still there."""
-    db.executemany(_NOTE_ASKED, [(asked_at, feed) for feed, asked_at in sorted(asked.items())])
-
-
-def note_warned(db: Database, feed: FeedRow) -> None:
-    """Note that a reader was sent the warning of a feed as it was read (R16)."""
-    run(db, _NOTE_WARNED, {"feed": feed.id, "warned_at": feed.warned_at})
-
-
-def begin_walk(db: Database, feed: int, now: float) -> None:
-    """Note that a walk may add documents from now on."""
-    require_known(db, feed)
-    run(db, _BEGIN_WALK, {"feed": feed, "now": now})
-
-
-def body_bytes(db: Database, feed: int) -> int:
-    """Return what the bodies of a feed's documents come to, decoded."""
-    return int(fetch_value(db, _BYTES, {"feed": feed}))
-
-
-def forget(db: Database, feed: int, now: float) -> bool:
-    """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
-    run(db, _RETIRE_ALL, {"feed": feed, "now": now})
-    run(db, _NOTE_FORGOTTEN, {"feed": feed})
-    return run(db, _FORGET, {"feed": feed}) > 0
-
-
-def unknown(feed: int) -> UnknownFeedError:
-    """Return what is raised where a feed was forgotten."""
-    return UnknownFeedError(f"no feed is stored under the number {feed}")
-
-
-_DUE: Final = """
-    SELECT id, fetch_url, checked_at FROM feed
-    WHERE checked_at <= :before AND (fresh_until <= :now OR fresh_until > :horizon)
-    UNION ALL
-    SELECT id, fetch_url, checked_at FROM feed
-    WHERE checked_at > :now AND (fresh_until <= :now OR fresh_until > :horizon)
-    ORDER BY checked_at
-"""
-_NEXT_AT: Final = """
-    SELECT min(due_at) FROM (
-        SELECT min(fresh_until) AS due_at FROM feed WHERE checked_at <= :before AND fresh_until > :now
-        UNION ALL
-        SELECT min(checked_at) + :interval FROM feed WHERE checked_at > :before
-    ) AS found
-"""
-_COUNT: Final = "SELECT count(*) FROM feed"
+# Which feeds may be polled now, and when the next one may
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,20 +319,37 @@ class Outlook:
     """When another one may be at the earliest, epoch seconds; None when there is none."""
 
 
+_DUE: Final = """
+    SELECT id, fetch_url, checked_at FROM feed
+    WHERE checked_at <= :before AND (fresh_until <= :now OR fresh_until > :horizon)
+    UNION ALL
+    SELECT id, fetch_url, checked_at FROM feed
+    WHERE checked_at > :now AND (fresh_until <= :now OR fresh_until > :horizon)
+    ORDER BY checked_at
+"""
+_NEXT_DUE_AT: Final = """
+    SELECT min(due_at) FROM (
+        SELECT min(fresh_until) AS due_at FROM feed WHERE checked_at <= :before AND fresh_until > :now
+        UNION ALL
+        SELECT min(checked_at) + :interval FROM feed WHERE checked_at > :before
+    ) AS found
+"""
+_COUNT_FEEDS: Final = "SELECT count(*) FROM feed"
+
+
 def outlook(db: Database, times: Times) -> Outlook:
     """Look for what `core.schedule.polling.poll_due_at` lets be polled; feeds never heard of are left out."""
     now, before = times.now, times.now - times.interval_seconds
     due = fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})
     instants = {"now": now, "before": before, "interval": times.interval_seconds}
     return Outlook(
-        feeds=int(fetch_value(db, _COUNT)),
+        feeds=int(fetch_value(db, _COUNT_FEEDS)),
         due=tuple((row["id"], row["fetch_url"]) for row in due),
-        next_at=fetch_value(db, _NEXT_AT, instants),
+        next_at=fetch_value(db, _NEXT_DUE_AT, instants),
     )
 
 
-_NOTE_FEED: Final = "UPDATE feed SET checked_at = ?, fresh_until = ? WHERE id = ?"
-_NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
+# That publishers have said of feeds that nothing has changed, of many at once
 
 
 class Check(NamedTuple):
@@ -337,20 +362,33 @@ class Check(NamedTuple):
     fresh_until: float
 
     def noted_in(self, row: FeedRow) -> FeedRow:
-        """Return the feed's row with it, unless the row is of later."""
+        """Return the feed's row with the check, unless the row is of later."""
         if row.checked_at is not None and row.checked_at >= self.checked_at:
             return row
         return changed(row, checked_at=self.checked_at, fresh_until=self.fresh_until)
 
 
+_NOTE_FEED: Final = "UPDATE feed SET checked_at = ?, fresh_until = ? WHERE id = ?"
+_NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
+
+
 def note_check(db: Database, checks: Sequence[Check]) -> None:
-    """Note them, of feeds that are still there."""
+    """Note what publishers have said, of feeds that are still there."""
     db.executemany(_NOTE_FEED, [(each.checked_at, each.fresh_until, each.feed) for each in checks])
     db.executemany(_NOTE_DOCUMENT, [(each.checked_at, each.document) for each in checks])
 
 
-_READ: Final = "SELECT count(*) FROM probe"
-_WRITE: Final = either(
+# What is read and written to find out whether the database works, and whether there is room again
+
+
+_READ_PROBE: Final = "SELECT count(*) FROM probe"
+
+
+def read_probe(db: Database) -> None:
+    fetch_value(db, _READ_PROBE)
+
+
+_WRITE_PROBE: Final = either(
     sqlite="REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))",
     # Random, since what repeats itself is stored in a few bytes.
     postgres="""
@@ -361,11 +399,6 @@ _WRITE: Final = either(
 )
 
 
-def read_probe(db: Database) -> None:
-    """Ask the database something."""
-    fetch_value(db, _READ)
-
-
 def write_probe(db: Database) -> None:
     """Write 16 KiB, in place of those before."""
-    run(db, _WRITE)
+    run(db, _WRITE_PROBE)

@@ -17,65 +17,6 @@ from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables.live import Change
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
-_NOTE: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (?, ?)"
-_PUT: Final = """
-    INSERT INTO entry_key (document, ordinal, feed, link, enclosure, content, enclosures)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
-"""
-_DELETE: Final = "DELETE FROM entry_key WHERE document = :document"
-# Of the entries of documents, and of settled ones whose archive is no longer kept.
-_UNLIKE_OF_LINK: Final = """
-    SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
-    UNION ALL
-    SELECT 1 FROM settled WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
-    LIMIT 1
-"""
-_UNLIKE_OF_ENCLOSURE: Final = """
-    SELECT 1 FROM entry_key WHERE feed = :feed AND enclosure = :enclosure
-        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
-    UNION ALL
-    SELECT 1 FROM settled WHERE feed = :feed AND enclosure = :enclosure
-        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
-    LIMIT 1
-"""
-_SETTLED_BEARERS: Final = """
-    SELECT identity, link, enclosure, content, enclosures FROM settled
-    WHERE feed = :feed AND link = :key
-    UNION
-    SELECT identity, link, enclosure, content, enclosures FROM settled
-    WHERE feed = :feed AND enclosure = :key
-"""
-_SETTLE: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
-    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures)
-    ON CONFLICT DO NOTHING
-"""
-_UNSETTLE: Final = "DELETE FROM settled WHERE feed = :feed AND identity = :identity"
-_BEARERS: Final = """
-    SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, e.identity
-    FROM entry_key AS k JOIN entry AS e ON e.document = k.document AND e.ordinal = k.ordinal
-    WHERE k.feed = :feed AND k.{} = :key
-"""
-_BEARERS_OF_LINK: Final = _BEARERS.format("link")
-_BEARERS_OF_ENCLOSURE: Final = _BEARERS.format("enclosure")
-# In attached documents they stand as live until the change is finished, as those of a new document do.
-_IDENTIFY: Final = """
-    UPDATE entry SET identity = :identity, is_live = CASE WHEN is_live >= 0 THEN 1 END
-    WHERE document = :document AND ordinal = :ordinal
-"""
-# A mark that names its keys is another item's, or has gone with them.
-_CARRY_SETTLED: Final = """
-    INSERT INTO settled (feed, identity)
-    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before AND content IS NULL
-    ON CONFLICT DO NOTHING
-"""
-_CARRY_TOMBSTONES: Final = """
-    INSERT INTO tombstone (feed, identity, document, when_at, ref)
-    SELECT feed, :identity, CAST(NULL AS bigint), max(when_at), '' FROM tombstone
-    WHERE feed = :feed AND identity = :before GROUP BY feed
-    ON CONFLICT (feed, identity) WHERE document IS NULL
-    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
-"""
 
 
 def ambiguous(db: Database, feed: int) -> frozenset[EntryId]:
@@ -103,6 +44,9 @@ def ambiguous_with(
     return found.union(_clashing(db, feed, keys, found))
 
 
+_NOTE_AMBIGUOUS: Final = "INSERT INTO ambiguous_key (feed, key) VALUES (?, ?)"
+
+
 def note(
     db: Database, change: Change, feed: int, keys: PackedKeys, own: Collection[EntryId]
 ) -> frozenset[EntryId]:
@@ -114,9 +58,15 @@ def note(
     known = before.union(own)
     change.ambiguous = known = known.union(_clashing(db, feed, keys, known))
     if new := known - before:
-        db.executemany(_NOTE, [(feed, key) for key in new])
+        db.executemany(_NOTE_AMBIGUOUS, [(feed, key) for key in new])
         _split(db, change, feed, new, known)
     return known
+
+
+_PUT_KEYS: Final = """
+    INSERT INTO entry_key (document, ordinal, feed, link, enclosure, content, enclosures)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
 
 
 def put(db: Database, feed: int, document: int, keys: PackedKeys) -> None:
@@ -126,12 +76,30 @@ def put(db: Database, feed: int, document: int, keys: PackedKeys) -> None:
             (document, ordinal, feed, each.link, each.enclosure, each.content, each.enclosures)
             for ordinal, each in keys
         )
-        db.executemany(_PUT, rows)
+        db.executemany(_PUT_KEYS, rows)
+
+
+_DELETE_KEYS: Final = "DELETE FROM entry_key WHERE document = :document"
 
 
 def remove(db: Database, document: int) -> None:
     """Forget the keys of the entries of a document, which go."""
-    run(db, _DELETE, {"document": document})
+    run(db, _DELETE_KEYS, {"document": document})
+
+
+# A mark that names its keys is another item's, or has gone with them.
+_CARRY_SETTLED: Final = """
+    INSERT INTO settled (feed, identity)
+    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before AND content IS NULL
+    ON CONFLICT DO NOTHING
+"""
+_CARRY_TOMBSTONES: Final = """
+    INSERT INTO tombstone (feed, identity, document, when_at, ref)
+    SELECT feed, :identity, CAST(NULL AS bigint), max(when_at), '' FROM tombstone
+    WHERE feed = :feed AND identity = :before GROUP BY feed
+    ON CONFLICT (feed, identity) WHERE document IS NULL
+    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
+"""
 
 
 def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
@@ -155,6 +123,23 @@ def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
         and ordinal < len(before)
         and before[ordinal] not in (each.link, each.enclosure, each.content)
     )
+
+
+# Of the entries of documents, and of settled ones whose archive document is no longer kept.
+_UNLIKE_OF_LINK: Final = """
+    SELECT 1 FROM entry_key WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
+    UNION ALL
+    SELECT 1 FROM settled WHERE feed = :feed AND link = :link AND enclosures <> :enclosures
+    LIMIT 1
+"""
+_UNLIKE_OF_ENCLOSURE: Final = """
+    SELECT 1 FROM entry_key WHERE feed = :feed AND enclosure = :enclosure
+        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+    UNION ALL
+    SELECT 1 FROM settled WHERE feed = :feed AND enclosure = :enclosure
+        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+    LIMIT 1
+"""
 
 
 def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryId]) -> set[EntryId]:
@@ -198,6 +183,33 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
             if item_of_file.setdefault(each.enclosure, item) != item:
                 found.add(each.enclosure)
     return found
+
+
+_SETTLED_BEARERS: Final = """
+    SELECT identity, link, enclosure, content, enclosures FROM settled
+    WHERE feed = :feed AND link = :key
+    UNION
+    SELECT identity, link, enclosure, content, enclosures FROM settled
+    WHERE feed = :feed AND enclosure = :key
+"""
+_UNSETTLE: Final = "DELETE FROM settled WHERE feed = :feed AND identity = :identity"
+_SETTLE: Final = """
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
+    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures)
+    ON CONFLICT DO NOTHING
+"""
+_BEARERS: Final = """
+    SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, e.identity
+    FROM entry_key AS k JOIN entry AS e ON e.document = k.document AND e.ordinal = k.ordinal
+    WHERE k.feed = :feed AND k.{} = :key
+"""
+_BEARERS_OF_LINK: Final = _BEARERS.format("link")
+_BEARERS_OF_ENCLOSURE: Final = _BEARERS.format("enclosure")
+# In attached documents they stand as live until the change is finished, as those of a new document do.
+_IDENTIFY: Final = """
+    UPDATE entry SET identity = :identity, is_live = CASE WHEN is_live >= 0 THEN 1 END
+    WHERE document = :document AND ordinal = :ordinal
+"""
 
 
 def _split(

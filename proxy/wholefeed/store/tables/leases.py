@@ -1,13 +1,16 @@
-"""Which replica does which piece of work. On PostgreSQL alone.
+"""Which replica does which piece of work, and which replicas are alive. On PostgreSQL alone.
 
 A lease is one row. It is held while it has not ended and its replica is alive; one that went well is deleted,
 one that failed keeps how for a while. Each taking has a token of its own, so that what an earlier one does
 late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
 the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
 
-The processes that share the store, each with its last sign of life. On PostgreSQL alone.
+    looked = take(db, Taking(name=feed_lease(7), feed=7, replica=own, token=token, judge=judge))
+    beat(db, own, progress)                             # a sign of life, every few seconds
+    end(db, [End(feed_lease(7), token, outcome="")])
 
-The database's clock (`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
+A replica is one of the processes that share the store, with its last sign of life. The database's clock
+(`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
 """
 
 from __future__ import annotations
@@ -21,61 +24,23 @@ from typing import Final, NamedTuple
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
-KEPT_SECONDS: Final = 120.0
-"""For so long it is known how a lease has ended that did not go well."""
+DEAD_SECONDS: Final = 6.0
+"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
 
-_LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
-_LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
-_LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
-_LOOK: Final = """
-    SELECT l.name, l.replica, l.token, l.progress, l.outcome,
-        clock_seconds() - l.ended_at AS ended_seconds, clock_seconds() - r.beat_at AS silent_seconds
-    FROM lease AS l LEFT JOIN replica AS r ON r.name = l.replica
-    WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))
-"""
-# After a crash of the server there is no replica until each has given its next sign of life: whoever takes
-# something before that is alive all the same. An instant of 0 says that it has not begun yet.
-_TAKE: Final = """
-    WITH alive AS (
-        INSERT INTO replica (name, began_at, beat_at) VALUES (:replica, 0, clock_seconds())
-        ON CONFLICT (name) DO NOTHING
-    )
-    INSERT INTO lease (name, feed, replica, token, began_at)
-    VALUES (:name, :feed, :replica, :token, clock_seconds())
-    ON CONFLICT (name) DO UPDATE SET
-        replica = excluded.replica, token = excluded.token, began_at = excluded.began_at,
-        progress = '', outcome = '', ended_at = NULL
-"""
-_IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND ended_at IS NULL"
-_END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
-_END: Final = """
-    UPDATE lease SET outcome = :outcome, ended_at = clock_seconds() WHERE name = :name AND token = :token
-"""
-_TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
-_NOTE_PROGRESS: Final = "UPDATE lease SET progress = ? WHERE name = ? AND token = ?"
-_HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended_at IS NULL"
-_ORPHANS: Final = """
-    SELECT feed.id FROM lease AS l JOIN feed ON feed.id = l.feed
-    WHERE l.ended_at IS NULL AND NOT EXISTS (
-        SELECT 1 FROM replica AS r WHERE r.name = l.replica AND r.beat_at > clock_seconds() - :dead_seconds
-    )
-    ORDER BY l.began_at LIMIT :limit
-"""
-_UNFINISHED: Final = """
-    SELECT id FROM feed
-    WHERE (is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision)) AND NOT EXISTS (
-        SELECT 1 FROM lease AS l JOIN replica AS r ON r.name = l.replica
-        WHERE l.feed = feed.id AND l.ended_at IS NULL AND r.beat_at > clock_seconds() - :dead_seconds
-    )
-    ORDER BY id
-"""
-_FORGET_ENDED: Final = "DELETE FROM lease WHERE ended_at < clock_seconds() - :kept_seconds"
-_FORGET_DEAD: Final = """
-    DELETE FROM lease AS l
-    WHERE ended_at IS NULL AND began_at < clock_seconds() - :kept_seconds
-        AND NOT EXISTS (SELECT 1 FROM feed WHERE feed.id = l.feed)
-        AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
-"""
+
+class Verdict(Enum):
+    """What a replica finds out that wants a piece of work done."""
+
+    TAKE = auto()
+    """It is to be done here."""
+    WAIT = auto()
+    """Another replica is at it."""
+    DONE = auto()
+    """There is nothing to do any more."""
+    FAILED = auto()
+    """Another replica has tried, and what came of it stands in the lease."""
+    GONE = auto()
+    """The feed was forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,21 +66,6 @@ class LeaseRow:
         return self.ended_seconds is None and is_alive
 
 
-class Verdict(Enum):
-    """What whoever wants a piece of work done finds out."""
-
-    TAKE = auto()
-    """It is to be done here."""
-    WAIT = auto()
-    """Another replica is at it."""
-    DONE = auto()
-    """There is nothing to do any more."""
-    FAILED = auto()
-    """Another replica has tried, and what came of it stands in the lease."""
-    GONE = auto()
-    """The feed was forgotten."""
-
-
 Judge = Callable[[LeaseRow | None, FeedRow | None], Verdict]
 """Decides by the lease, if there is one, and the feed. It runs within the transaction, perhaps twice."""
 
@@ -134,7 +84,7 @@ class Taking:
     feed: int | None = None
     """The feed that it is on."""
     skips_locked: bool = False
-    """Whether a feed that is being changed at this moment is left to whoever does."""
+    """Whether a feed that another transaction is changing at this moment is left to that one."""
 
 
 class Looked(NamedTuple):
@@ -155,20 +105,27 @@ class End(NamedTuple):
     """How it failed; empty: it went well, or nobody else is to know."""
 
 
-class Beat(NamedTuple):
-    """What a replica learns with its sign of life."""
-
-    was_known: bool
-    """False: it is new, or the database has lost what is not kept for good."""
-    held: Mapping[str, str]
-    """The tokens of the leases that it holds, by name."""
-    replicas: int
-    """How many are alive, itself too."""
-
-
 def feed_lease(feed: int) -> str:
     """Return the name of the lease on the refreshes of a feed."""
     return f"feed:{feed}"
+
+
+_LOCK_NAME: Final = "SELECT 1 FROM (SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))) AS locked"
+_LOCK_FEED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed FOR NO KEY UPDATE"  # noqa: S608
+_LOCK_FEED_IF_FREE: Final = f"{_LOCK_FEED} SKIP LOCKED"
+# After a crash of the server there is no replica until each has given its next sign of life: whoever takes
+# something before that is alive all the same. An instant of 0 says that it has not begun yet.
+_TAKE: Final = """
+    WITH alive AS (
+        INSERT INTO replica (name, began_at, beat_at) VALUES (:replica, 0, clock_seconds())
+        ON CONFLICT (name) DO NOTHING
+    )
+    INSERT INTO lease (name, feed, replica, token, began_at)
+    VALUES (:name, :feed, :replica, :token, clock_seconds())
+    ON CONFLICT (name) DO UPDATE SET
+        replica = excluded.replica, token = excluded.token, began_at = excluded.began_at,
+        progress = '', outcome = '', ended_at = NULL
+"""
 
 
 def take(db: Database, taking: Taking) -> Looked:
@@ -197,6 +154,14 @@ def look(db: Database, name: str) -> LeaseRow | None:
     return look_all(db, [name]).get(name)
 
 
+_LOOK: Final = """
+    SELECT l.name, l.replica, l.token, l.progress, l.outcome,
+        clock_seconds() - l.ended_at AS ended_seconds, clock_seconds() - r.beat_at AS silent_seconds
+    FROM lease AS l LEFT JOIN replica AS r ON r.name = l.replica
+    WHERE l.name IN (SELECT json_array_elements_text(CAST(:names AS json)))
+"""
+
+
 def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
     """Return leases by name, those that there are."""
     found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
@@ -207,13 +172,23 @@ def _lease(row: Row) -> LeaseRow:
     return LeaseRow(**{name: row[name] for name in LeaseRow.__dataclass_fields__})
 
 
+_IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND ended_at IS NULL"
+
+
 def is_held(db: Database, name: str, token: str) -> bool:
     """Whether that taking of a lease is the one that counts."""
     return fetch_value(db, _IS_HELD, {"name": name, "token": token}) is not None
 
 
+_END: Final = """
+    UPDATE lease SET outcome = :outcome, ended_at = clock_seconds() WHERE name = :name AND token = :token
+"""
+_END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
+_TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
+
+
 def end(db: Database, ends: Sequence[End]) -> None:
-    """Give leases back, and tell whoever waits; those that another has taken meanwhile stay."""
+    """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay."""
     for each in ends:
         values = {"name": each.name, "token": each.token}
         if each.outcome:
@@ -224,13 +199,25 @@ def end(db: Database, ends: Sequence[End]) -> None:
             fetch_one(db, _TELL, {"payload": f"lease {each.name}"})
 
 
-def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-    """Give a sign of life.
+class Beat(NamedTuple):
+    """What a replica learns with its sign of life."""
 
-    Args:
-        db: The connection.
-        replica: Whose.
-        progress: How far it is with what it does: text, lease and token.
+    was_known: bool
+    """False: it is new, or the database has lost what is not kept for good."""
+    held: Mapping[str, str]
+    """The tokens of the leases that it holds, by name."""
+    replicas: int
+    """How many are alive, itself too."""
+
+
+_NOTE_PROGRESS: Final = "UPDATE lease SET progress = ? WHERE name = ? AND token = ?"
+_HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended_at IS NULL"
+
+
+def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+    """Give a sign of life of a replica.
+
+    Its `progress` is how far it is with what it does: text, lease and token.
     """
     was_known = beat_replica(db, replica)
     if progress:
@@ -239,10 +226,29 @@ def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -
     return Beat(was_known, held, count_live_replicas(db))
 
 
+_ORPHANS: Final = """
+    SELECT feed.id FROM lease AS l JOIN feed ON feed.id = l.feed
+    WHERE l.ended_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM replica AS r WHERE r.name = l.replica AND r.beat_at > clock_seconds() - :dead_seconds
+    )
+    ORDER BY l.began_at LIMIT :limit
+"""
+
+
 def orphans(db: Database, limit: int) -> list[int]:
     """Return feeds whose refresh has ended with its replica, oldest first."""
     found = fetch_all(db, _ORPHANS, {"limit": limit, "dead_seconds": DEAD_SECONDS})
     return [row["id"] for row in found]
+
+
+_UNFINISHED: Final = """
+    SELECT id FROM feed
+    WHERE (is_walking <> 0 OR (digest IS NOT NULL AND revision <> published_revision)) AND NOT EXISTS (
+        SELECT 1 FROM lease AS l JOIN replica AS r ON r.name = l.replica
+        WHERE l.feed = feed.id AND l.ended_at IS NULL AND r.beat_at > clock_seconds() - :dead_seconds
+    )
+    ORDER BY id
+"""
 
 
 def unfinished(db: Database) -> list[int]:
@@ -250,40 +256,52 @@ def unfinished(db: Database) -> list[int]:
     return [row["id"] for row in fetch_all(db, _UNFINISHED, {"dead_seconds": DEAD_SECONDS})]
 
 
+_KEPT_SECONDS: Final = 120.0
+"""For so long it is known how a lease has ended that did not go well."""
+_FORGET_ENDED: Final = "DELETE FROM lease WHERE ended_at < clock_seconds() - :kept_seconds"
+_FORGET_ORPHANED: Final = """
+    DELETE FROM lease AS l
+    WHERE ended_at IS NULL AND began_at < clock_seconds() - :kept_seconds
+        AND NOT EXISTS (SELECT 1 FROM feed WHERE feed.id = l.feed)
+        AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
+"""
+_FORGOTTEN_SECONDS: Final = 600.0
+"""After so long the row of a dead replica is deleted. Longer than a request to a publisher may take: a place
+at a host is free when the row says that its replica is dead, and where there is none when the request must be
+over."""
+_FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
+
+
 def forget_old(db: Database) -> None:
     """Delete what nobody asks for any more, of replicas too."""
-    run(db, _FORGET_ENDED, {"kept_seconds": KEPT_SECONDS})
-    run(db, _FORGET_DEAD, {"kept_seconds": KEPT_SECONDS})
-    forget_dead_replicas(db)
+    run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS})
+    run(db, _FORGET_ORPHANED, {"kept_seconds": _KEPT_SECONDS})
+    run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": _FORGOTTEN_SECONDS})
 
 
-DEAD_SECONDS: Final = 6.0
-"""After so long without a sign of life a replica is dead, and what it held is anybody's."""
-FORGOTTEN_SECONDS: Final = 600.0
-"""After so long its row is deleted. Longer than a request to a publisher may take: a place at a host is free
-when the row says that its replica is dead, and where there is none when the request must be over."""
+# Replicas
 
-_BEAT: Final = """
+
+_IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
+_BEAT_REPLICA: Final = """
     INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
     ON CONFLICT (name) DO UPDATE SET
         beat_at = excluded.beat_at,
         began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
 """
-_IS_KNOWN: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
-COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
-_BEAT_AGAIN: Final = """
-    UPDATE replica SET beat_at = clock_seconds()
-    WHERE name = :name AND beat_at > clock_seconds() - :dead_seconds
-"""
-_LEAVE: Final = "DELETE FROM replica WHERE name = :name"
-_FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 
 def beat_replica(db: Database, name: str) -> bool:
     """Give a sign of life; return whether the replica was known before."""
-    is_known = fetch_value(db, _IS_KNOWN, {"name": name}) is not None
-    run(db, _BEAT, {"name": name})
+    is_known = fetch_value(db, _IS_KNOWN_REPLICA, {"name": name}) is not None
+    run(db, _BEAT_REPLICA, {"name": name})
     return is_known
+
+
+_BEAT_AGAIN: Final = """
+    UPDATE replica SET beat_at = clock_seconds()
+    WHERE name = :name AND beat_at > clock_seconds() - :dead_seconds
+"""
 
 
 def beat_replica_again(db: Database, name: str) -> bool:
@@ -295,16 +313,16 @@ def beat_replica_again(db: Database, name: str) -> bool:
     return run(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 
 
+COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608
+
+
 def count_live_replicas(db: Database) -> int:
-    """Return how many replicas are alive."""
     return int(fetch_value(db, COUNT_LIVE))
+
+
+_LEAVE_REPLICAS: Final = "DELETE FROM replica WHERE name = :name"
 
 
 def leave_replicas(db: Database, name: str) -> None:
     """Take a replica off at once: it has ended, and what it held is anybody's."""
-    run(db, _LEAVE, {"name": name})
-
-
-def forget_dead_replicas(db: Database) -> None:
-    """Delete the rows of replicas that have been dead for long."""
-    run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": FORGOTTEN_SECONDS})
+    run(db, _LEAVE_REPLICAS, {"name": name})

@@ -1,26 +1,20 @@
 """Which copies of the entries are live, kept true while documents come, go and trade places.
 
-`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be
-asked. A change to the documents of a feed is made between `begin` and `finish`:
+`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be asked. A
+change to the documents of a feed is made between `begin` and `finish`:
 
     change = Change.begin(db, feed)
     change.concern(document)      # before its entries go, and after new ones came
     change.mark([document])       # its entries are new to the feed: live until `finish`
     change.finish()
 
+An entry's `is_live` is 1 for the copy that readers are served, 0 for one that lost, and NULL in a document
+that is detached.
+
 **Cost.** The choice is a maximum, so a copy that lost to one that still stands need not be looked at
 again. Of the identities concerned only the contested ones are loaded, and of those only the copy that
 won so far and the new ones. All copies of an identity are compared when its winner is gone or when what
 the comparison rests on has moved: ranks, or the date of the subscription document (R10).
-
-Which of the copies of each identity wins, where they come from the store in chunks (R8, R10, R19).
-
-What is stored of an entry beside one document: the copy that readers are served, and the others.
-
-Tombstones: kept for good, whatever becomes of the documents that bore them (rule R19).
-
-A row names the document that bears the tombstone. When its document no longer does, the row stays without
-one: it has fallen out. Tombstones of detached documents do not count until these come back.
 """
 
 from __future__ import annotations
@@ -46,11 +40,22 @@ from wholefeed.store.base import (
 from wholefeed.store.rows import member
 from wholefeed.store.tables.feeds import unknown
 
-_CHUNK: Final = 512
-
+_SUBSCRIPTION_UPDATED_AT: Final = """
+    SELECT updated_at FROM document
+    WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
+    ORDER BY rank, id LIMIT 1
+"""
+_BEFORE: Final = f"""
+    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed)
+    FROM feed WHERE id = :feed
+"""  # noqa: S608 - a constant
 _CONCERN: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 0 FROM entry WHERE document = :document
     ON CONFLICT DO NOTHING
+"""
+_CONCERN_BURIED: Final = """
+    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
 # Most documents of a walk hold what no other one does: then nothing is to be chosen.
 _WITH_COPIES: Final = """
@@ -63,8 +68,10 @@ _WITH_COPIES: Final = """
         )
     )
 """
-_CONCERN_BURIED: Final = """
-    INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
+_CONCERN_MOVED: Final = """
+    INSERT INTO concerned
+    SELECT DISTINCT identity, 1 FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
 # An undated copy is deleted by a tombstone in its own or a newer document: the order of documents counts.
@@ -72,11 +79,9 @@ _CONCERN_ALL_BURIED: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE feed = :feed
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-_CONCERN_MOVED: Final = """
-    INSERT INTO concerned
-    SELECT DISTINCT identity, 1 FROM entry
-    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
-    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+_MARK: Final = """
+    INSERT INTO changed SELECT id FROM document WHERE id IN (SELECT value FROM json_each(:documents))
+    ON CONFLICT DO NOTHING
 """
 # Superseded copies mark the contested identities: where nothing lost there was nothing to compare.
 _CONCERN_CLAMPED: Final = """
@@ -91,15 +96,6 @@ _CONCERN_CLAMPED: Final = """
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-_SUBSCRIPTION_UPDATED_AT: Final = """
-    SELECT updated_at FROM document
-    WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
-    ORDER BY rank, id LIMIT 1
-"""
-_BEFORE: Final = f"""
-    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed)
-    FROM feed WHERE id = :feed
-"""  # noqa: S608 - a constant
 # is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
 _CONTEST: Final = """
     INSERT INTO contested
@@ -135,22 +131,6 @@ _CONTEST: Final = """
         SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
 """
-COPY_COLUMNS: Final = """
-    e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
-    CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
-    d.generated_at IS NOT NULL AS is_collected,
-    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) <> '{}'
-        THEN coalesce(d.generated_at, d.fetched_at) END AS made_at
-"""
-"""What `copy_of` reads, of an entry e and its document d."""
-_COPIES: Final = f"""
-    SELECT c.is_gone, {COPY_COLUMNS}
-    FROM contested AS c
-    CROSS JOIN entry AS e ON e.feed = :feed AND e.identity = c.identity AND e.is_live >= 1 - c.is_full
-    CROSS JOIN document AS d ON d.id = e.document
-    ORDER BY c.identity, e.is_live, e.document, e.ordinal
-"""  # noqa: S608 - a constant
-_DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 # SQLite's plan of UPDATE ... FROM walked through all entries of the store, looking each up among the decided;
 # PostgreSQL's does so without it.
 _SET_LIVE: Final = either(
@@ -180,17 +160,24 @@ _SET_DIRTY: Final = either(
         WHERE id = ANY (ARRAY(SELECT document FROM changed UNION SELECT document FROM decided))
     """,
 )
-_MARK: Final = """
-    INSERT INTO changed SELECT id FROM document WHERE id IN (SELECT value FROM json_each(:documents))
-    ON CONFLICT DO NOTHING
+_COUNT_CHANGE: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
+_COPY_COLUMNS: Final = """
+    e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
+    CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
+    d.generated_at IS NOT NULL AS is_collected,
+    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) <> '{}'
+        THEN coalesce(d.generated_at, d.fetched_at) END AS made_at
 """
-_COUNT: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
-
-
-def subscription_updated_at(db: Database, feed: int) -> float | None:
-    """Return the date of the subscription document, which those of archives and pages do not pass (R10)."""
-    at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
-    return at
+"""What `_copy_of_row` reads, of an entry e and its document d."""
+_COPIES: Final = f"""
+    SELECT c.is_gone, {_COPY_COLUMNS}
+    FROM contested AS c
+    CROSS JOIN entry AS e ON e.feed = :feed AND e.identity = c.identity AND e.is_live >= 1 - c.is_full
+    CROSS JOIN document AS d ON d.id = e.document
+    ORDER BY c.identity, e.is_live, e.document, e.ordinal
+"""  # noqa: S608 - a constant
+_CHUNK_ROWS: Final = 512
+_DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 
 
 class Change:
@@ -224,7 +211,7 @@ class Change:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
-        """Do the same for documents that were not there before, are attached, and are not memory.
+        """Concern documents that were not there before, are attached, and are not memory.
 
         Where each of their entries stands once, and nothing was deleted, there is no choice.
         """
@@ -260,27 +247,30 @@ class Change:
                 used.append("decided")
                 run(self._db, _SET_LIVE)
         run(self._db, _SET_DIRTY)
-        run(self._db, _COUNT, parameters)
+        run(self._db, _COUNT_CHANGE, parameters)
         for table in used:  # whoever begins the next change finds them empty
             run(self._db, f"DELETE FROM {table}")  # noqa: S608 - four constants
 
     def _decide(self, subscription_updated_at: float | None) -> bool:
         """Choose among the contested copies; return whether that changes anything."""
-        burials = read_burials(self._db, self._feed) if self.has_tombstones else {}
-        contest = Contest(subscription_updated_at, burials)
+        burials = _read_burials(self._db, self._feed) if self.has_tombstones else {}
+        contest = _Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
         has_changed = False
-        while rows := cursor.fetchmany(_CHUNK):
+        while rows := cursor.fetchmany(_CHUNK_ROWS):
             has_changed |= run_many(self._db, _DECIDE, list(contest.take(rows)))
         return run_many(self._db, _DECIDE, list(contest.end())) or has_changed
 
 
-_role: Final = member(Role)
+def subscription_updated_at(db: Database, feed: int) -> float | None:
+    """Return the date of the subscription document, which those of archives and pages do not pass (R10)."""
+    at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
+    return at
 
 
 @dataclass(slots=True)
-class Contest:
-    """Chooses among copies that arrive in chunks, sorted by identity."""
+class _Contest:
+    """Chooses which of the copies of each identity wins; they arrive in chunks, sorted by identity."""
 
     subscription_updated_at: float | None
     burials: Mapping[bytes, Sequence[Burial]]
@@ -310,7 +300,7 @@ class Contest:
         self.fallen = []
 
     def _compare(self, rows: Sequence[Row]) -> None:
-        copies = [copy_of(key, row) for key, row in enumerate(rows)]
+        copies = [_copy_of_row(key, row) for key, row in enumerate(rows)]
         if self.best is not None:
             copies.insert(0, self.best._replace(key=-1))
         best = choose(
@@ -332,12 +322,15 @@ class Contest:
         self.was_live = bool(rows[key]["is_live"])
 
 
-def copy_of(key: int, row: Row) -> Copy:
-    """Read a row of an entry and its document."""
+_role_named: Final = member(Role)
+
+
+def _copy_of_row(key: int, row: Row) -> Copy:
+    """Read a row of `_COPY_COLUMNS`."""
     return Copy(
         key=key,
         updated_at=row["updated_at"],
-        role=_role(row["role"]),
+        role=_role_named(row["role"]),
         position=row["rank"],
         ordinal=row["ordinal"],
         document_updated_at=row["document_updated_at"],
@@ -347,8 +340,11 @@ def copy_of(key: int, row: Row) -> Copy:
     )
 
 
+# The copies of single identities
+
+
 _ATTACHED: Final = f"""
-    SELECT {COPY_COLUMNS}
+    SELECT {_COPY_COLUMNS}
     FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
 """  # noqa: S608 - a constant
@@ -358,7 +354,7 @@ _SERVED: Final = f"{_ATTACHED} AND e.is_live = 1 AND d.role <> 'memory'"
 def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
     """Return the live copy of each identity that has one in an attached document that is not memory."""
     rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
-    return {EntryId(row["identity"]): copy_of(0, row) for row in rows if row is not None}
+    return {EntryId(row["identity"]): _copy_of_row(0, row) for row in rows if row is not None}
 
 
 def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], document: int) -> set[EntryId]:
@@ -368,27 +364,61 @@ def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], documen
         own, others = [comparable(None, None)], list[Dates]()
         for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
             place = own if row["document"] == document else others
-            place.append(dates_of(copy_of(0, row), subscription_updated_at=latest))
+            place.append(dates_of(_copy_of_row(0, row), subscription_updated_at=latest))
         if others and max(others) >= max(own):
             found.add(identity)
     return found
 
 
-_OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
-_DELETE: Final = "DELETE FROM tombstone WHERE document = :document"
-_PUT: Final = """
+# Tombstones: kept for good, whatever becomes of the documents that bore them (rule R19)
+
+
+_TOMBSTONES_OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
+_DELETE_TOMBSTONES: Final = "DELETE FROM tombstone WHERE document = :document"
+_PUT_TOMBSTONE: Final = """
     INSERT INTO tombstone (feed, identity, document, when_at, ref) VALUES (?, ?, ?, ?, ?)
 """
-_KEEP: Final = """
+_KEEP_TOMBSTONE: Final = """
     INSERT INTO tombstone (feed, identity, document, when_at, ref) VALUES (?, ?, NULL, ?, ?)
     ON CONFLICT (feed, identity) WHERE document IS NULL
     DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
 """
-_COUNTING: Final = """
+
+
+def replace_tombstones(
+    db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
+) -> None:
+    """Let a document bear these; what it no longer bears has fallen out: its row stays, without a document.
+
+    No deletion lies in the future: its instant counts as at most that of the fetch.
+    """
+    before = fetch_all(db, _TOMBSTONES_OF_DOCUMENT, {"document": document})
+    borne = {each.identity for each in tombstones}
+    fallen = [(feed, *row) for row in before if row["identity"] not in borne]
+    run_many(db, _KEEP_TOMBSTONE, fallen)
+    run(db, _DELETE_TOMBSTONES, {"document": document})
+    rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
+    run_many(db, _PUT_TOMBSTONE, rows)
+
+
+def release_tombstones(db: Database, feed: int, document: int) -> None:
+    """Keep the tombstones of a document that ceases to be the subscription document."""
+    replace_tombstones(db, feed, document, (), 0.0)
+
+
+_COUNTING_TOMBSTONES: Final = """
     SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
     WHERE t.feed = :feed AND (t.document IS NULL OR d.rank IS NOT NULL)
 """
-_CONTESTED: Final = """
+
+
+def counting(db: Database, feed: int) -> list[Tombstone]:
+    """Return the tombstones of a feed that count; those of detached documents do so when these come back."""
+    rows = fetch_all(db, _COUNTING_TOMBSTONES, {"feed": feed})
+    return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
+
+
+_BURIALS: Final = """
     SELECT t.identity, t.when_at, d.role, d.rank
     FROM contested AS c
     CROSS JOIN tombstone AS t ON t.feed = :feed AND t.identity = c.identity
@@ -397,37 +427,10 @@ _CONTESTED: Final = """
 """
 
 
-def replace_tombstones(
-    db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
-) -> None:
-    """Let a document bear these; what it no longer bears has fallen out.
-
-    No deletion lies in the future: its instant counts as at most that of the fetch.
-    """
-    before = fetch_all(db, _OF_DOCUMENT, {"document": document})
-    borne = {each.identity for each in tombstones}
-    fallen = [(feed, *row) for row in before if row["identity"] not in borne]
-    run_many(db, _KEEP, fallen)
-    run(db, _DELETE, {"document": document})
-    rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
-    run_many(db, _PUT, rows)
-
-
-def release_tombstones(db: Database, feed: int, document: int) -> None:
-    """Keep the tombstones of a document that ceases to be the subscription document."""
-    replace_tombstones(db, feed, document, (), 0.0)
-
-
-def counting(db: Database, feed: int) -> list[Tombstone]:
-    """Return the tombstones of a feed that count."""
-    rows = fetch_all(db, _COUNTING, {"feed": feed})
-    return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
-
-
-def read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
+def _read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
     """Return what counts against the copies of the contested identities (`Change`)."""
     found: dict[bytes, list[Burial]] = {}
-    for row in fetch_all(db, _CONTESTED, {"feed": feed}):
+    for row in fetch_all(db, _BURIALS, {"feed": feed}):
         place = FALLEN_OUT if row["role"] is None else place_of(Role(row["role"]), row["rank"])
         found.setdefault(row["identity"], []).append(Burial(row["when_at"], place))
     return found

@@ -1,22 +1,11 @@
 """Segments: insert-only text, ready to be sent; and the publication of a feed made of them.
 
-Which segments answers are using (docs/faults.md row 66a): known to this process alone.
+    publish(db, feed, publication, revision=revision, pins=pins, now=now)
+    found = snapshot(db, feed)                      # the feed, its segments in output order, what is missing
+    piece(db, found.segments[0].id, 0)              # the first 128 KiB of one, deflated
 
-A segment is removed only when it was retired by an earlier transaction and nobody uses it. Whoever is
-about to read a feed's segments says so first (`reading`), so there is no moment in which a segment that
-was seen live could be removed before it is pinned.
-
-The event loop alone counts. The sets are asked for in the writer's thread, within the transaction that
-removes: list() of a dict is one step of the interpreter, so nothing is counted in the middle of it.
-
-Segments that are no part of a publication any more: how long they stay, for answers that still use them.
-
-One process knows what it is sending (`Pins`) and removes the rest at once. Of several, each keeps what it is
-sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others (`keep`).
-
-Of which months the live entries of a feed are, document by document.
-
-months(db, feed)        # {document: {24150: 12, None: 3}}: a month as wholefeed.core.words numbers it
+A segment that is no part of a publication any more is retired: it stays for answers that still use it
+(`Pins`), and is removed by a later transaction (`sweep_retired`).
 """
 
 from __future__ import annotations
@@ -62,11 +51,49 @@ from wholefeed.store.rows import (
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require, unknown
 
-_STRIDE: Final = 1 << 20
-"""Room between two positions, so that a segment that is put between moves no other."""
+
+def snapshot(db: Database, feed: int) -> Snapshot:
+    """Return a feed with its segments and with what is missing of it."""
+    return shown(db, require(db, feed))
+
+
+_SEGMENTS_OF_FEED: Final = f"""
+    SELECT {SEGMENT_COLUMNS} FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
+"""  # noqa: S608 - names of columns
+
+
+def shown(db: Database, feed: FeedRow) -> Snapshot:
+    """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
+    rows = fetch_made(db, _SEGMENTS_OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
+    return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
+
 
 PIECE_BYTES: Final = 1 << 17
-"""Of a block, deflated: what of it is in memory at once."""
+"""Of a segment, deflated: what of it is in memory at once."""
+_FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
+_PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
+
+
+def piece(db: Database, segment: int, number: int) -> bytes:
+    """Return a piece of the deflated text of a segment, from 0; all have `PIECE_BYTES` but the last one.
+
+    Raises:
+        StoreError: There is none.
+    """
+    row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
+    if row is None:
+        raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
+    return bytes(row["deflated"])
+
+
+_OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
+
+
+def outline(db: Database, segment: int) -> bytes | None:
+    """Return where the entries of a segment stand in its text; None where that is not kept."""
+    found = fetch_value(db, _OUTLINE, {"segment": segment})
+    return None if found is None else bytes(found)
+
 
 _PLACED: Final = """
     SELECT id, segment, is_dirty = 0, is_settled, live_bytes, role IN ('subscription', 'memory'),
@@ -75,28 +102,23 @@ _PLACED: Final = """
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
-_OF_FEED: Final = f"""
-    SELECT {SEGMENT_COLUMNS} FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position
-"""  # noqa: S608 - names of columns
-_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
+
+
+def places(db: Database, feed: int) -> list[Placed]:
+    """Return the attached documents of a feed in output order, for a plan."""
+    rows = fetch_all(db, _PLACED, {"feed": feed})
+    is_mixed = any(row[6] for row in rows)
+    return [
+        Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], is_mixed, is_mixed and bool(row[5]))
+        for row in rows
+    ]
+
+
+# Publication
+
+
 _BEFORE: Final = "SELECT revision, warning, warned_at FROM feed WHERE id = :feed"
-_FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
-_PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
-_INSERT: Final = """
-    INSERT INTO segment (
-        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at,
-        entries, parser_version, context
-    ) VALUES (
-        :feed, :position, :length, :crc32, :crc_shift, :deflated_bytes, :digest, :prefixes, :newest_at,
-        :oldest_at, :entries, :parser_version, :context
-    )
-    RETURNING id
-"""
-_INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
-_INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
-_OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
-_INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
-_MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
+_POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
 _RETIRING: Final = """
     segment SET position = NULL, retired_at = {now}
     WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM {kept})
@@ -105,9 +127,7 @@ _RETIRE: Final = either(
     sqlite="UPDATE" + _RETIRING.format(now=":now", kept="json_each(:kept)"),
     postgres="UPDATE" + _RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
 )
-_LINK: Final = """
-    UPDATE document SET segment = ?, is_dirty = 0 WHERE id = ? AND feed = ? AND rank IS NOT NULL
-"""
+_MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
 _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
     WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty <> 0)
@@ -143,50 +163,6 @@ _PUBLISH: Final = either(
     sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min", columns=FEED_COLUMNS),
     postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least", columns=FEED_COLUMNS),
 )
-
-
-def places(db: Database, feed: int) -> list[Placed]:
-    """Return the attached documents of a feed in output order, for a plan."""
-    rows = fetch_all(db, _PLACED, {"feed": feed})
-    is_mixed = any(row[6] for row in rows)
-    return [
-        Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], is_mixed, is_mixed and bool(row[5]))
-        for row in rows
-    ]
-
-
-def snapshot(db: Database, feed: int) -> Snapshot:
-    """Return a feed with its segments and with what is missing of it."""
-    return shown(db, require(db, feed))
-
-
-def shown(db: Database, feed: FeedRow) -> Snapshot:
-    """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = fetch_made(db, _OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
-    return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
-
-
-def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of the deflated text of a segment.
-
-    Args:
-        db: In the connection's thread.
-        segment: The segment.
-        number: Of the piece, from 0. All have `PIECE_BYTES` but the last one.
-
-    Raises:
-        StoreError: There is none.
-    """
-    row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
-    if row is None:
-        raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
-    return bytes(row["deflated"])
-
-
-def outline(db: Database, segment: int) -> bytes | None:
-    """Return where the entries of a segment stand in its text; None where that is not kept."""
-    found = fetch_value(db, _OUTLINE, {"segment": segment})
-    return None if found is None else bytes(found)
 
 
 def publish(
@@ -249,6 +225,10 @@ def publish(
     return feed_row(row)
 
 
+_STRIDE: Final = 1 << 20
+"""Room between two positions, so that a segment that is put between moves no other."""
+
+
 def spread(positions: Sequence[int | None]) -> list[int]:
     """Return ascending positions, those given unchanged wherever that is possible.
 
@@ -267,7 +247,7 @@ def spread(positions: Sequence[int | None]) -> list[int]:
             gap += 1
             continue
         low = result[-1] if result else None
-        filled = _fill(low, position, gap)
+        filled = _between(low, position, gap)
         if filled is None:
             return fresh
         result += filled
@@ -277,13 +257,31 @@ def spread(positions: Sequence[int | None]) -> list[int]:
     return result
 
 
-def _fill(low: int | None, high: int | None, count: int) -> list[int] | None:
+def _between(low: int | None, high: int | None, count: int) -> list[int] | None:
     """Return `count` positions between two, or None when there is no room. None: nothing on that side."""
     if low is None:
         assert high is not None
         return [high - _STRIDE * (count - index) for index in range(count)]
     step = _STRIDE if high is None else (high - low) // (count + 1)
     return [low + step * (index + 1) for index in range(count)] if step or not count else None
+
+
+_INSERT: Final = """
+    INSERT INTO segment (
+        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at,
+        entries, parser_version, context
+    ) VALUES (
+        :feed, :position, :length, :crc32, :crc_shift, :deflated_bytes, :digest, :prefixes, :newest_at,
+        :oldest_at, :entries, :parser_version, :context
+    )
+    RETURNING id
+"""
+_INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
+_INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
+_INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
+_LINK: Final = """
+    UPDATE document SET segment = ?, is_dirty = 0 WHERE id = ? AND feed = ? AND rank IS NOT NULL
+"""
 
 
 def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None:
@@ -320,8 +318,19 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")
 
 
+# Segments that are no part of a publication any more
+
+
 class Pins:
-    """Counts the users of segments, and the feeds whose segments are being read."""
+    """Counts the users of segments, and the feeds whose segments are being read (docs/faults.md row 66a).
+
+    Known to this process alone. A segment is removed only when it was retired by an earlier transaction and
+    nobody uses it. Whoever is about to read a feed's segments says so first (`reading`), so there is no
+    moment in which a segment that was seen live could be removed before it is pinned.
+
+    The event loop alone counts. The sets are asked for in the writer's thread, within the transaction that
+    removes: list() of a dict is one step of the interpreter, so nothing is counted in the middle of it.
+    """
 
     def __init__(self) -> None:
         self._segments: Counter[int] = Counter()
@@ -330,7 +339,6 @@ class Pins:
 
     @property
     def segments(self) -> frozenset[int]:
-        """Segments in use."""
         return frozenset(list(self._segments))
 
     @property
@@ -368,8 +376,8 @@ def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
                 del counter[key]
 
 
-KEEP_RETIRED_SECONDS: Final = 3600
-"""Where there are several processes."""
+_KEEP_RETIRED_SECONDS: Final = 3600
+"""How long a retired segment stays where there are several processes."""
 _SWEEP: Final = either(
     sqlite="""
         DELETE FROM segment
@@ -382,27 +390,21 @@ _SWEEP: Final = either(
     postgres=f"""
         DELETE FROM segment WHERE id IN (
             SELECT id FROM segment
-            WHERE retired_at < {CLOCK} - {KEEP_RETIRED_SECONDS}
+            WHERE retired_at < {CLOCK} - {_KEEP_RETIRED_SECONDS}
                 AND (feed = :feed OR CAST(:feed AS bigint) IS NULL)
                 AND id NOT IN (SELECT value FROM {numbers_of(":pinned")})
             FOR UPDATE SKIP LOCKED
         )
     """,  # noqa: S608 - constants
 )
-_KEEPING: Final = """
-    segment SET retired_at = {now}
-    WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM {pinned})
-"""
-_KEEP: Final = either(
-    sqlite="UPDATE" + _KEEPING.format(now=":now", pinned="json_each(:pinned)"),
-    postgres="UPDATE" + _KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
-)
 
 
 def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     """Remove the segments that earlier transactions retired and no answer uses. Returns how many.
 
-    Where other processes send segments too, those stay that were retired less than an hour ago.
+    One process knows what it is sending and removes the rest at once. Of several, each keeps what it is
+    sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others
+    (`keep_retired`).
     """
     # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
     # event loop goes on counting.
@@ -417,9 +419,34 @@ def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     return run(db, _SWEEP, parameters)
 
 
+_KEEPING: Final = """
+    segment SET retired_at = {now}
+    WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM {pinned})
+"""
+_KEEP: Final = either(
+    sqlite="UPDATE" + _KEEPING.format(now=":now", pinned="json_each(:pinned)"),
+    postgres="UPDATE" + _KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
+)
+
+
 def keep_retired(db: Database, pins: Pins, now: float) -> int:
     """Let the segments that answers use count as retired just now, if they are. Returns how many."""
     return run(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
+
+
+# Of which months the live entries of a feed are
+
+
+Months = Mapping[int | None, int]
+"""How many entries are of a month; None: of those that bear no date."""
+
+
+def months(db: Database, feed: int) -> dict[int, Months]:
+    """Return how many live entries each attached document has of each month.
+
+    {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
+    """
+    return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 
 
 # Days, because a month takes a calendar; grouped in each document by itself, because one sorter for a million
@@ -451,14 +478,6 @@ _DAYS: Final = either(
         WHERE d.feed = :feed AND d.rank IS NOT NULL
     """,  # noqa: S608 - a number
 )
-
-Months = Mapping[int | None, int]
-"""How many entries are of a month; None: of those that bear no date."""
-
-
-def months(db: Database, feed: int) -> dict[int, Months]:
-    """Return how many live entries each attached document has of each month."""
-    return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 
 
 def _by_month(days: str) -> Months:
