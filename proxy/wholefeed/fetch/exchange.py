@@ -185,14 +185,10 @@ class Exchange:
         *,
         is_head: bool = False,
     ) -> Response:
-        """Return the answer to one GET, or HEAD.
+        """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2).
 
-        Args:
-            target: What to ask for.
-            headers: Beside those of the session.
-            traffic: Counts what arrives.
-            on_chunk: Given the decoded body of a 200 as it arrives.
-            is_head: Whether to ask for the head alone (RFC 9110, section 9.3.2).
+        `headers` come beside those of the session; `traffic` counts what arrives; `on_chunk` is given the
+        decoded body of a 200 as it arrives.
 
         Raises:
             DocumentError: No answer, or a broken one.
@@ -769,12 +765,8 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     """Return the error that a failed request becomes (docs/faults.md part C).
 
     Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
-    text gets into a message.
-
-    Args:
-        exc: One of `TRANSPORT_ERRORS`.
-        url: What was asked for.
-        in_body: Whether the answer's head had arrived.
+    text gets into a message. `exc` is one of `TRANSPORT_ERRORS`; `in_body` says whether the answer's head had
+    arrived.
     """
     cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
     if isinstance(cause, DecodeError):
@@ -851,10 +843,7 @@ _FORBIDDEN_STATUSES: Final = frozenset({401, 403})
 def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
     """Return the error for a status that brings no document (docs/faults.md rows 39, 54 to 56).
 
-    Args:
-        status: What the publisher sent.
-        url: What was asked for.
-        retry_after_seconds: What it asked for besides, clamped.
+    `retry_after_seconds` is what the publisher asked for besides, clamped.
     """
     slug = ""
     if status in _FORBIDDEN_STATUSES:

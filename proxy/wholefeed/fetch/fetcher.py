@@ -325,7 +325,6 @@ class _Transfer:
 
     @property
     def left_seconds(self) -> float:
-        """What is left of the time for the document."""
         return self.limit_seconds - self.spent_seconds
 
     def spend(self, seconds: float) -> None:

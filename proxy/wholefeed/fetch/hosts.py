@@ -245,7 +245,6 @@ class Pace:
         self.allowed = min(self.allowed, self.most)
 
     def answered(self) -> None:
-        """A request was answered well."""
         self._good += 1
         if self._good >= self.allowed:
             self._good = 0
@@ -264,7 +263,6 @@ class Pace:
         self.allowed = max(1, min(allowed, self.most))
 
     def state(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         state: dict[str, Any] = {"allowed": self.allowed, "good": self._good}
         if self.is_limited:
             state["limit"] = self.most
@@ -361,7 +359,6 @@ class Breaker:
         self._rests_until = max(until, self._rests_until or until)
 
     def state(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {
             "reason": self.reason,
             "failures": self._failures,
@@ -371,7 +368,6 @@ class Breaker:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return a breaker of which `state` gave this."""
         breaker = cls()
         breaker.reason = state["reason"]
         breaker._failures = state["failures"]
@@ -486,7 +482,6 @@ class Places:
         return max(instants)
 
     def as_text(self) -> str:
-        """Return it as text."""
         state: dict[str, Any] = self.host.state()
         if self.running:
             state["running"] = {token: place.state() for token, place in self.running.items()}
@@ -571,11 +566,9 @@ class Place:
 
     @property
     def start(self) -> Start:
-        """How it was begun."""
         return Start(self.port, self.at, is_exception=self.is_exception, is_probe=self.is_probe)
 
     def state(self) -> tuple[str, int, float, bool, bool]:
-        """Return it as JSON has it."""
         return self.replica, self.port, self.at, self.is_exception, self.is_probe
 
 

@@ -63,7 +63,6 @@ class Archive:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their turn."""
         return self._turns.waiting
 
     async def newest(self, url: str) -> IndexPage:

@@ -355,7 +355,6 @@ class _Queue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether requests run or wait."""
         return self.running > 0 or bool(self.waiting)
 
     def is_unremarkable(self, now: float) -> bool:
@@ -396,7 +395,6 @@ def _refusal_of(rest: Rest, url: str) -> DocumentError:
 
 
 def _log_change(host: Host, port: int, change: Change | None, now: float) -> None:
-    """Log what has become of a port of a host."""
     if change is Change.RECOVERED:
         log.info("host.recovered", host=host.name, port=port)
     elif change is Change.RESTED:

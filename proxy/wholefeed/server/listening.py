@@ -187,7 +187,6 @@ class Connections:
 
     @contextmanager
     def busy(self, connection: Connection) -> Iterator[None]:
-        """Count the connection as busy inside."""
         use = self.use_of(connection)
         self.begin(use)
         try:

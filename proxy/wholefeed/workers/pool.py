@@ -93,7 +93,6 @@ class Workers:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are."""
         workers = [*self._busy, *(worker for worker, _ in self._idle)]
         return [worker.pid for worker in workers if worker.pid is not None]
 
@@ -183,7 +182,6 @@ class Workers:
         return so_far < self._start_bytes
 
     async def _turn(self, body_bytes: int) -> _Worker:
-        """Wait for a worker."""
         if self._is_closed:
             raise _closing()
         turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
@@ -316,7 +314,6 @@ class _Worker:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it does nothing any more."""
         return self._is_ended
 
     @property
