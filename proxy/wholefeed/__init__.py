@@ -38,5 +38,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Name what there is, imported or not."""
     return sorted({*globals(), *_HOMES})

@@ -1,4 +1,8 @@
-"""The only place where the parts meet: the application, the server's life, the service on its own."""
+"""The only place where the parts meet: the server's life, the application, the service on its own.
+
+await serve(config)                                             # until SIGTERM
+async with open_service(config) as (store, service): ...        # no server: commands, the library
+"""
 
 from __future__ import annotations
 
@@ -62,26 +66,86 @@ from wholefeed.workers.pool import Workers, worker_count
 if TYPE_CHECKING:
     from wholefeed.service.sharing_hosts import Politeness
 
-
 log = get_logger()
 
-MAX_WALKS: Final = 16
-"""Walks that use the network at once."""
-MAX_WALKS_PER_SITE: Final = 8
-LOGINS_PER_MINUTE: Final = 10
-"""Tokens that one client may try."""
+# The server's life
 
-SWITCH_SECONDS: Final = 0.0005
+_SWITCH_SECONDS: Final = 0.0005
 """How long a thread that parses may keep the others from running. A transaction needs its turn again after
 each statement; at Python's own 5 ms a large document that is being parsed makes it last for a second."""
 
-COLLECTING: Final = (10_000, 3, 2)
+_COLLECTING: Final = (10_000, 3, 2)
 """How many objects are made before the collector looks for cycles among them, and how often it does before it
 looks at older ones, and at all. At Python's own 700 it looks through those of a refresh some ten times while
 they are in use: 2 to 3 % of its CPU. At all it looks as often as Python's own (700, 10, 10) makes it: what an
 error holds, which is a cycle with its traceback, does not wait for longer."""
 
-OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
+
+async def serve(
+    config: Config, *, on_started: Callable[[str, int], None] | None = None, supervisor: Supervisor = NOBODY
+) -> None:
+    """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
+
+    `on_started` is told the address and the port once the server listens there.
+
+    Raises:
+        StoreError: The database cannot be used.
+        OSError: The address cannot be listened on.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    allow_open_files()
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
+    app = make_app(config)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(supervisor.watching())
+        try:
+            # A database file does not fall silent, and what opens one is not to be left half-way.
+            async with unless(stopping if config.store.url else asyncio.Event()):
+                await runner.setup()
+            if runner.server is not None:
+                host, port = await _listen(runner, app, stack)
+                if on_started is not None:
+                    on_started(host, port)
+                gc.collect()
+                gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
+                gc.set_threshold(*_COLLECTING)
+                supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
+                async with reaping(runner.server, app[CONNECTIONS]):
+                    await stopping.wait()
+            supervisor.tell("STOPPING=1", "STATUS=letting answers finish")
+        finally:
+            await runner.cleanup()
+    log.info("server.stopped")
+
+
+async def _listen(runner: web.AppRunner, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
+    """Listen where the configuration says; return the address and the port."""
+    server = app[CONFIG].server
+    await web.TCPSite(runner, server.host, server.port, backlog=MAX_CONNECTIONS).start()
+    app[LISTENERS].add(runner.addresses)
+    host, port, *_ = runner.addresses[0]
+    facts = {}
+    if server.socket:
+        manager = bound(server.socket)
+        listener = await asyncio.to_thread(manager.__enter__)
+        stack.push(manager.__exit__)
+        await web.SockSite(runner, listener, backlog=MAX_CONNECTIONS).start()
+        facts = {"socket": server.socket}
+    log.info("server.started", host=host, port=port, version=__version__, **facts)
+    return host, port
+
+
+# The application
+
+_LOGINS_PER_MINUTE: Final = 10
+"""Tokens that one client may try."""
+
+_OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
 """`Fetcher.open`, or what does the same with parts that are given to it."""
 
 
@@ -89,18 +153,14 @@ def make_app(
     config: Config,
     *,
     now: Callable[[], float] = time.time,
-    open_fetcher: OpenFetcher = Fetcher.open,
+    open_fetcher: _OpenFetcher = Fetcher.open,
     walks: WalkTurns | None = None,
     archive_turns: Turns | None = None,
 ) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
-    Args:
-        config: The configuration.
-        now: The time that freshness and attempts are counted by, in epoch seconds.
-        open_fetcher: Opens what asks publishers.
-        walks: How many walks use the network at once.
-        archive_turns: How often a web archive is asked.
+    `now` is the time that freshness and attempts are counted by, in epoch seconds; `walks` says how many
+    walks use the network at once, `archive_turns` how often a web archive is asked.
     """
     hide_version()
     app = web.Application()
@@ -108,7 +168,7 @@ def make_app(
     counts = app[COUNTS] = Counts()
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
-    app[LOGINS] = Buckets(LOGINS_PER_MINUTE)
+    app[LOGINS] = Buckets(_LOGINS_PER_MINUTE)
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
     app[WANTS] = Wants(config)
     app[METRICS_NETWORKS] = Networks(config.server.metrics_networks)
@@ -165,19 +225,26 @@ async def _stop_waiting(app: web.Application) -> None:
     app[SERVICE].stop_waiting()
 
 
+# The service on its own
+
+_MAX_WALKS: Final = 16
+"""Walks that use the network at once."""
+_MAX_WALKS_PER_SITE: Final = 8
+
+
 @asynccontextmanager
 async def open_service(
     config: Config,
     *,
     now: Callable[[], float] = time.time,
-    open_fetcher: OpenFetcher = Fetcher.open,
+    open_fetcher: _OpenFetcher = Fetcher.open,
     walks: WalkTurns | None = None,
     archive_turns: Turns | None = None,
     counts: Counts | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
-    Args as for `make_app`; counts are those that everything adds to.
+    Arguments as for `make_app`; `counts` are those that everything adds to.
 
     Raises:
         StoreError: The database cannot be used.
@@ -203,7 +270,7 @@ async def open_service(
                 config=config,
                 site_of=site_of,
                 now=now,
-                walks=WalkTurns(in_all=MAX_WALKS, per_site=MAX_WALKS_PER_SITE) if walks is None else walks,
+                walks=WalkTurns(in_all=_MAX_WALKS, per_site=_MAX_WALKS_PER_SITE) if walks is None else walks,
                 archive=_archive(config, fetcher, archive_turns),
                 counts=counts,
                 sharing=sharing,
@@ -211,6 +278,10 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
+
+
+def _no_worker(reason: str) -> None:
+    log.warning("worker.unstarted", reason=reason)
 
 
 def _open_politeness(
@@ -225,69 +296,3 @@ def _open_politeness(
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:
     base = config.history.memento_url
     return Archive(fetcher, base, turns=turns) if config.history.memento and base else None
-
-
-def _no_worker(reason: str) -> None:
-    log.warning("worker.unstarted", reason=reason)
-
-
-async def serve(
-    config: Config, *, on_started: Callable[[str, int], None] | None = None, supervisor: Supervisor = NOBODY
-) -> None:
-    """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
-
-    Args:
-        config: The configuration.
-        on_started: Told the address and the port once the server listens there.
-        supervisor: Told of the server's life.
-
-    Raises:
-        StoreError: The database cannot be used.
-        OSError: The address cannot be listened on.
-    """
-    sys.setswitchinterval(SWITCH_SECONDS)
-    allow_open_files()
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
-    app = make_app(config)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(supervisor.watching())
-        try:
-            # A database file does not fall silent, and what opens one is not to be left half-way.
-            async with unless(stopping if config.store.url else asyncio.Event()):
-                await runner.setup()
-            if runner.server is not None:
-                host, port = await _listen(runner, app, stack)
-                if on_started is not None:
-                    on_started(host, port)
-                gc.collect()
-                gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
-                gc.set_threshold(*COLLECTING)
-                supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
-                async with reaping(runner.server, app[CONNECTIONS]):
-                    await stopping.wait()
-            supervisor.tell("STOPPING=1", "STATUS=letting answers finish")
-        finally:
-            await runner.cleanup()
-    log.info("server.stopped")
-
-
-async def _listen(runner: web.AppRunner, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
-    """Listen where the configuration says; return the address and the port."""
-    server = app[CONFIG].server
-    await web.TCPSite(runner, server.host, server.port, backlog=MAX_CONNECTIONS).start()
-    app[LISTENERS].add(runner.addresses)
-    host, port, *_ = runner.addresses[0]
-    facts = {}
-    if server.socket:
-        manager = bound(server.socket)
-        listener = await asyncio.to_thread(manager.__enter__)
-        stack.push(manager.__exit__)
-        await web.SockSite(runner, listener, backlog=MAX_CONNECTIONS).start()
-        facts = {"socket": server.socket}
-    log.info("server.started", host=host, port=port, version=__version__, **facts)
-    return host, port

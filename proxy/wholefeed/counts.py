@@ -48,7 +48,6 @@ class Durations:
         self.total_seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one."""
         self.numbers[bisect_left(self.bounds, seconds)] += 1
         self.total_seconds += seconds
 
@@ -63,6 +62,7 @@ class Counts:
     """By route."""
     answer_bytes: int = 0
     aborted: int = 0
+    """Answers that were cut off."""
     problems: Counter[str] = field(default_factory=Counter)
     """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
@@ -88,11 +88,11 @@ class Counts:
     failed_refreshes: Counter[str] = field(default_factory=Counter)
     """By slug."""
     evicted: int = 0
+    """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
     """What goes on in the background and failed, by name."""
 
     def answered(self, route: str, state: str, status: int, seconds: float, body_bytes: int) -> None:
-        """Count an answer."""
         self.answers[route, state, status] += 1
         durations = self.answer_seconds.get(route)
         if durations is None:
@@ -102,15 +102,13 @@ class Counts:
         self.answer_bytes += body_bytes
 
     def was_aborted(self) -> None:
-        """Count an answer that was cut off."""
         self.aborted += 1
 
     def refused(self, slug: str) -> None:
-        """Count an error answer."""
         self.problems[_known(slug)] += 1
 
     def given(self, source: str) -> None:
-        """Count where an answer with a feed came from."""
+        """Count where an answer with a feed came from, as in `sources`."""
         self.sources[source] += 1
 
     def fetched(self, outcome: str) -> None:
@@ -143,12 +141,10 @@ class Counts:
         self.walks_begun += 1
 
     def walk_ended(self, ending: str, seconds: float) -> None:
-        """Count a walk that came to an end."""
         self.walks[ending if ending == "end" else _known(ending)] += 1
         self.walk_seconds.add(seconds)
 
     def published(self, state: str, reason: str) -> None:
-        """Count what a refresh has come to."""
         self.publications[state, reason if reason == NONE else _known(reason)] += 1
 
     def refresh_failed(self, slug: str) -> None:
@@ -156,7 +152,6 @@ class Counts:
         self.failed_refreshes[_known(slug)] += 1
 
     def has_evicted(self) -> None:
-        """Count a feed that was forgotten because the store was too large."""
         self.evicted += 1
 
     def trouble(self, name: str) -> None:
@@ -164,7 +159,6 @@ class Counts:
         self.troubles[name] += 1
 
     def copy(self) -> Self:
-        """Return them as they are now."""
         return copy.deepcopy(self)
 
 

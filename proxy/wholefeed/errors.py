@@ -42,9 +42,6 @@ from typing import Any, ClassVar, Final
 
 from wholefeed.core.notes import SLUGS
 
-NOTHING_YET_SECONDS: Final = 5.0
-"""After that, who did not wait long enough may ask again."""
-
 
 class WholefeedError(Exception):
     """Base class. The message is for people, `slug` for programs; `status` is the answer's HTTP status."""
@@ -269,7 +266,11 @@ class NothingYetError(PublisherTimeoutError):
     """The publisher is being asked, and whoever wanted to know did not wait for the end of it."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None, **facts: Any) -> None:
-        super().__init__(message, retry_after_seconds=retry_after_seconds or NOTHING_YET_SECONDS, **facts)
+        super().__init__(message, retry_after_seconds=retry_after_seconds or _NOTHING_YET_SECONDS, **facts)
+
+
+_NOTHING_YET_SECONDS: Final = 5.0
+"""After that, who did not wait long enough may ask again."""
 
 
 class UnreadableError(DocumentError):

@@ -1,4 +1,4 @@
-"""What is done about futures that fail when nobody waits for them any more, and about their errors."""
+"""What asyncio leaves to its users: failures that nobody waits for, and waits with more than one end."""
 
 from __future__ import annotations
 

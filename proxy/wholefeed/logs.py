@@ -1,4 +1,9 @@
-"""Logging: one line per event, JSON or console. Configured once, by the command line and nobody else.
+"""Logging: one line per event, JSON or console.
+
+A module has `log = get_logger()`, and says `log.info("feed.published", feed=1)`. The command line configures
+where that goes, once (`configure_logging`), and nobody else here does. A program that imports the library may
+configure structlog, and then the events go where its own do; until then the loggers are silent: as structlog
+comes, it prints to standard output, which is the caller's.
 
 Event names are `noun.past_participle`, fixed strings, never formatted; every variable part is a field, with
 its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
@@ -62,21 +67,6 @@ Events
     library.logged      logger, message: what a library says through the standard library's logging
     worker.unstarted    reason: large documents are worked on in the server's own process
     log.lost            lines: how many could not be written before this one
-
-The loggers of the package: silent until whoever runs it has configured structlog.
-
-log = get_logger()
-log.info("feed.published", feed=1)      # wholefeed.logs lists the events
-
-The command line configures structlog (`wholefeed.logs`). A program that imports the library may, and then the
-events go where its own do. As structlog comes, it prints to standard output, which is the caller's.
-
-Events as lines of JSON: when, how grave, what, then the facts, so that a line reads from its left.
-
-json_line("info", "feed.stale", {"feed": 1, "slug": "timeout"})
-json_line_of("info", "feed.stale", '"feed": 1, "slug": "timeout"')
-
-What no text may bring into a line of the log: credentials, controls (docs/faults.md rows 17, 79).
 """
 
 from __future__ import annotations
@@ -104,6 +94,60 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from wholefeed.config.tables import LogConfig
 
+# Loggers
+
+
+def get_logger() -> Any:
+    """Return a logger that looks, each time that it is used, whether structlog has been configured."""
+    return _PackageLogger()
+
+
+class _PackageLogger:
+    """Hands what is asked of it to a logger of structlog's, which is made anew when the configuration is.
+
+    structlog's own proxy makes one for each line, which costs more than half of what the line does.
+    """
+
+    def __init__(self) -> None:
+        self._made_for: dict[str, Any] = {}
+        self._made: Any = _SILENT
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._current(), name)
+
+    def laid_out(self, event: str, facts: str) -> None:
+        """Log an event of level info whose facts are the members of a JSON object, laid out by the caller.
+
+        A logger whose lines are JSON has a `log_json` that takes them as they are, and says whether it did.
+        For any other they are read again.
+        """
+        logger = self._current()
+        log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
+        if log_json is None or not log_json(logger, event, facts):
+            logger.info(event, **json.loads(f"{{{facts}}}"))
+
+    def _current(self) -> Any:
+        if not structlog.is_configured():
+            return _SILENT
+        configured = structlog.get_config()
+        if configured != self._made_for:
+            self._made = structlog.get_logger().bind()
+            self._made_for = configured
+        return self._made
+
+
+def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:
+    raise structlog.DropEvent
+
+
+_SILENT: Final = structlog.BoundLogger(None, [_drop], {})
+
+REQUEST_ID: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
+"""Of the request that something is done for: a field of its lines, as if it were bound by structlog's
+`bind_contextvars`, which takes ten times as long."""
+
+# How lines are made, and where they go
+
 
 def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
     """Set structlog and the standard library's logging up for the process. Call once, before anything logs.
@@ -117,7 +161,7 @@ def configure_logging(config: LogConfig, stream: TextIO | None = None) -> None:
     level = logging.getLevelNamesMapping()[config.level.upper()]
     is_terminal = stream is not None and stream.isatty()  # a closed standard output is None
     is_console = config.format == "console" or (config.format == "auto" and is_terminal)
-    rendering = _console(is_terminal) if is_console else [render_json]
+    rendering = _console(is_terminal) if is_console else [_render_json]
     lines = LineLogger(stream, lambda lost: _rendered(rendering, "warning", event="log.lost", lines=lost))
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *rendering],
@@ -133,6 +177,65 @@ def _rendered(rendering: Sequence[Processor], level: str, **event: object) -> st
     for processor in rendering:
         made = processor(None, level, made)
     return str(made)
+
+
+def _console(is_terminal: bool) -> list[Processor]:
+    return [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.processors.format_exc_info,
+        _hide_credentials,
+        _escape_controls,
+        structlog.dev.ConsoleRenderer(
+            colors=is_terminal and "NO_COLOR" not in os.environ,
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+    ]
+
+
+def _render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    """Return the line, as structlog's last processor."""
+    level = "warning" if method == "warn" else method
+    what = event.pop("event", "")
+    event.pop("level", None)
+    if "exc_info" in event:
+        event = _RENDER_EXCEPTION(logger, method, event)
+    return json_line(level, str(what), event)
+
+
+_RENDER_EXCEPTION: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+
+
+def _json_logger(level: int) -> Any:
+    """Return the class of the loggers whose lines `_render_json` makes.
+
+    What every request writes goes the short way: each of structlog's steps is a call and a copy of the facts.
+    """
+    ordinary: Any = structlog.make_filtering_bound_logger(level)
+
+    class JsonLogger(ordinary):  # type: ignore[misc]
+        def info(self, event: str, *args: object, **facts: object) -> None:
+            is_plain = not (args or self._context or "exc_info" in facts)
+            if is_plain and self._processors[-1] is _render_json:
+                self._logger.msg(
+                    json_line("info", event, structlog.contextvars.merge_contextvars(None, "info", facts))
+                )
+            else:
+                super().info(event, *args, **facts)
+
+        def log_json(self, event: str, facts: str) -> bool:
+            is_ours = self._processors[-1] is _render_json
+            if is_ours:
+                self._logger.msg(json_line_of("info", event, facts))
+            return is_ours
+
+    class QuietLogger(ordinary):  # type: ignore[misc]
+        def log_json(self, event: str, facts: str) -> bool:
+            return True
+
+    return JsonLogger if level <= logging.INFO else QuietLogger
 
 
 class LineLogger:
@@ -196,63 +299,15 @@ class LineLogger:
         return True
 
 
-def _console(is_terminal: bool) -> list[Processor]:
-    return [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-        structlog.processors.format_exc_info,
-        hide_credentials,
-        escape_controls,
-        structlog.dev.ConsoleRenderer(
-            colors=is_terminal and "NO_COLOR" not in os.environ,
-            exception_formatter=structlog.dev.plain_traceback,
-        ),
-    ]
-
-
-_RENDER_EXCEPTION: Final = structlog.processors.ExceptionRenderer(
-    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
-)
-
-
-def render_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
-    """Return the line: when, how grave, what, then the facts, so that it reads from its left."""
-    level = "warning" if method == "warn" else method
-    what = event.pop("event", "")
-    event.pop("level", None)
-    if "exc_info" in event:
-        event = _RENDER_EXCEPTION(logger, method, event)
-    return json_line(level, str(what), event)
-
-
-def _json_logger(level: int) -> Any:
-    """Return the class of the loggers whose lines `render_json` makes.
-
-    What every request writes goes the short way: each of structlog's steps is a call and a copy of the facts.
-    """
-    ordinary: Any = structlog.make_filtering_bound_logger(level)
-
-    class JsonLogger(ordinary):  # type: ignore[misc]
-        def info(self, event: str, *args: object, **facts: object) -> None:
-            is_plain = not (args or self._context or "exc_info" in facts)
-            if is_plain and self._processors[-1] is render_json:
-                self._logger.msg(
-                    json_line("info", event, structlog.contextvars.merge_contextvars(None, "info", facts))
-                )
-            else:
-                super().info(event, *args, **facts)
-
-        def log_json(self, event: str, facts: str) -> bool:
-            is_ours = self._processors[-1] is render_json
-            if is_ours:
-                self._logger.msg(json_line_of("info", event, facts))
-            return is_ours
-
-    class QuietLogger(ordinary):  # type: ignore[misc]
-        def log_json(self, event: str, facts: str) -> bool:
-            return True
-
-    return JsonLogger if level <= logging.INFO else QuietLogger
+def _relay_standard_logging(level: int) -> None:
+    """Route aiohttp, asyncio and warnings through structlog; the access log is `request.answered`'s job."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Relay)]:
+        root.removeHandler(handler)
+    root.addHandler(_Relay())
+    root.setLevel(max(level, logging.INFO))
+    logging.captureWarnings(True)
+    logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
 
 
 class _Relay(logging.Handler):
@@ -277,98 +332,37 @@ class _Relay(logging.Handler):
         )
 
 
-def _relay_standard_logging(level: int) -> None:
-    """Route aiohttp, asyncio and warnings through structlog; the access log is `request.answered`'s job."""
-    root = logging.getLogger()
-    for handler in [handler for handler in root.handlers if isinstance(handler, _Relay)]:
-        root.removeHandler(handler)
-    root.addHandler(_Relay())
-    root.setLevel(max(level, logging.INFO))
-    logging.captureWarnings(True)
-    logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
-
-
-REQUEST_ID: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
-"""Of the request that something is done for: a field of its lines, as if it were bound by structlog's
-`bind_contextvars`, which takes ten times as long."""
-
-
-def get_logger() -> Any:
-    """Return a logger that looks, each time that it is used, whether structlog has been configured."""
-    return _PackageLogger()
-
-
-class _PackageLogger:
-    """Hands what is asked of it to a logger of structlog's, which is made anew when the configuration is.
-
-    structlog's own proxy makes one for each line, which costs more than half of what the line does.
-    """
-
-    def __init__(self) -> None:
-        self._made_for: dict[str, Any] = {}
-        self._made: Any = _SILENT
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._current(), name)
-
-    def laid_out(self, event: str, facts: str) -> None:
-        """Log an event of level info whose facts are the members of a JSON object, laid out by the caller.
-
-        A logger whose lines are JSON has a `log_json` that takes them as they are, and says whether it did.
-        For any other they are read again.
-        """
-        logger = self._current()
-        log_json = getattr(type(logger), "log_json", None)  # of the class: some loggers have any method
-        if log_json is None or not log_json(logger, event, facts):
-            logger.info(event, **json.loads(f"{{{facts}}}"))
-
-    def _current(self) -> Any:
-        if not structlog.is_configured():
-            return _SILENT
-        configured = structlog.get_config()
-        if configured != self._made_for:
-            self._made = structlog.get_logger().bind()
-            self._made_for = configured
-        return self._made
-
-
-def _drop(_logger: WrappedLogger, _method: str, _event: EventDict) -> NoReturn:
-    raise structlog.DropEvent
-
-
-_SILENT: Final = structlog.BoundLogger(None, [_drop], {})
-
-
-_ENCODER: Final = JSONEncoder(default=repr)
-"""Made once: `json.dumps` makes one for each line that has a `default`."""
+# An event as a line of JSON
 
 
 def json_line(level: str, event: str, facts: EventDict) -> str:
-    """Return the line of an event that happens now."""
+    """Return the line of an event that happens now.
+
+    json_line("info", "feed.stale", {"feed": 1, "slug": "timeout"})
+    """
     return json_line_of(level, event, members(facts))
 
 
 def json_line_of(level: str, event: str, text: str) -> str:
     """Return the line of an event whose facts are laid out already, as `members` does it.
 
-    Whatever password stands in a URL is taken out of it.
+        json_line_of("info", "feed.stale", '"feed": 1, "slug": "timeout"')
+
+    When, how grave, what, then the facts, so that a line reads from its left. Whatever password stands in a
+    URL is taken out of it.
     """
     if "@" in text:
-        text = without_userinfo(text)
+        text = _without_userinfo(text)
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     instant = f"{_second(seconds)}.{microseconds:06}Z"
     comma = ", " if text else ""
     return f'{{"timestamp": "{instant}", "level": "{level}", "event": {quoted(event)}{comma}{text}}}'
 
 
-class LaidOut(dict[str, object]):
-    """Facts of many lines, laid out once. Nobody changes them."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        super().__init__(facts)
-        self.text: Final = members(facts)
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    """Return a second of the epoch as RFC 3339 writes it, without its fraction: the same for many lines."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def members(facts: Mapping[str, Any]) -> str:
@@ -394,36 +388,48 @@ def members(facts: Mapping[str, Any]) -> str:
     return ", ".join(members)
 
 
-@lru_cache(maxsize=1)
-def _second(seconds: int) -> str:
-    """Return a second of the epoch as RFC 3339 writes it, without its fraction: the same for many lines."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+_ENCODER: Final = JSONEncoder(default=repr)
+"""Made once: `json.dumps` makes one for each line that has a `default`."""
+
+
+class LaidOut(dict[str, object]):
+    """Facts of many lines, laid out once. Nobody changes them."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        super().__init__(facts)
+        self.text: Final = members(facts)
+
+
+# What no text may bring into a line: credentials, controls (docs/faults.md rows 17, 79)
+
+_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
+
+
+def _hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take what `_without_userinfo` does out of the event, however deep it stands."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            if "@" in value:  # most have none, and a search costs three times as much
+                event[key] = _without_userinfo(value)
+        elif isinstance(value, list | tuple | dict):
+            event[key] = _each_text(value, _without_userinfo)
+    return event
+
+
+def _without_userinfo(text: str) -> str:
+    """Take `user:password@` out of every URL in a text: of a value, or of the JSON of many."""
+    return _USERINFO.sub("", text)
 
 
 _LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-_USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
 
 
-def hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take `user:password@` out of every URL in the event, however deep it stands."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            if "@" in value:  # most have none, and a search costs three times as much
-                event[key] = without_userinfo(value)
-        elif isinstance(value, list | tuple | dict):
-            event[key] = _each_text(value, without_userinfo)
-    return event
-
-
-def without_userinfo(text: str) -> str:
-    """Take it out of every URL in a text: of a value, or of the JSON of many."""
-    return _USERINFO.sub("", text)
-
-
-def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+def _escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
     return {
         key: _each_text(value, _escape_but_newline if key == "exception" else _escape)

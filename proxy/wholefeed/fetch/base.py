@@ -1,29 +1,20 @@
-"""Where a request goes: URLs as they are sent, and where a redirect leads.
-
-The authority is sent in canonical form, because the address guard judges it; path and query are sent as the
-publisher wrote them, because some publishers sign them.
+"""What is said of one fetch by all who take part in it: where it goes, what is asked for, what came.
 
     target = parse_target("https://Example.org/Feed?a=%2f")     # https://example.org/Feed?a=%2f
     target = redirect_target(target, "../new.atom")
+    Validators(etag=fetched.headers.get("etag"))                # for the next request
+    site_of(fetched.final_url)                                  # example.org
 
-What is sent with a request for a document, and the document as it comes, before it is read.
-
-What one fetch takes: its time, its share of the memory for bodies, and what is counted for the log.
-
-The site that a URL belongs to: its registrable domain (rule R24).
-
-The public suffix list comes with a package and is read from disk when it is first needed; no request is
-ever made for it.
+Nothing here does a request, and nothing decides whether one may be made.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
@@ -36,16 +27,13 @@ from wholefeed.core.text.urls import (
     host_of,
     joined,
     resolve,
-    safe_url,
     split,
     without_dot_segments,
 )
-from wholefeed.counts import Counts
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.budget import Share
 
-_UNDECODED: Final = re.compile("[\udc80-\udcff]")
-_PORT: Final = re.compile(r"(?::([0-9]+))?$")
+# Where it goes
 
 
 class Target(NamedTuple):
@@ -58,9 +46,15 @@ class Target(NamedTuple):
     is_secure: bool
 
 
+_PORT: Final = re.compile(r"(?::([0-9]+))?$")
+
+
 @lru_cache(maxsize=1024)  # each refresh asks for the same
 def parse_target(text: str) -> Target:
     """Return the target that a URL names; its fragment is dropped.
+
+    The authority is sent in canonical form, because the address guard judges it; path and query are sent as
+    the publisher wrote them, because some publishers sign them.
 
     Raises:
         UrlError: The URL is none that can be fetched; its `slug` says how.
@@ -78,6 +72,9 @@ def parse_target(text: str) -> Target:
     host = authority[: port_match.start()].strip("[]")
     port = int(port_match[1]) if port_match[1] else DEFAULT_PORTS[scheme]
     return Target(joined(sent), host, port, scheme == "https")
+
+
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
 
 
 def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
@@ -119,23 +116,55 @@ def _encoded(text: str, allowed: frozenset[str]) -> str:
     )
 
 
-KEPT_HEADERS: Final = (
-    "age",
-    "cache-control",
-    "content-length",
-    "content-type",
-    "date",
-    "etag",
-    "expires",
-    "last-modified",
-    "memento-datetime",
-    "retry-after",
-    "transfer-encoding",
-    "vary",
-    "x-discourse-route",
-    "x-wp-total",
-)
-"""Fields of an answer that are of use once it is here; lower-case names."""
+_CACHED_SITES: Final = 4096
+"""Hosts are few and asked for often: each document of a chain asks for its own."""
+
+
+@lru_cache(maxsize=1024)  # each refresh asks for the same
+def site_of(url: str) -> str:
+    """Return the registrable domain of an http(s) URL's host (rule R24); the port plays no part.
+
+    An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
+    cannot be read: it is returned as it is. The public suffix list comes with a package and is read from disk
+    when it is first needed; no request is ever made for it.
+    """
+    try:
+        return _site(host_of(url))
+    except UrlError:
+        return url
+
+
+@lru_cache(maxsize=_CACHED_SITES)
+def _site(host: str) -> str:
+    if ":" in host or host.rpartition(".")[2].isdecimal():
+        return host
+    return _suffixes().privatesuffix(host) or host
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
+
+
+# What is asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """What a fetch asks for, and how."""
+
+    is_new: bool = False
+    """Whether it is for a subscription document that was never seen: as in `Host.rest`."""
+    is_head: bool = False
+    """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
+    at_most: int | None = None
+    """Requests at once that the host may get from now on, where that is less than usual (R32)."""
+    turn: Callable[[], Awaitable[None]] | None = None
+    """Waits until one more request may be made. Awaited before each, redirects and further tries included;
+    takes none of the time."""
+
+
+USUAL: Final = Manner()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +184,25 @@ class Validators:
         return {
             name: value for name, value in given.items() if value and value.isascii() and value.isprintable()
         }
+
+
+# What it costs, and what came
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
+
+    share: Share
+    """What its body may take of the memory for all."""
+    wire_bytes: int = 0
+    """Of bodies, as they came."""
+    body_bytes: int = 0
+    """Decoded."""
+    heads: int = 0
+    """Answers that have begun."""
+    status: int | None = None
+    """The last one that came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -185,117 +233,20 @@ class Fetched:
     status: int
 
 
-Turn = Callable[[], Awaitable[None]]
-"""Waits until one more request may be made."""
-
-
-@dataclass(slots=True)
-class Traffic:
-    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
-
-    share: Share
-    """What its body may take of the memory for all."""
-    wire_bytes: int = 0
-    """Of bodies, as they came."""
-    body_bytes: int = 0
-    """Decoded."""
-    heads: int = 0
-    """Answers that have begun."""
-    status: int | None = None
-    """The last one that came."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """What a fetch asks for, and how."""
-
-    is_new: bool = False
-    """Whether it is for a subscription document that was never seen: as in `Waiter`."""
-    is_head: bool = False
-    """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
-    at_most: int | None = None
-    """Requests at once that the host may get from now on, where that is less than usual (R32)."""
-    turn: Turn | None = None
-    """Awaited before each request, redirects and further tries included; takes none of the time."""
-
-
-USUAL: Final = Manner()
-
-
-@dataclass(slots=True)
-class Transfer:
-    """One fetch under way."""
-
-    url: str
-    limit_seconds: float
-    traffic: Traffic
-    manner: Manner = USUAL
-    spent_seconds: float = 0.0
-    """On requests and pauses; never more than the limit."""
-    seen: list[str] = field(default_factory=list)
-    """Each URL that was asked, in order."""
-    is_permanent: bool = True
-
-    @property
-    def left_seconds(self) -> float:
-        """What is left of the time for the document."""
-        return self.limit_seconds - self.spent_seconds
-
-    def spend(self, seconds: float) -> None:
-        """Count time that was spent."""
-        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
-
-    def count(self, counts: Counts) -> None:
-        """Count what it has taken."""
-        counts.transferred(self.traffic.wire_bytes, self.traffic.body_bytes, self.spent_seconds)
-
-    def facts(self) -> dict[str, object]:
-        """What every event of a fetch tells: never credentials, never a query string."""
-        return {
-            "url": _shown(self.url),
-            "host": _host(self.seen[-1]) if self.seen else None,
-            "hops": max(0, len(self.seen) - 1),
-            "status": self.traffic.status,
-            "wire_bytes": self.traffic.wire_bytes,
-            "body_bytes": self.traffic.body_bytes,
-            "duration_s": round(self.spent_seconds, 6),
-        }
-
-
-@lru_cache(maxsize=1024)  # each refresh tells of the same
-def _shown(url: str) -> str:
-    return safe_url(url)
-
-
-@lru_cache(maxsize=1024)
-def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
-
-
-CACHED_SITES = 4096
-"""Hosts are few and asked for often: each document of a chain asks for its own."""
-
-
-@lru_cache(maxsize=1024)  # each refresh asks for the same
-def site_of(url: str) -> str:
-    """Return the registrable domain of an http(s) URL's host; the port plays no part.
-
-    An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
-    cannot be read: it is returned as it is.
-    """
-    try:
-        return _site(host_of(url))
-    except UrlError:
-        return url
-
-
-@lru_cache(maxsize=CACHED_SITES)
-def _site(host: str) -> str:
-    if ":" in host or host.rpartition(".")[2].isdecimal():
-        return host
-    return _suffixes().privatesuffix(host) or host
-
-
-@cache
-def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList()
+KEPT_HEADERS: Final = (
+    "age",
+    "cache-control",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "memento-datetime",
+    "retry-after",
+    "transfer-encoding",
+    "vary",
+    "x-discourse-route",
+    "x-wp-total",
+)
+"""Fields of an answer that are of use once it is here; lower-case names."""

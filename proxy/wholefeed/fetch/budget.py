@@ -1,4 +1,4 @@
-"""How much of large bodies may be in memory at once, whoever sends them.
+"""How much of large bodies may be in memory at once, whoever sends them, and be worked on.
 
     budget = MemoryBudget(total_bytes=96 << 20)
     share = budget.share(url, is_ahead=False)
@@ -82,7 +82,6 @@ class MemoryBudget:
         return True
 
     def give_back(self, held_bytes: int) -> None:
-        """Let others have it."""
         self.free_bytes += held_bytes
         self._hand_out()
 
@@ -92,21 +91,6 @@ class MemoryBudget:
             if not turn.done():
                 self.free_bytes -= wanted_bytes
                 turn.set_result(None)
-
-
-class LargeWork:
-    """Lets one large document be worked on at a time; belongs to one event loop.
-
-    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
-    keep everything else waiting.
-    """
-
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(1)
-
-    def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
-        """Return what is held while documents of so many bytes are parsed or rendered."""
-        return self._turns if body_bytes > LARGE_BYTES else nullcontext()
 
 
 class Share:
@@ -140,7 +124,6 @@ class Share:
             self._budget.give_back(surplus_bytes)
 
     def give_back(self) -> None:
-        """The document is gone."""
         self.shrink(0)
 
     def keep_for(self, holder: object) -> None:
@@ -152,3 +135,18 @@ class Share:
     def _give_back_in(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(self.give_back)
+
+
+class LargeWork:
+    """Lets one large document be worked on at a time; belongs to one event loop.
+
+    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
+    keep everything else waiting.
+    """
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(1)
+
+    def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
+        """Return what is held while documents of so many bytes are parsed or rendered."""
+        return self._turns if body_bytes > LARGE_BYTES else nullcontext()

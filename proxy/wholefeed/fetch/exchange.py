@@ -1,35 +1,14 @@
-"""One request and its answer, within the limits for a body; redirects and politeness are the fetcher's.
+"""One request and its answer: the HTTP client, the body as it comes, its content coding, and what went wrong.
 
-An answer's body is only ever read in chunks, each counted on the wire and again decoded: never the whole of
-what a publisher chooses to send (docs/design.md#fetching).
+    async with open_session(config.fetch, policy) as session:
+        exchange = Exchange(session, body_limit_bytes=32 << 20)
+        response = await exchange.ask(parse_target(url), {}, traffic, None)
 
-The body of an answer as it arrives: what aiohttp does not tell of how one ends (docs/faults.md row 32).
-
-with WholeBody(response):
-    while chunk := await response.content.readany():
-        ...
-
-Content codings, decoded in slices under limits (RFC 9110, section 8.4; docs/faults.md rows 36 and 37).
-
-aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
-what a body decodes to (docs/design.md#fetching). Nothing here waits or does I/O.
-
-    decoder = Decoder(coding_of(response_headers), limit_bytes=32 << 20)
-    for chunk in wire:
-        for piece in decoder.feed(chunk):   # never much more than SLICE_BYTES at once
-            body += piece
-    decoder.finish()                        # the stream had an end, and nothing came behind it
-
-What an answer may bring beside its body: heads without end, chunks with next to nothing in them.
-
-aiohttp limits each header field and their number. It skips interim answers (`103 Early Hints`) and what
-stands beside the size of a chunk without counting them, so that an answer can go on for as long as it has
-time, and nobody who reads its body gets to know (docs/faults.md row 88).
-
-What went wrong on the way, as the errors of `wholefeed.errors` (docs/faults.md part C).
-
-Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
-text gets into a message.
+Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
+counted on the wire and again decoded: never the whole of what a publisher chooses to send
+(docs/design.md#fetching). aiohttp speaks HTTP; what it does not see to is done here: that a body came to its
+true end (`_WholeBody`), that it is decoded under limits (`Decoder`), that what stands beside it has an end
+(`_CountingHandler`), and that each way a request can fail has one slug (`failure_of`).
 """
 
 from __future__ import annotations
@@ -57,7 +36,6 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.resolver import DefaultResolver
 from aiohttp.streams import EMPTY_PAYLOAD
-from backports import zstd
 from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
@@ -83,32 +61,29 @@ from wholefeed.fetch.guard import (
 )
 from wholefeed.futures import retrieve_failure
 
-MAX_WIRE_BYTES: Final = 16 << 20
-"""A body before decoding (docs/design.md#limits)."""
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
-MIN_BYTES_PER_SECOND: Final = 1024
-RATE_GRACE_SECONDS: Final = 10.0
-"""A body may be slower than the minimum rate for this long (docs/faults.md row 30)."""
+# The HTTP client
 
-HEADER_FIELD_BYTES: Final = 32768
+# The HTTP client
+
+_HEADER_FIELD_BYTES: Final = 32768
 """One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
 
-VIA: Final = "1.1 wholefeed"
+_VIA: Final = "1.1 wholefeed"
 """Sent with every request, so that one that comes back is known as our own (docs/faults.md row 19)."""
 
-ACCEPT: Final = (
+_ACCEPT: Final = (
     "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, "
     "application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, text/html;q=0.5, */*;q=0.1"
 )
 
-DOCUMENT_STATUSES: Final = frozenset({200, 203})
-_KEPT: Final = tuple((istr(name), name) for name in KEPT_HEADERS)
-_LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
+_ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
+"""What requests ask for: every coding that `Decoder` knows."""
 
-_DRAINED_BYTES: Final = 65536
-_DRAIN_SECONDS: Final = 1.0
-_YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
-_STATUSES: Final = range(100, 600)
 _KEEPALIVE_SECONDS: Final = 15.0
 _LOOKUP_SHARE: Final = 0.9
 """A look-up is given up a little before the whole connection is, so that it is told as what it is."""
@@ -134,7 +109,7 @@ async def open_session(
     """
     if fetch.proxy:
         policy = policy.behind_proxy()
-    connector = CountingConnector(
+    connector = _CountingConnector(
         resolver=GuardedResolver(
             resolver or DefaultResolver(),
             policy,
@@ -152,58 +127,30 @@ async def open_session(
         ),
         headers={
             "User-Agent": fetch.user_agent,
-            "Accept": ACCEPT,
-            "Accept-Encoding": ACCEPT_ENCODING,
-            "Via": VIA,
+            "Accept": _ACCEPT,
+            "Accept-Encoding": _ACCEPT_ENCODING,
+            "Via": _VIA,
         },
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
-        max_line_size=HEADER_FIELD_BYTES,
-        max_field_size=HEADER_FIELD_BYTES,
+        max_line_size=_HEADER_FIELD_BYTES,
+        max_field_size=_HEADER_FIELD_BYTES,
     ) as session:
         yield session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """One HTTP answer. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
+# One request and its answer
 
-    target: Target
-    status: int
-    headers: CIMultiDictProxy[str]
-    body: bytes
+# One request and its answer
 
-    def field(self, name: str) -> str | None:
-        """Return a header field's first value as text that can be stored and shown, or None."""
-        value = self.headers.get(name)
-        return None if value is None else _as_text(value)
+DOCUMENT_STATUSES: Final = frozenset({200, 203})
+_STATUSES: Final = range(100, 600)
 
-    def fields(self, name: str) -> tuple[str, ...]:
-        """Return all values of a header field; octets that are no UTF-8 are replaced."""
-        return tuple(map(_as_text, self.headers.getall(name, ())))
+MAX_WIRE_BYTES: Final = 16 << 20
+"""A body before decoding (docs/design.md#limits)."""
 
-    def kept_headers(self) -> dict[str, str]:
-        """Return the header fields that the proxy uses; those that are lists as one value."""
-        kept = {}
-        for field, name in _KEPT:
-            if values := self.headers.getall(field, ()):
-                kept[name] = _as_text(", ".join(values) if name in _LIST_HEADERS else values[0])
-        return kept
-
-
-class RateFloor:
-    """The slowest that a body may come (docs/faults.md row 30)."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._started = clock()
-
-    def check(self, received_bytes: int) -> None:
-        """Raise TimeoutError when fewer bytes came than the minimum rate asks for."""
-        elapsed_seconds = self._clock() - self._started
-        if elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds:
-            raise TimeoutError("the body comes too slowly")
+_YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
 
 
 class Exchange:
@@ -238,20 +185,16 @@ class Exchange:
         *,
         is_head: bool = False,
     ) -> Response:
-        """Return the answer to one GET, or HEAD.
+        """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2).
 
-        Args:
-            target: What to ask for.
-            headers: Beside those of the session.
-            traffic: Counts what arrives.
-            on_chunk: Given the decoded body of a 200 as it arrives.
-            is_head: Whether to ask for the head alone (RFC 9110, section 9.3.2).
+        `headers` come beside those of the session; `traffic` counts what arrives; `on_chunk` is given the
+        decoded body of a 200 as it arrives.
 
         Raises:
             DocumentError: No answer, or a broken one.
         """
         response: aiohttp.ClientResponse | None = None
-        method, url = "HEAD" if is_head else "GET", _url(target.url)
+        method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
         try:
             response = await self._session.request(
                 method, url, headers=headers, allow_redirects=False, proxy=self._proxy
@@ -288,7 +231,7 @@ class Exchange:
         body_bytes = 0
         floor = RateFloor(self._clock)
         unyielded = 0
-        with WholeBody(response):
+        with _WholeBody(response):
             while chunk := await response.content.readany():
                 traffic.wire_bytes += len(chunk)
                 floor.check(decoder.wire_bytes + len(chunk))
@@ -317,9 +260,48 @@ class Exchange:
         return min(response.content_length, self._body_limit_bytes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """One HTTP answer. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
+
+    target: Target
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    def field(self, name: str) -> str | None:
+        """Return a header field's first value as text that can be stored and shown, or None."""
+        value = self.headers.get(name)
+        return None if value is None else _as_text(value)
+
+    def fields(self, name: str) -> tuple[str, ...]:
+        """Return all values of a header field; octets that are no UTF-8 are replaced."""
+        return tuple(map(_as_text, self.headers.getall(name, ())))
+
+    def kept_headers(self) -> dict[str, str]:
+        """Return the header fields that the proxy uses; those that are lists as one value."""
+        kept = {}
+        for field, name in _KEPT:
+            if values := self.headers.getall(field, ()):
+                kept[name] = _as_text(", ".join(values) if name in _LIST_HEADERS else values[0])
+        return kept
+
+
+_KEPT: Final = tuple((istr(name), name) for name in KEPT_HEADERS)
+_LIST_HEADERS: Final = frozenset({"cache-control", "vary"})
+
+
+def _as_text(value: str) -> str:
+    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 @lru_cache(maxsize=1024)  # each refresh asks for the same
-def _url(text: str) -> URL:
+def _encoded_url(text: str) -> URL:
     return URL(text, encoded=True)
+
+
+_DRAINED_BYTES: Final = 65536
+_DRAIN_SECONDS: Final = 1.0
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
@@ -344,12 +326,33 @@ def _too_large() -> DecodeError:
     return DecodeError(f"expected at most {MAX_WIRE_BYTES} bytes on the wire", slug="too-large")
 
 
-def _as_text(value: str) -> str:
-    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+MIN_BYTES_PER_SECOND: Final = 1024
+RATE_GRACE_SECONDS: Final = 10.0
+"""A body may be slower than the minimum rate for this long (docs/faults.md row 30)."""
 
 
-class WholeBody:
+class RateFloor:
+    """The slowest that a body may come (docs/faults.md row 30)."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+
+    def check(self, received_bytes: int) -> None:
+        """Raise TimeoutError when fewer bytes came than the minimum rate asks for."""
+        elapsed_seconds = self._clock() - self._started
+        if elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds:
+            raise TimeoutError("the body comes too slowly")
+
+
+class _WholeBody:
     """The time in which a body is read up to its true end, before decoding; leave it when enough has come.
+
+        with _WholeBody(response):
+            while chunk := await response.content.readany():
+                ...
+
+    aiohttp does not tell of all the ways in which one ends (docs/faults.md row 32).
 
     Raises:
         aiohttp.ClientError: It broke off. What reads it raises so, too, and HttpProcessingError where it is
@@ -387,13 +390,9 @@ class WholeBody:
             self._content.set_exception(aiohttp.ClientPayloadError("closed"))
 
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+# Content codings: nothing here waits or does I/O
 
-ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
-"""What requests ask for: every coding that `Decoder` knows."""
+# Content codings: nothing here waits or does I/O
 
 SLICE_BYTES: Final = 65536
 """What one step of decoding may give; brotli may exceed it by half."""
@@ -405,16 +404,7 @@ RATIO_FREE_BYTES: Final = 1 << 20
 MAX_MEMBERS: Final = 64
 """gzip members or zstd frames in one body."""
 
-_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659, section 3: at most 8 MiB as a content coding
-_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
-
-
-class DecodeError(ValueError):
-    """The body is not what its coding says, or is too large. `slug`: content-coding or too-large."""
-
-    def __init__(self, message: str, *, slug: str = "content-coding") -> None:
-        super().__init__(message)
-        self.slug = slug
+_CODING_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
 
 
 def coding_of(fields: Iterable[str]) -> str:
@@ -424,14 +414,118 @@ def coding_of(fields: Iterable[str]) -> str:
         DecodeError: More than one coding, or one that was not asked for (RFC 9110, section 8.4.1).
     """
     tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
-    codings = [_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
+    codings = [_CODING_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
     if not codings:
         return "identity"
     if len(codings) > 1:
         raise DecodeError(f"expected one content coding, got {len(codings)}")
     if codings[0] not in _STREAMS:
-        raise DecodeError(f"expected one of {ACCEPT_ENCODING}, got content coding {codings[0][:40]!r}")
+        raise DecodeError(f"expected one of {_ACCEPT_ENCODING}, got content coding {codings[0][:40]!r}")
     return codings[0]
+
+
+class Decoder:
+    """Decodes one body in slices, under limits (RFC 9110, section 8.4; docs/faults.md rows 36 and 37).
+
+        decoder = Decoder(coding_of(response_headers), limit_bytes=32 << 20)
+        for chunk in wire:
+            for piece in decoder.feed(chunk):   # never much more than SLICE_BYTES at once
+                body += piece
+        decoder.finish()                        # the stream had an end, and nothing came behind it
+
+    aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
+    what a body decodes to (docs/design.md#fetching).
+
+    Args:
+        coding: identity, gzip, deflate, br or zstd, as `coding_of` gives it.
+        limit_bytes: What the body may decode to.
+    """
+
+    def __init__(self, coding: str, *, limit_bytes: int) -> None:
+        self._coding = coding
+        self._limit_bytes = limit_bytes
+        self._stream: _Stream | None = None
+        self._members = 0
+        self.wire_bytes = 0
+        self.decoded_bytes = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
+
+        The iterator must be exhausted before the next call.
+
+        Raises:
+            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
+        """
+        self.wire_bytes += len(data)
+        if self._coding == "identity":
+            self._count(len(data))
+            yield data
+            return
+        try:
+            for start in range(0, len(data), SLICE_BYTES):
+                for piece in self._decoded(data[start : start + SLICE_BYTES]):
+                    self._count(len(piece))
+                    yield piece
+        except _CODING_ERRORS as exc:
+            raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
+
+    def finish(self) -> None:
+        """Say that the wire has ended.
+
+        Raises:
+            DecodeError: The stream had not come to its end.
+        """
+        if self._coding != "identity" and self.wire_bytes and not self._is_at_end:
+            raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
+
+    @property
+    def _is_at_end(self) -> bool:
+        return self._stream is not None and self._stream.is_finished
+
+    def _decoded(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._stream is None or self._stream.is_finished:
+                self._begin_member()
+            assert self._stream is not None
+            yield from self._drained(self._stream, data)
+            data = self._stream.rest if self._stream.is_finished else b""
+
+    def _drained(self, stream: _Stream, data: bytes) -> Iterator[bytes]:
+        piece = stream.step(data)
+        while True:
+            if piece:
+                yield piece
+            if not stream.has_more:
+                return
+            piece = stream.step(b"")
+
+    def _begin_member(self) -> None:
+        if self._stream is not None and self._coding not in _MULTI_MEMBER:
+            raise DecodeError(f"expected nothing behind the {self._coding} stream")
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
+        self._stream = _STREAMS[self._coding]()
+
+    def _count(self, count: int) -> None:
+        self.decoded_bytes += count
+        if self.decoded_bytes > self._limit_bytes:
+            raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
+        if self.decoded_bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self.wire_bytes):
+            raise DecodeError(
+                f"expected at most {MAX_RATIO} bytes for one of {self._coding}, "
+                f"got {self.decoded_bytes} from {self.wire_bytes}",
+                slug="too-large",
+            )
+
+
+class DecodeError(ValueError):
+    """The body is not what its coding says, or is too large. `slug`: content-coding or too-large."""
+
+    def __init__(self, message: str, *, slug: str = "content-coding") -> None:
+        super().__init__(message)
+        self.slug = slug
 
 
 class _Stream(Protocol):
@@ -537,6 +631,9 @@ class _Brotli:
         return bool(self._decompressor.is_finished())
 
 
+_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659, section 3: at most 8 MiB as a content coding
+
+
 class _Zstd:
     """RFC 8878, with the window that RFC 9659 allows a content coding."""
 
@@ -567,97 +664,13 @@ _STREAMS: Final[dict[str, type[_Stream]]] = {
     "zstd": _Zstd,
 }
 _MULTI_MEMBER: Final = frozenset({"gzip", "zstd"})
-_BROKEN: Final = (zlib.error, brotli.error, zstd.ZstdError)
+_CODING_ERRORS: Final = (zlib.error, brotli.error, zstd.ZstdError)
 
+# What comes beside the body
 
-class Decoder:
-    """Decodes one body.
+# What comes beside the body
 
-    Args:
-        coding: identity, gzip, deflate, br or zstd, as `coding_of` gives it.
-        limit_bytes: What the body may decode to.
-    """
-
-    def __init__(self, coding: str, *, limit_bytes: int) -> None:
-        self._coding = coding
-        self._limit_bytes = limit_bytes
-        self._stream: _Stream | None = None
-        self._members = 0
-        self.wire_bytes = 0
-        self.decoded_bytes = 0
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
-
-        The iterator must be exhausted before the next call.
-
-        Raises:
-            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
-        """
-        self.wire_bytes += len(data)
-        if self._coding == "identity":
-            self._count(len(data))
-            yield data
-            return
-        try:
-            for start in range(0, len(data), SLICE_BYTES):
-                for piece in self._decoded(data[start : start + SLICE_BYTES]):
-                    self._count(len(piece))
-                    yield piece
-        except _BROKEN as exc:
-            raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
-
-    def finish(self) -> None:
-        """Say that the wire has ended.
-
-        Raises:
-            DecodeError: The stream had not come to its end.
-        """
-        if self._coding != "identity" and self.wire_bytes and not self._is_at_end:
-            raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
-
-    @property
-    def _is_at_end(self) -> bool:
-        return self._stream is not None and self._stream.is_finished
-
-    def _decoded(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._stream is None or self._stream.is_finished:
-                self._begin_member()
-            assert self._stream is not None
-            yield from self._drained(self._stream, data)
-            data = self._stream.rest if self._stream.is_finished else b""
-
-    def _drained(self, stream: _Stream, data: bytes) -> Iterator[bytes]:
-        piece = stream.step(data)
-        while True:
-            if piece:
-                yield piece
-            if not stream.has_more:
-                return
-            piece = stream.step(b"")
-
-    def _begin_member(self) -> None:
-        if self._stream is not None and self._coding not in _MULTI_MEMBER:
-            raise DecodeError(f"expected nothing behind the {self._coding} stream")
-        self._members += 1
-        if self._members > MAX_MEMBERS:
-            raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
-        self._stream = _STREAMS[self._coding]()
-
-    def _count(self, count: int) -> None:
-        self.decoded_bytes += count
-        if self.decoded_bytes > self._limit_bytes:
-            raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
-        if self.decoded_bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self.wire_bytes):
-            raise DecodeError(
-                f"expected at most {MAX_RATIO} bytes for one of {self._coding}, "
-                f"got {self.decoded_bytes} from {self.wire_bytes}",
-                slug="too-large",
-            )
-
-
-HEADER_BYTES: Final = 256 << 10
+_HEADER_BYTES: Final = 256 << 10
 """All heads of an exchange, and what frames its body; for the latter as much besides as the body has.
 
 What frames a chunk takes five bytes at least: chunks may be of five bytes each, or few.
@@ -666,16 +679,24 @@ What frames a chunk takes five bytes at least: chunks may be of five bytes each,
 _READ_BYTES: Final = 256 << 10
 """What asyncio reads at once: it may wait in the parser while the body is not taken."""
 
-_SLICE_BYTES: Final = 16 << 10
+_HEAD_SLICE_BYTES: Final = 16 << 10
 """Of heads, what is parsed between two looks at the count."""
 
 
-class HeaderLimitError(aiohttp.ClientError):
-    """An answer has more beside its body than any needs."""
+class _CountingConnector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        make: Callable[..., ResponseHandler] = _CountingHandler
+        self._factory = functools.partial(make, loop=self._loop)
 
 
-class CountingHandler(ResponseHandler):
-    """The client's end of a connection, which ends when an answer brings too much that is no body."""
+class _CountingHandler(ResponseHandler):
+    """The client's end of a connection, which ends when an answer brings too much that is no body.
+
+    aiohttp limits each header field and their number. It skips interim answers (`103 Early Hints`) and what
+    stands beside the size of a chunk without counting them, so that an answer can go on for as long as it has
+    time, and nobody who reads its body gets to know (docs/faults.md row 88).
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -690,12 +711,12 @@ class CountingHandler(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         """Count what comes, and end the connection at the limit."""
-        if len(data) <= _SLICE_BYTES:
+        if len(data) <= _HEAD_SLICE_BYTES:
             self._take(data)
             return
         rest = data
         while rest and self._body() is None:
-            part, rest = rest[:_SLICE_BYTES], rest[_SLICE_BYTES:]
+            part, rest = rest[:_HEAD_SLICE_BYTES], rest[_HEAD_SLICE_BYTES:]
             self._take(part)
             if self.exception() is not None:
                 return
@@ -707,7 +728,7 @@ class CountingHandler(ResponseHandler):
         self._received_bytes += len(data)
         super().data_received(data)
         body = self._body()
-        most_bytes = HEADER_BYTES if body is None else HEADER_BYTES + _READ_BYTES + 2 * body.total_bytes
+        most_bytes = _HEADER_BYTES if body is None else _HEADER_BYTES + _READ_BYTES + 2 * body.total_bytes
         if self._received_bytes > most_bytes:
             self._end(body)
 
@@ -716,7 +737,7 @@ class CountingHandler(ResponseHandler):
         return None if self._payload in (self._former, EMPTY_PAYLOAD) else self._payload
 
     def _end(self, body: aiohttp.StreamReader | None) -> None:
-        error = HeaderLimitError("header fields or chunks without end")
+        error = _HeaderLimitError("header fields or chunks without end")
         if self.transport is not None:
             self.transport.abort()
         self.set_exception(error)
@@ -724,14 +745,13 @@ class CountingHandler(ResponseHandler):
             body.set_exception(error)
 
 
-class CountingConnector(aiohttp.TCPConnector):
-    """Makes connections whose answers are counted."""
+class _HeaderLimitError(aiohttp.ClientError):
+    """An answer has more beside its body than any needs."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        make: Callable[..., ResponseHandler] = CountingHandler
-        self._factory = functools.partial(make, loop=self._loop)
 
+# What went wrong, as the errors of `wholefeed.errors`
+
+# What went wrong, as the errors of `wholefeed.errors`
 
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError, OSError)
 """What `failure_of` knows; TimeoutError is an OSError."""
@@ -739,45 +759,14 @@ TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, DecodeError
 _NOT_HTTP: Final = (aiohttp.ClientResponseError, HttpProcessingError)
 _IN_CHUNK: Final = re.compile(r"\bchunk\b", re.IGNORECASE)
 """In the parser's own words, where a broken chunk came together with the head, so that neither is given."""
-_BUSY_STATUSES: Final = frozenset({502, 503, 504})
-_FORBIDDEN_STATUSES: Final = frozenset({401, 403})
-
-
-_Row = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
-_ANYWHERE: Final[tuple[_Row, ...]] = (
-    (HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
-    (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
-    (TimeoutError, "timeout", "the publisher fell silent"),
-    (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),
-    (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
-    (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
-)
-IN_BODY: Final[tuple[_Row, ...]] = (
-    *_ANYWHERE,
-    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the answer's end"),
-)
-BEFORE_BODY: Final[tuple[_Row, ...]] = (
-    (
-        aiohttp.ClientConnectorCertificateError,
-        "tls-certificate",
-        "the certificate is not valid for this host",
-    ),
-    (aiohttp.ClientConnectorSSLError, "connection-failed", "no TLS connection could be agreed on"),
-    (aiohttp.ClientConnectorDNSError, "dns-error", "the name of the host has no address"),
-    (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
-    *_ANYWHERE,
-    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),
-    (TRANSPORT_ERRORS, "connection-failed", "the connection failed"),
-)
 
 
 def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> DocumentError:
-    """Return the error that a failed request becomes.
+    """Return the error that a failed request becomes (docs/faults.md part C).
 
-    Args:
-        exc: One of `TRANSPORT_ERRORS`.
-        url: What was asked for.
-        in_body: Whether the answer's head had arrived.
+    Each way a request can fail has one slug, whatever class aiohttp uses for it. Nothing of the publisher's
+    text gets into a message. `exc` is one of `TRANSPORT_ERRORS`; `in_body` says whether the answer's head had
+    arrived.
     """
     cause = exc.os_error if isinstance(exc, aiohttp.ClientConnectorError) else exc
     if isinstance(cause, DecodeError):
@@ -800,6 +789,37 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     raise AssertionError("every transport error is in the tables") from exc
 
 
+_FailureRow = tuple[type[Exception] | tuple[type[Exception], ...], str, str]
+
+_ANYWHERE: Final[tuple[_FailureRow, ...]] = (
+    (_HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
+    (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
+    (TimeoutError, "timeout", "the publisher fell silent"),
+    (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),
+    (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
+    (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
+)
+IN_BODY: Final[tuple[_FailureRow, ...]] = (
+    *_ANYWHERE,
+    (TRANSPORT_ERRORS, "incomplete", "the connection broke before the answer's end"),
+)
+BEFORE_BODY: Final[tuple[_FailureRow, ...]] = (
+    (
+        aiohttp.ClientConnectorCertificateError,
+        "tls-certificate",
+        "the certificate is not valid for this host",
+    ),
+    (aiohttp.ClientConnectorSSLError, "connection-failed", "no TLS connection could be agreed on"),
+    (aiohttp.ClientConnectorDNSError, "dns-error", "the name of the host has no address"),
+    (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
+    *_ANYWHERE,
+    (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),
+    (TRANSPORT_ERRORS, "connection-failed", "the connection failed"),
+)
+
+_BUSY_STATUSES: Final = frozenset({502, 503, 504})
+
+
 def is_transient(error: DocumentError) -> bool:
     """Return whether the same request may well work a moment later.
 
@@ -817,13 +837,13 @@ def is_transient(error: DocumentError) -> bool:
     )
 
 
+_FORBIDDEN_STATUSES: Final = frozenset({401, 403})
+
+
 def status_failure(status: int, url: str, retry_after_seconds: float | None = None) -> PublisherStatusError:
     """Return the error for a status that brings no document (docs/faults.md rows 39, 54 to 56).
 
-    Args:
-        status: What the publisher sent.
-        url: What was asked for.
-        retry_after_seconds: What it asked for besides, clamped.
+    `retry_after_seconds` is what the publisher asked for besides, clamped.
     """
     slug = ""
     if status in _FORBIDDEN_STATUSES:

@@ -7,8 +7,6 @@ Redirects are followed by a loop of our own, so that each hop passes the same ch
         fetched = await fetcher.fetch("https://example.org/feed.atom")
         validators = Validators(etag=fetched.headers.get("etag"))
         assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
-
-What the last answer of a fetch comes to.
 """
 
 from __future__ import annotations
@@ -20,16 +18,17 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
 from wholefeed.core.schedule import backoff_seconds, retry_after_seconds
-from wholefeed.core.text.urls import UrlError, without_credentials
+from wholefeed.core.text.urls import UrlError, safe_url, without_credentials
 from wholefeed.counts import Counts
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from wholefeed.fetch.base import (
@@ -38,7 +37,6 @@ from wholefeed.fetch.base import (
     Manner,
     Target,
     Traffic,
-    Transfer,
     Validators,
     parse_target,
     redirect_target,
@@ -62,9 +60,11 @@ log = get_logger()
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _PERMANENT: Final = frozenset({301, 308})
+_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED
+_USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {_NOT_MODIFIED}
+
 _Tell = Callable[[bytes], None] | None
 _IsMet = Callable[[str], bool]
-_USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {HTTPStatus.NOT_MODIFIED}
 
 
 class Fetcher:
@@ -180,7 +180,7 @@ class Fetcher:
         """
         plain_url = without_credentials(url)
         share = self._budget.share(plain_url, is_ahead=is_ahead)
-        transfer = Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), manner)
+        transfer = _Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), manner)
         try:
             try:
                 fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
@@ -208,7 +208,7 @@ class Fetcher:
 
     async def _travel(
         self,
-        transfer: Transfer,
+        transfer: _Transfer,
         url: str,
         validators: Validators,
         on_chunk: Callable[[str, bytes], None] | None,
@@ -228,16 +228,16 @@ class Fetcher:
             tell = partial(on_chunk, target.url) if on_chunk is not None else None
             response = await self._ask(transfer, target, conditions, tell)
             if response.status not in _REDIRECTS:
-                return concluded(transfer, response, is_conditional=bool(conditions))
+                return _concluded(transfer, response, is_conditional=bool(conditions))
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
             target = self._redirected(transfer, response)
             if is_met is not None and is_met(target.url):
                 transfer.seen.append(target.url)
                 response = replace(response, target=target, body=b"")
-                return replace(fetched_from(transfer, response, not_modified=True), is_met=True)
+                return replace(_fetched_from(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(
-        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: _Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
@@ -267,7 +267,7 @@ class Fetcher:
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: _Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask once, and tell the gate what that says of the host."""
         heads = transfer.traffic.heads
@@ -285,7 +285,7 @@ class Fetcher:
         return response
 
     async def _get(
-        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: _Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
@@ -299,7 +299,7 @@ class Fetcher:
         finally:
             transfer.spend(time.monotonic() - started)
 
-    def _redirected(self, transfer: Transfer, response: Response) -> Target:
+    def _redirected(self, transfer: _Transfer, response: Response) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35)."""
         base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
@@ -309,11 +309,55 @@ class Fetcher:
         return target
 
 
-_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED
+@dataclass(slots=True)
+class _Transfer:
+    """One fetch under way."""
+
+    url: str
+    limit_seconds: float
+    traffic: Traffic
+    manner: Manner = USUAL
+    spent_seconds: float = 0.0
+    """On requests and pauses; never more than the limit."""
+    seen: list[str] = field(default_factory=list)
+    """Each URL that was asked, in order."""
+    is_permanent: bool = True
+
+    @property
+    def left_seconds(self) -> float:
+        return self.limit_seconds - self.spent_seconds
+
+    def spend(self, seconds: float) -> None:
+        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def count(self, counts: Counts) -> None:
+        counts.transferred(self.traffic.wire_bytes, self.traffic.body_bytes, self.spent_seconds)
+
+    def facts(self) -> dict[str, object]:
+        """What every event of a fetch tells: never credentials, never a query string."""
+        return {
+            "url": _shown(self.url),
+            "host": _host(self.seen[-1]) if self.seen else None,
+            "hops": max(0, len(self.seen) - 1),
+            "status": self.traffic.status,
+            "wire_bytes": self.traffic.wire_bytes,
+            "body_bytes": self.traffic.body_bytes,
+            "duration_s": round(self.spent_seconds, 6),
+        }
 
 
-def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
-    """Return what came.
+@lru_cache(maxsize=1024)  # each refresh tells of the same
+def _shown(url: str) -> str:
+    return safe_url(url)
+
+
+@lru_cache(maxsize=1024)
+def _host(url: str) -> str | None:
+    return urlsplit(url).hostname
+
+
+def _concluded(transfer: _Transfer, response: Response, *, is_conditional: bool) -> Fetched:
+    """Return what the last answer of a fetch comes to.
 
     Raises:
         PublisherError: An answer 304 to a question without conditions, or no body where one was asked for.
@@ -324,10 +368,10 @@ def concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -
     if not (not_modified or response.body or transfer.manner.is_head):
         message = "expected a document, got an empty body"
         raise PublisherError(message, url=url, slug="empty", publisher_status=response.status)
-    return fetched_from(transfer, response, not_modified=not_modified)
+    return _fetched_from(transfer, response, not_modified=not_modified)
 
 
-def fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
+def _fetched_from(transfer: _Transfer, response: Response, *, not_modified: bool) -> Fetched:
     """Describe the last answer, and the way to it."""
     url, headers = response.target.url, response.kept_headers()
     return Fetched(

@@ -10,14 +10,6 @@ Names, literals and ports are checked before as well, so that a refused target c
         resolver=GuardedResolver(resolver, policy, timeout_seconds=10),
         socket_factory=guarded_socket_factory(policy),
     )
-
-Which addresses must not be asked: this machine's, its neighbours', nobody's (docs/design.md#the-guard).
-
-    is_forbidden(ip_address("::ffff:10.0.0.1"))                              # True
-    is_forbidden(ip_address("10.0.0.1"), (ip_network("10.0.0.0/8"),))        # False: exempt
-
-`ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
-ISATAP addresses, and a cloud's platform service, for global ones.
 """
 
 from __future__ import annotations
@@ -35,33 +27,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from wholefeed.config.tables import FetchConfig
 
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 OwnAddresses = Callable[[str, int], bool]
 """Whether an IP address (as text) and a port are where this proxy itself listens."""
-AddressInfo = tuple[Any, ...]
-"""family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
-
-_LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
-
-
-class TargetRefusedError(OSError):
-    """The target is refused. The same text whatever the reason: the answer must not map a network."""
-
-    def __init__(self) -> None:
-        super().__init__("this address is not allowed")
-
-
-class OwnAddressError(OSError):
-    """The target is this proxy."""
-
-    def __init__(self) -> None:
-        super().__init__("this address is the proxy's own")
-
-
-class NameTimeoutError(OSError):
-    """The look-up of a name took too long."""
-
-    def __init__(self) -> None:
-        super().__init__("the look-up of the name took too long")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,11 +95,88 @@ class AddressPolicy:
             raise TargetRefusedError
         if self._is_own(literal, port):
             raise OwnAddressError
-        if is_forbidden(literal, self.exempt) or str(unmapped(literal)) in self.deny_hosts:
+        if is_forbidden(literal, self.exempt) or str(_unmapped(literal)) in self.deny_hosts:
             raise TargetRefusedError
 
     def _is_own(self, address: IpAddress, port: int) -> bool:
-        return self.own_addresses is not None and self.own_addresses(str(unmapped(address)), port)
+        return self.own_addresses is not None and self.own_addresses(str(_unmapped(address)), port)
+
+
+class TargetRefusedError(OSError):
+    """The target is refused. The same text whatever the reason: the answer must not map a network."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is not allowed")
+
+
+class OwnAddressError(OSError):
+    """The target is this proxy."""
+
+    def __init__(self) -> None:
+        super().__init__("this address is the proxy's own")
+
+
+def _port_range(value: int | str) -> range:
+    first, _, last = str(value).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def host_pattern(pattern: str) -> str:
+    """Return a pattern of the configuration as hosts are compared with it.
+
+    An address can be written in many ways; it is compared in one.
+    """
+    text = pattern.strip().lower().rstrip(".")
+    literal = _literal(text)
+    return text if literal is None else str(_unmapped(literal))
+
+
+def is_matched(host: str, pattern: str) -> bool:
+    """Return whether a host in canonical form is what a `host_pattern` stands for."""
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return host == pattern
+
+
+@lru_cache(maxsize=1024)
+def _literal(host: str) -> IpAddress | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _address_texts(host: str) -> tuple[str, ...]:
+    return tuple(str(_unmapped(address)) for address in _addresses_of(host))
+
+
+_LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
+
+
+@lru_cache(maxsize=1024)
+def _addresses_of(host: str) -> tuple[IpAddress, ...]:
+    """Return the addresses that a host names without a look-up."""
+    literal = _literal(host)
+    if literal is not None:
+        return (literal,)
+    return _LOOPBACK if host == "localhost" or host.endswith(".localhost") else ()
+
+
+@lru_cache(maxsize=1024)
+def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
+    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
+    literal, addresses = _literal(host), _addresses_of(host)
+    name = host if literal is None else str(_unmapped(literal))
+    return (
+        any(port in ports for ports in policy.ports)
+        and not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
+        and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
+        and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
+    )
+
+
+# At the socket
 
 
 class GuardedResolver(AbstractResolver):
@@ -184,22 +230,11 @@ class GuardedResolver(AbstractResolver):
         await self._inner.close()
 
 
-def guarded_socket_factory(
-    policy: AddressPolicy, make_socket: Callable[[int, int, int], socket.socket] = socket.socket
-) -> Callable[[AddressInfo], socket.socket]:
-    """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
+class NameTimeoutError(OSError):
+    """The look-up of a name took too long."""
 
-    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
-    """
-
-    def factory(info: AddressInfo) -> socket.socket:
-        family, kind, protocol, _, address = info
-        if family not in (socket.AF_INET, socket.AF_INET6):
-            raise TargetRefusedError
-        policy.check_address(address[0], address[1])
-        return make_socket(family, kind, protocol)
-
-    return factory
+    def __init__(self) -> None:
+        super().__init__("the look-up of the name took too long")
 
 
 def _is_dns_timeout(cause: BaseException | None) -> bool:
@@ -210,65 +245,61 @@ def _is_dns_timeout(cause: BaseException | None) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
-def _literal(host: str) -> IpAddress | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
+_AddressInfo = tuple[Any, ...]
+"""family, type, protocol, canonical name, socket address; as getaddrinfo gives them."""
 
 
-@lru_cache(maxsize=1024)
-def _addresses_of(host: str) -> tuple[IpAddress, ...]:
-    """Return the addresses that a host names without a look-up."""
-    literal = _literal(host)
-    if literal is not None:
-        return (literal,)
-    return _LOOPBACK if host == "localhost" or host.endswith(".localhost") else ()
+def guarded_socket_factory(
+    policy: AddressPolicy, make_socket: Callable[[int, int, int], socket.socket] = socket.socket
+) -> Callable[[_AddressInfo], socket.socket]:
+    """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
+
+    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
+    """
+
+    def factory(info: _AddressInfo) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if family not in (socket.AF_INET, socket.AF_INET6):
+            raise TargetRefusedError
+        policy.check_address(address[0], address[1])
+        return make_socket(family, kind, protocol)
+
+    return factory
 
 
-@lru_cache(maxsize=1024)
-def _address_texts(host: str) -> tuple[str, ...]:
-    return tuple(str(unmapped(address)) for address in _addresses_of(host))
+# Addresses that must not be asked: this machine's, its neighbours', nobody's
 
 
-@lru_cache(maxsize=1024)
-def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
-    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
-    literal, addresses = _literal(host), _addresses_of(host)
-    name = host if literal is None else str(unmapped(literal))
-    return (
-        any(port in ports for ports in policy.ports)
-        and not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
-        and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
-        and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
+def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
+    """Return whether an address must not be connected to.
+
+        is_forbidden(ip_address("::ffff:10.0.0.1"))                              # True
+        is_forbidden(ip_address("10.0.0.1"), (ip_network("10.0.0.0/8"),))        # False: exempt
+
+    `ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
+    ISATAP addresses, and a cloud's platform service, for global ones.
+
+    Args:
+        address: An IPv4-mapped one is judged by the IPv4 address in it; one with a zone is refused.
+        exempt: Networks that are allowed whatever the table says (`fetch.allow_networks`).
+    """
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
+        return True
+    address = _unmapped(address)
+    if any(address in network for network in exempt):
+        return False
+    if any(address in network for network in _REFUSED):
+        return True
+    return isinstance(address, ipaddress.IPv6Address) and (
+        address not in _GLOBAL_IPV6 or int(address) >> 32 & 0xFFFF_FFFF in _ISATAP
     )
 
 
-def _port_range(value: int | str) -> range:
-    first, _, last = str(value).partition("-")
-    return range(int(first), int(last or first) + 1)
+def _unmapped(address: IpAddress) -> IpAddress:
+    """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
-
-def host_pattern(pattern: str) -> str:
-    """Return a pattern of the configuration as hosts are compared with it.
-
-    An address can be written in many ways; it is compared in one.
-    """
-    text = pattern.strip().lower().rstrip(".")
-    literal = _literal(text)
-    return text if literal is None else str(unmapped(literal))
-
-
-def is_matched(host: str, pattern: str) -> bool:
-    """Return whether a host in canonical form is what a `host_pattern` stands for."""
-    if pattern.startswith("*."):
-        return host.endswith(pattern[1:])
-    return host == pattern
-
-
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 GLOBAL_IPV6: Final = "2000::/3"
 """What is not in here is no global unicast address (RFC 4291, section 2.4)."""
@@ -303,28 +334,3 @@ REFUSED_NETWORKS: Final[Mapping[str, str]] = {
 _GLOBAL_IPV6: Final = ipaddress.IPv6Network(GLOBAL_IPV6)
 _REFUSED: Final = tuple(map(ipaddress.ip_network, REFUSED_NETWORKS))
 _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # RFC 5214, section 6.1: an IPv4 address follows
-
-
-def unmapped(address: IpAddress) -> IpAddress:
-    """Return what an address reaches: of an IPv4-mapped one that is IPv4 (RFC 4291, section 2.5.5.2)."""
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
-
-
-def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
-    """Return whether an address must not be connected to.
-
-    Args:
-        address: An IPv4-mapped one is judged by the IPv4 address in it; one with a zone is refused.
-        exempt: Networks that are allowed whatever the table says (`fetch.allow_networks`).
-    """
-    if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
-        return True
-    address = unmapped(address)
-    if any(address in network for network in exempt):
-        return False
-    if any(address in network for network in _REFUSED):
-        return True
-    return isinstance(address, ipaddress.IPv6Address) and (
-        address not in _GLOBAL_IPV6 or int(address) >> 32 & 0xFFFF_FFFF in _ISATAP
-    )

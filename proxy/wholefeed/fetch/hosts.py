@@ -1,54 +1,14 @@
-"""Whether a host that fails is asked at all: a circuit breaker, one for each host and port.
-
-CLOSED    requests go through; `failures` counts those in a row of which nothing was heard
-          -> RESTING at `LIMIT` of them, or at once where the name has no address
-RESTING   no request goes through for `PAUSE_SECONDS`
-          -> PROBING when one is begun after that
-PROBING   that one is under way, no other goes through
-          -> RESTING when nothing is heard, or, its pause over, when it was given up
-
-When something is heard, whoever holds the breaker drops it: a host without one is as good as any.
-
-An answer is an answer, whatever its status: how a host that answers is treated is the pace's subject.
-
-    breaker = Breaker()
-    breaker.failed("connection-failed", now=10.0)
-    assert breaker.refused_seconds(10.0) == 0
-
-What is known of one host, and what follows from it for the next request.
-
-It holds for the requests of one process (`wholefeed.fetch.politeness`) and for those of many that share what
-they know (`wholefeed.fetch.hosts`): who counts them, and by which clock, is not its subject.
+"""What is known of a publisher's host, and what follows from it for the next request. Pure.
 
     host = Host("example.org", Pace(4))
     start = host.begin(443, now=10.0)
     host.learn(start, Outcome(is_strained=True, rest_seconds=60.0), now=11.0)
     assert host.rest(443, is_new=False, now=12.0) == Rest("host-backoff", 59.0)
 
-How many requests a host may be asked at once: more while it answers well, half when it shows strain.
-
-Additive increase and multiplicative decrease, as in RFC 5681, section 3.1: after as many good answers as
-requests are allowed at once, one more is; a sign of strain (429, 503, a time-out) halves them. Requests that
-were under way when they were halved say nothing new: what fails together counts once.
-
-    pace = Pace(most=4)
-    pace.strained(started_at=10.0, now=12.0)
-    assert pace.allowed == 2
-
-The places at one host that several processes have together: pure, kept as text where all of them find it.
-
-Each process, here a replica, decides by these rules on what it finds, and puts the result in its stead if
-nobody else has done so meanwhile (`wholefeed.service.sharing_hosts`):
-
-    places = Places.from_text("example.org", limits, text)
-    places.clean(lost, now=now)
-    given = places.enter(Asking("a/1", "a", port=443), now=now)
-    text = places.as_text()
-
-Places are given in the order in which replicas began to wait, one at a time: who has got one and wants
-another is behind all who wait already. Whoever waits says so again every moment; a replica that does not is
-passed over. A place ends with its request, with its replica, or after the longest time that a request may
-take.
+How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. The
+rules hold for the requests of one process (`wholefeed.fetch.politeness`, which waits) and for those of many
+that share what they know (`Places`): who counts the requests, and by which clock, is not decided here.
+Instants are seconds of one clock.
 """
 
 from __future__ import annotations
@@ -62,86 +22,6 @@ from typing import Any, Final, Self
 
 from wholefeed.core.text.dates import DAY_SECONDS
 
-LIMIT: Final = 5
-"""Failures in a row."""
-
-PAUSE_SECONDS: Final = 60.0
-"""docs/faults.md row 21: also how long a name without an address is not looked up again."""
-
-NAME_FAILURES: Final = frozenset({"dns-error", "dns-timeout"})
-UNHEARD: Final = NAME_FAILURES | {"connection-failed", "timeout"}
-"""Slugs of failures that count, where no answer had begun."""
-
-_PROBE_SECONDS: Final = 1.0
-
-
-class Breaker:
-    """The breaker of one host and port; begins closed. Instants are seconds of one clock."""
-
-    __slots__ = ("_failures", "_is_probing", "_rests_until", "reason")
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._rests_until: float | None = None
-        self._is_probing = False
-        self.reason = ""
-        """Slug of the latest failure."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether requests go through."""
-        return self._rests_until is None
-
-    def refused_seconds(self, now: float) -> float:
-        """Return for how long no request goes through; 0 when one may be begun."""
-        if self._rests_until is None:
-            return 0.0
-        if self._is_probing:
-            return _PROBE_SECONDS
-        return max(0.0, self._rests_until - now)
-
-    def begun(self) -> bool:
-        """A request begins; return whether it is the probe."""
-        self._is_probing = self._rests_until is not None
-        return self._is_probing
-
-    def failed(self, reason: str, *, now: float) -> None:
-        """Nothing was heard of a request; the slug is one of `UNHEARD`."""
-        self.reason = reason
-        self._failures += 1
-        if self._failures >= LIMIT or reason in NAME_FAILURES or not self.is_closed:
-            self._rests_until = now + PAUSE_SECONDS
-        self._is_probing = False
-
-    def given_up(self) -> None:
-        """The probe ended and says nothing about the host; the next request is one."""
-        self._is_probing = False
-
-    def rest(self, reason: str, until: float) -> None:
-        """Others know that no request goes through until then."""
-        self.reason = reason
-        self._rests_until = max(until, self._rests_until or until)
-
-    def state(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return {
-            "reason": self.reason,
-            "failures": self._failures,
-            "rests_until": self._rests_until,
-            "is_probing": self._is_probing,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return a breaker of which `state` gave this."""
-        breaker = cls()
-        breaker.reason = state["reason"]
-        breaker._failures = state["failures"]
-        breaker._rests_until = state["rests_until"]
-        breaker._is_probing = state["is_probing"]
-        return breaker
-
-
 BACKOFF_STATUSES: Final = frozenset({429, 503})
 """Signs of strain, whose Retry-After counts for the whole host (docs/faults.md row 55)."""
 
@@ -150,18 +30,6 @@ TIMEOUTS: Final = frozenset({"timeout", "dns-timeout"})
 
 BACKOFF: Final = "host-backoff"
 """Slug of what a host is spared because it asked for that."""
-
-_MAX_PORTS: Final = 64
-"""Of one host that are remembered for having failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """A request may not be begun: why, and for how long."""
-
-    slug: str
-    """`BACKOFF`, or that of the latest failure."""
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +63,15 @@ class Outcome:
         return not self.slug and not self.is_strained and self.rest_seconds is None
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A request may not be begun: why, and for how long."""
+
+    slug: str
+    """`BACKOFF`, or that of the latest failure."""
+    seconds: float
+
+
 class Change(Enum):
     """What became of a port."""
 
@@ -202,9 +79,13 @@ class Change(Enum):
     RESTED = "rested"
 
 
+_MAX_PORTS: Final = 64
+"""Of one host that are remembered for having failed."""
+
+
 @dataclass(slots=True, eq=False)
 class Host:
-    """What is known of one host. Instants are those of the clock of whoever holds it."""
+    """What is known of one host."""
 
     name: str
     pace: Pace
@@ -221,7 +102,12 @@ class Host:
         return self.pace.is_usual and not (is_waited_for or self.breakers)
 
     def rest(self, port: int, *, is_new: bool, now: float) -> Rest | None:
-        """Return why a request may not be begun, if it may not; `is_new` as in `Waiter`."""
+        """Return why a request may not be begun, if it may not.
+
+        `is_new` says whether it is for a subscription document that was never seen. What one URL was told
+        says nothing of another, so each such document is asked for once, unless one was answered like the
+        first.
+        """
         blocked_until = self.closed_until if is_new else self.blocked_until
         if now < blocked_until:
             return Rest(BACKOFF, blocked_until - now)
@@ -317,9 +203,20 @@ class Host:
 
 _INSTANTS: Final = ("next_start_at", "blocked_until", "closed_until")
 
+# How many requests at once
+
 
 class Pace:
-    """The pace of one host; begins at the most.
+    """How many requests a host may be asked at once: more while it answers well, half when it shows strain.
+
+    Additive increase and multiplicative decrease, as in RFC 5681, section 3.1: after as many good answers as
+    requests are allowed at once, one more is; a sign of strain (429, 503, a time-out) halves them. Requests
+    that were under way when they were halved say nothing new: what fails together counts once. It begins at
+    the most.
+
+        pace = Pace(most=4)
+        pace.strained(started_at=10.0, now=12.0)
+        assert pace.allowed == 2
 
     Args:
         most: Requests at once at most (`fetch.concurrency_per_host`); at least 1.
@@ -348,7 +245,6 @@ class Pace:
         self.allowed = min(self.allowed, self.most)
 
     def answered(self) -> None:
-        """A request was answered well."""
         self._good += 1
         if self._good >= self.allowed:
             self._good = 0
@@ -367,7 +263,6 @@ class Pace:
         self.allowed = max(1, min(allowed, self.most))
 
     def state(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         state: dict[str, Any] = {"allowed": self.allowed, "good": self._good}
         if self.is_limited:
             state["limit"] = self.most
@@ -386,8 +281,102 @@ class Pace:
         return pace
 
 
-VERSION: Final = 1
-"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
+# Whether it is asked at all
+
+FAILURES_TO_REST: Final = 5
+"""Failures in a row."""
+
+PAUSE_SECONDS: Final = 60.0
+"""docs/faults.md row 21: also how long a name without an address is not looked up again."""
+
+_PROBE_SECONDS: Final = 1.0
+
+NAME_FAILURES: Final = frozenset({"dns-error", "dns-timeout"})
+UNHEARD: Final = NAME_FAILURES | {"connection-failed", "timeout"}
+"""Slugs of failures that count, where no answer had begun."""
+
+
+class Breaker:
+    """Whether a port of a host that fails is asked at all; begins closed.
+
+    CLOSED    requests go through; those in a row of which nothing was heard are counted
+              -> RESTING at `FAILURES_TO_REST` of them, or at once where the name has no address
+    RESTING   no request goes through for `PAUSE_SECONDS`
+              -> PROBING when one is begun after that
+    PROBING   that one is under way, no other goes through
+              -> RESTING when nothing is heard, or, its pause over, when it was given up
+
+    When something is heard, whoever holds the breaker drops it: a port without one is as good as any. An
+    answer is an answer, whatever its status: how a host that answers is treated is the subject of `Pace`.
+
+        breaker = Breaker()
+        breaker.failed("connection-failed", now=10.0)
+        assert breaker.refused_seconds(10.0) == 0
+    """
+
+    __slots__ = ("_failures", "_is_probing", "_rests_until", "reason")
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._rests_until: float | None = None
+        self._is_probing = False
+        self.reason = ""
+        """Slug of the latest failure."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether requests go through."""
+        return self._rests_until is None
+
+    def refused_seconds(self, now: float) -> float:
+        """Return for how long no request goes through; 0 when one may be begun."""
+        if self._rests_until is None:
+            return 0.0
+        if self._is_probing:
+            return _PROBE_SECONDS
+        return max(0.0, self._rests_until - now)
+
+    def begun(self) -> bool:
+        """A request begins; return whether it is the probe."""
+        self._is_probing = self._rests_until is not None
+        return self._is_probing
+
+    def failed(self, reason: str, *, now: float) -> None:
+        """Nothing was heard of a request; the slug is one of `UNHEARD`."""
+        self.reason = reason
+        self._failures += 1
+        if self._failures >= FAILURES_TO_REST or reason in NAME_FAILURES or not self.is_closed:
+            self._rests_until = now + PAUSE_SECONDS
+        self._is_probing = False
+
+    def given_up(self) -> None:
+        """The probe ended and says nothing about the host; the next request is one."""
+        self._is_probing = False
+
+    def rest(self, reason: str, until: float) -> None:
+        """Others know that no request goes through until then."""
+        self.reason = reason
+        self._rests_until = max(until, self._rests_until or until)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "reason": self.reason,
+            "failures": self._failures,
+            "rests_until": self._rests_until,
+            "is_probing": self._is_probing,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        breaker = cls()
+        breaker.reason = state["reason"]
+        breaker._failures = state["failures"]
+        breaker._rests_until = state["rests_until"]
+        breaker._is_probing = state["is_probing"]
+        return breaker
+
+
+# What several processes share of it
 
 CLAIM_SECONDS: Final = 1.0
 """How long who waits is waited for: some times longer than until it asks again."""
@@ -397,72 +386,24 @@ KEPT_SECONDS: Final = 3600.0
 LIMIT_KEPT_SECONDS: Final = DAY_SECONDS
 """The same of a limit that requests have named (R32); the next ones name it again."""
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the configuration says, the same for every replica."""
-
-    per_host: int
-    interval_seconds: float
-    place_seconds: float
-    """A place that nobody ends is given to others after this: longer than a request may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A request that wants a place."""
-
-    token: str
-    """Its own among all requests."""
-    replica: str
-    port: int
-    is_new: bool = False
-    """As in `Waiter`."""
-    at_most: int | None = None
-    """As in `Manner`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """No place yet."""
-
-    seconds: float
-    """There is none before; 0 when one may come at any time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A request that runs."""
-
-    replica: str
-    port: int
-    at: float
-    is_exception: bool
-    is_probe: bool
-
-    @property
-    def start(self) -> Start:
-        """How it was begun."""
-        return Start(self.port, self.at, is_exception=self.is_exception, is_probe=self.is_probe)
-
-    def state(self) -> tuple[str, int, float, bool, bool]:
-        """Return it as JSON has it."""
-        return self.replica, self.port, self.at, self.is_exception, self.is_probe
-
-
-@dataclass(slots=True)
-class Claim:
-    """A replica that waits: since when, and until when it is waited for."""
-
-    since: float
-    until: float
-
 
 @dataclass(slots=True, eq=False)
 class Places:
-    """The places at one host. Instants are those of a clock that all replicas go by."""
+    """The places at one host that several processes have together, kept as text where all of them find it.
+
+    Each process, here a replica, decides by these rules on what it finds, and puts the result in its stead if
+    nobody else has done so meanwhile (`wholefeed.service.sharing_hosts`):
+
+        places = Places.from_text("example.org", limits, text)
+        places.clean(lost, now=now)
+        given = places.enter(Asking("a/1", "a", port=443), now=now)
+        text = places.as_text()
+
+    Places are given in the order in which replicas began to wait, one at a time: who has got one and wants
+    another is behind all who wait already. Whoever waits says so again every moment; a replica that does not
+    is passed over. A place ends with its request, with its replica, or after the longest time that a request
+    may take. Instants are those of a clock that all replicas go by.
+    """
 
     host: Host
     limits: Limits
@@ -541,19 +482,18 @@ class Places:
         return max(instants)
 
     def as_text(self) -> str:
-        """Return it as text."""
         state: dict[str, Any] = self.host.state()
         if self.running:
             state["running"] = {token: place.state() for token, place in self.running.items()}
         if self.waiting:
             state["waiting"] = {name: (claim.since, claim.until) for name, claim in self.waiting.items()}
-        return _ENCODER.encode(state | {"version": VERSION} if state else state)
+        return _ENCODER.encode(state | {"version": _TEXT_VERSION} if state else state)
 
     @classmethod
     def from_text(cls, host: str, limits: Limits, text: str) -> Self:
         """Return what `as_text` was made of; an empty one, and one of another version, says nothing."""
         state = json.loads(text or "{}")
-        state = state if state.get("version") == VERSION else {}
+        state = state if state.get("version") == _TEXT_VERSION else {}
         places = cls(Host.from_state(host, limits.per_host, state), limits)
         places.running = {token: Place(*each) for token, each in state.get("running", {}).items()}
         places.waiting = {replica: Claim(*each) for replica, each in state.get("waiting", {}).items()}
@@ -574,3 +514,67 @@ class Places:
             return 0
         free = self.host.pace.allowed - len(self.running)
         return min(free, 1) if self.limits.interval_seconds > 0 else free
+
+
+_TEXT_VERSION: Final = 1
+"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the configuration says, the same for every replica."""
+
+    per_host: int
+    interval_seconds: float
+    place_seconds: float
+    """A place that nobody ends is given to others after this: longer than a request may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A request that wants a place."""
+
+    token: str
+    """Its own among all requests."""
+    replica: str
+    port: int
+    is_new: bool = False
+    """As in `Host.rest`."""
+    at_most: int | None = None
+    """As in `Manner`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """No place yet."""
+
+    seconds: float
+    """There is none before; 0 when one may come at any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A request that runs."""
+
+    replica: str
+    port: int
+    at: float
+    is_exception: bool
+    is_probe: bool
+
+    @property
+    def start(self) -> Start:
+        return Start(self.port, self.at, is_exception=self.is_exception, is_probe=self.is_probe)
+
+    def state(self) -> tuple[str, int, float, bool, bool]:
+        return self.replica, self.port, self.at, self.is_exception, self.is_probe
+
+
+@dataclass(slots=True)
+class Claim:
+    """A replica that waits: since when, and until when it is waited for."""
+
+    since: float
+    until: float

@@ -45,58 +45,6 @@ NEWEST: Final = 20
 PAGE_ROWS: Final = 50
 """Of an index that is read from its beginning: ten minutes' copies."""
 
-_MINUTE_SECONDS: Final = 60.0
-
-
-class SharedTurns(Protocol):
-    """The turns that all processes have together."""
-
-    async def reserve(self) -> float:
-        """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""
-
-
-class Turns:
-    """So many requests in any minute, first come first served.
-
-    Args:
-        per_minute: How many.
-        clock: Monotonic, in seconds.
-        sleep: Waits for seconds.
-        shared: Where other processes ask the same archive: what all of them share.
-    """
-
-    def __init__(
-        self,
-        per_minute: int = REQUESTS_PER_MINUTE,
-        *,
-        shared: SharedTurns | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._shared = shared
-        self._lock = asyncio.Lock()
-        self._taken: deque[float] = deque(maxlen=per_minute)
-        self.waiting = 0
-        """How many wait for a turn."""
-
-    async def take(self) -> None:
-        """Wait until one more request may be made."""
-        self.waiting += 1
-        try:
-            async with self._lock:
-                while len(self._taken) == self._taken.maxlen:
-                    left_seconds = self._taken[0] + _MINUTE_SECONDS - self._clock()
-                    if left_seconds <= 0:
-                        break
-                    await self._sleep(left_seconds)
-                if self._shared is not None and (wait_seconds := await self._shared.reserve()) > 0:
-                    await self._sleep(wait_seconds)
-                self._taken.append(self._clock())
-        finally:
-            self.waiting -= 1
-
 
 class Archive:
     """One web archive; belongs to one event loop.
@@ -115,7 +63,6 @@ class Archive:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their turn."""
         return self._turns.waiting
 
     async def newest(self, url: str) -> IndexPage:
@@ -199,3 +146,55 @@ class Archive:
 
 _OF_TRANSFER: Final = frozenset({"content-length", "transfer-encoding"})
 """They tell whether a body is whole (docs/faults.md row 32)."""
+
+_MINUTE_SECONDS: Final = 60.0
+
+
+class Turns:
+    """So many requests in any minute, first come first served.
+
+    Args:
+        per_minute: How many.
+        clock: Monotonic, in seconds.
+        sleep: Waits for seconds.
+        shared: Where other processes ask the same archive: what all of them share.
+    """
+
+    def __init__(
+        self,
+        per_minute: int = REQUESTS_PER_MINUTE,
+        *,
+        shared: SharedTurns | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._shared = shared
+        self._lock = asyncio.Lock()
+        self._taken: deque[float] = deque(maxlen=per_minute)
+        self.waiting = 0
+        """How many wait for a turn."""
+
+    async def take(self) -> None:
+        """Wait until one more request may be made."""
+        self.waiting += 1
+        try:
+            async with self._lock:
+                while len(self._taken) == self._taken.maxlen:
+                    left_seconds = self._taken[0] + _MINUTE_SECONDS - self._clock()
+                    if left_seconds <= 0:
+                        break
+                    await self._sleep(left_seconds)
+                if self._shared is not None and (wait_seconds := await self._shared.reserve()) > 0:
+                    await self._sleep(wait_seconds)
+                self._taken.append(self._clock())
+        finally:
+            self.waiting -= 1
+
+
+class SharedTurns(Protocol):
+    """The turns that all processes have together."""
+
+    async def reserve(self) -> float:
+        """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""

@@ -11,19 +11,10 @@ served. What a request found out is told to its slot:
 
 A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
 spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
-a closed one says nothing about the others, and no link to it stops a feed at another.
+a closed one says nothing about the others, and no link to it stops a feed at another. What follows from what
+is known of a host is decided in `wholefeed.fetch.hosts`; here is what waits.
 
 State is kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
-
-The requests of this process at one host: those that run, and those that wait.
-
-What several processes that ask the same hosts share of it, as the gate of each of them sees it.
-
-Who has a place in its own process takes one of all processes then; the rules are the same ones
-(`wholefeed.fetch.hosts`), and so is what a request that has ended tells. Where what is shared cannot
-be reached, the rules of the process alone go on.
-
-A request that has its place.
 """
 
 from __future__ import annotations
@@ -42,18 +33,13 @@ from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutErro
 from wholefeed.fetch.hosts import BACKOFF, TIMEOUTS, Change, Host, Outcome, Pace, Rest, Start
 from wholefeed.logs import get_logger
 
+log = get_logger()
+
 MAX_HOSTS: Final = 4096
 MAX_WAITING: Final = 1024
 """Requests that wait for a place, in all."""
 MAX_WAITING_PER_HOST: Final = 256
 RETRY_AFTER_SECONDS: Final = 10.0
-
-
-class Timer(Protocol):
-    """What `asyncio.AbstractEventLoop.call_later` returns."""
-
-    def cancel(self) -> None:
-        """Do not call any more."""
 
 
 class HostGate:
@@ -81,7 +67,7 @@ class HostGate:
         retry_after_seconds: float = RETRY_AFTER_SECONDS,
         shared: SharedHosts | None = None,
         clock: Callable[[], float] = time.monotonic,
-        call_later: Callable[[float, Callable[[], None]], Timer] | None = None,
+        call_later: Callable[[float, Callable[[], None]], _Timer] | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._per_host = per_host
@@ -95,13 +81,12 @@ class HostGate:
         """How many requests have a place."""
         self.waiting = 0
         """How many wait for one."""
-        self._hosts: dict[str, Queue] = {}  # the one that was asked least recently first
-        self._queued: dict[Queue, None] = {}  # those with a queue, the least recently served first
-        self._timer: Timer | None = None
+        self._hosts: dict[str, _Queue] = {}  # the one that was asked least recently first
+        self._queued: dict[_Queue, None] = {}  # those with a queue, the least recently served first
+        self._timer: _Timer | None = None
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, *, shared: SharedHosts | None = None) -> Self:
-        """Return a gate as the configuration has it."""
         return cls(
             concurrency=fetch.concurrency,
             per_host=fetch.concurrency_per_host,
@@ -110,18 +95,16 @@ class HostGate:
         )
 
     def __len__(self) -> int:
-        """Return how many hosts are remembered."""
         return len(self._hosts)
 
     def now(self) -> float:
-        """Return the present instant of the gate's clock."""
         return self._clock()
 
     @asynccontextmanager
     async def slot(
         self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
     ) -> AsyncIterator[Slot]:
-        """Hold a place at a host, waiting for one if need be; `is_new` as in `Waiter`, `at_most` in `Manner`.
+        """Hold a place at a host, waiting for one if need be; `is_new` and `at_most` as in `Manner`.
 
         Raises:
             PublisherError: The host is left alone, be it from a moment on while this request waits. The slug
@@ -160,16 +143,16 @@ class HostGate:
         return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
 
     async def _share(
-        self, shared: SharedHosts, queue: Queue, slot: Slot, url: str, *, is_new: bool, at_most: int | None
+        self, shared: SharedHosts, queue: _Queue, slot: Slot, url: str, *, is_new: bool, at_most: int | None
     ) -> Entry:
         """Take a place among all processes too, and learn what the others have found out."""
         host, port = queue.host, slot.start.port
         given = await shared.enter(host.name, port, is_new=is_new, at_most=at_most)
         now = self._clock()
         if isinstance(given, Rest):
-            log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
+            _log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
             self._refuse_waiting(queue)
-            raise refusal_of(given, url)
+            raise _refusal_of(given, url)
         slot.start = replace(slot.start, at=now)
         if given.allowed is not None:
             host.pace.follow(given.allowed)
@@ -177,7 +160,7 @@ class HostGate:
 
     # The queues
 
-    async def _turn(self, queue: Queue, port: int, url: str, *, is_new: bool) -> Slot:
+    async def _turn(self, queue: _Queue, port: int, url: str, *, is_new: bool) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
         now = self._clock()
         if (refusal := queue.refusal(port, url, is_new=is_new, now=now)) is not None:
@@ -187,7 +170,7 @@ class HostGate:
             raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
         if not self._queued and self.running < self._concurrency and queue.may_start(now):
             return self._started(queue, port, now)  # nobody is overtaken
-        waiter = Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
+        waiter = _Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
         queue.waiting.append(waiter)
         self.waiting += 1
         self._queued.setdefault(queue)
@@ -214,7 +197,7 @@ class HostGate:
             self._begin(queue, now)
         self._wake_up_later(now)
 
-    def _begin(self, queue: Queue, now: float) -> None:
+    def _begin(self, queue: _Queue, now: float) -> None:
         waiter = queue.waiting[0]
         self._take_from_queue(queue, waiter)
         if queue in self._queued:  # the others are served first
@@ -224,7 +207,7 @@ class HostGate:
         refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=now)
         waiter.turn.set_result(self._started(queue, waiter.port, now) if refusal is None else refusal)
 
-    def _started(self, queue: Queue, port: int, now: float) -> Slot:
+    def _started(self, queue: _Queue, port: int, now: float) -> Slot:
         """Let a request begin, of which nothing says that it may not."""
         queue.running += 1
         self.running += 1
@@ -241,7 +224,7 @@ class HostGate:
             call_later = self._call_later or asyncio.get_running_loop().call_later
             self._timer = call_later(min(starts_at) - now, self._dispatch)
 
-    def _refuse_waiting(self, queue: Queue) -> None:
+    def _refuse_waiting(self, queue: _Queue) -> None:
         """Tell those that wait for a host which is left alone from now on."""
         for waiter in list(queue.waiting):
             refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=self._clock())
@@ -250,26 +233,26 @@ class HostGate:
                 if not waiter.turn.done():
                     waiter.turn.set_result(refusal)
 
-    def _take_from_queue(self, queue: Queue, waiter: Waiter) -> None:
+    def _take_from_queue(self, queue: _Queue, waiter: _Waiter) -> None:
         if waiter in queue.waiting:
             queue.waiting.remove(waiter)
             self.waiting -= 1
         if not queue.waiting:
             self._queued.pop(queue, None)
 
-    def _leave(self, queue: Queue, slot: Slot) -> None:
+    def _leave(self, queue: _Queue, slot: Slot) -> None:
         slot.end()
         queue.running -= 1
         self.running -= 1
         if self._queued:
             self._dispatch()
 
-    def _queue(self, name: str) -> Queue:
+    def _queue(self, name: str) -> _Queue:
         queue = self._hosts.pop(name, None)
         if queue is None:
             if len(self._hosts) >= MAX_HOSTS:
                 self._forget_one()
-            queue = Queue(Host(name, Pace(self._per_host)))
+            queue = _Queue(Host(name, Pace(self._per_host)))
         self._hosts[name] = queue
         return queue
 
@@ -279,76 +262,12 @@ class HostGate:
             del self._hosts[idle]
 
 
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """A request in the queue of its host."""
+class _Timer(Protocol):
+    """What `asyncio.AbstractEventLoop.call_later` returns."""
 
-    port: int
-    url: str
-    turn: asyncio.Future[Any]
-    """Done with the request's slot when it may begin, or with the error that says why it may not."""
-    is_new: bool = False
-    """Whether it is for a subscription document that was never seen. What one URL was told says nothing of
-    another, so each such document is asked for once, unless one was answered like the first."""
+    def cancel(self) -> None:
+        """Do not call any more."""
 
-
-@dataclass(slots=True, eq=False)
-class Queue:
-    """One host and what asks it."""
-
-    host: Host
-    running: int = 0
-    waiting: deque[Waiter] = field(default_factory=deque)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether requests run or wait."""
-        return self.running > 0 or bool(self.waiting)
-
-    def is_unremarkable(self, now: float) -> bool:
-        """Whether there is nothing to remember of the host."""
-        return not (self.running or self.waiting) and self.host.is_unremarkable(now)
-
-    def may_start(self, now: float) -> bool:
-        """Whether the host may be asked one more request at once."""
-        return self.running < self.host.pace.allowed and now >= self.host.next_start_at
-
-    def refusal(self, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
-        """Return why a request may not be begun, if it may not; `is_new` as in `Waiter`."""
-        rest = self.host.rest(port, is_new=is_new, now=now)
-        return None if rest is None else refusal_of(rest, url)
-
-
-def refusal_of(rest: Rest, url: str) -> DocumentError:
-    """Return what a request for a host that is left alone is told."""
-    seconds = rest.seconds
-    if rest.slug == BACKOFF:
-        message = f"the publisher asked not to be asked again for {seconds:.0f} s"
-        return PublisherError(message, url=url, slug=BACKOFF, retry_after_seconds=seconds)
-    error = PublisherTimeoutError if rest.slug in TIMEOUTS else PublisherError
-    message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
-    return error(message, url=url, slug=rest.slug, retry_after_seconds=seconds)
-
-
-class Entry(Protocol):
-    """A request that goes on, with a place among all processes or, where none could be asked for, without."""
-
-    @property
-    def allowed(self) -> int | None:
-        """How many requests its host gets at once; None where nobody could say."""
-
-
-class SharedHosts(Protocol):
-    """Hands out the places that all processes have together."""
-
-    async def enter(self, host: str, port: int, *, is_new: bool, at_most: int | None) -> Entry | Rest:
-        """Wait for a place at a host, or learn why there is none; `is_new`, `at_most` as in the gate's."""
-
-    def leave(self, entry: Entry, outcome: Outcome | None) -> None:
-        """A request is over; what it has found out, if anything. Takes no time."""
-
-
-log = get_logger()
 
 _GOOD: Final = Outcome()
 """Of nearly every request."""
@@ -389,7 +308,6 @@ class Slot:
         self._learn(Outcome(slug=slug, is_heard=is_heard))
 
     def end(self) -> None:
-        """The request is over."""
         if self.outcome is None:
             self.host.give_up(self.start)
 
@@ -399,13 +317,84 @@ class Slot:
         change = self.host.learn(self.start, outcome, now=now)
         if outcome is _GOOD and change is None:
             return
-        log_change(self.host, self.start.port, change, now)
+        _log_change(self.host, self.start.port, change, now)
         if not outcome.is_good:
             self._on_news()
 
 
-def log_change(host: Host, port: int, change: Change | None, now: float) -> None:
-    """Log what has become of a port of a host."""
+class SharedHosts(Protocol):
+    """Hands out the places that all processes have together which ask the same hosts.
+
+    Who has a place in its own process takes one of all processes then; the rules are the same ones
+    (`wholefeed.fetch.hosts`), and so is what a request that has ended tells. Where what is shared cannot be
+    reached, the rules of the process alone go on.
+    """
+
+    async def enter(self, host: str, port: int, *, is_new: bool, at_most: int | None) -> Entry | Rest:
+        """Wait for a place at a host, or learn why there is none; `is_new`, `at_most` as in the gate's."""
+
+    def leave(self, entry: Entry, outcome: Outcome | None) -> None:
+        """A request is over; what it has found out, if anything. Takes no time."""
+
+
+class Entry(Protocol):
+    """A request that goes on, with a place among all processes or, where none could be asked for, without."""
+
+    @property
+    def allowed(self) -> int | None:
+        """How many requests its host gets at once; None where nobody could say."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """One host and what asks it."""
+
+    host: Host
+    running: int = 0
+    waiting: deque[_Waiter] = field(default_factory=deque)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.running > 0 or bool(self.waiting)
+
+    def is_unremarkable(self, now: float) -> bool:
+        """Whether there is nothing to remember of the host."""
+        return not (self.running or self.waiting) and self.host.is_unremarkable(now)
+
+    def may_start(self, now: float) -> bool:
+        """Whether the host may be asked one more request at once."""
+        return self.running < self.host.pace.allowed and now >= self.host.next_start_at
+
+    def refusal(self, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
+        """Return why a request may not be begun, if it may not; `is_new` as in `Host.rest`."""
+        rest = self.host.rest(port, is_new=is_new, now=now)
+        return None if rest is None else _refusal_of(rest, url)
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A request in the queue of its host."""
+
+    port: int
+    url: str
+    turn: asyncio.Future[Any]
+    """Done with the request's slot when it may begin, or with the error that says why it may not."""
+    is_new: bool = False
+    """As in `Host.rest`."""
+
+
+def _refusal_of(rest: Rest, url: str) -> DocumentError:
+    """Return what a request for a host that is left alone is told."""
+    seconds = rest.seconds
+    if rest.slug == BACKOFF:
+        message = f"the publisher asked not to be asked again for {seconds:.0f} s"
+        return PublisherError(message, url=url, slug=BACKOFF, retry_after_seconds=seconds)
+    error = PublisherTimeoutError if rest.slug in TIMEOUTS else PublisherError
+    message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
+    return error(message, url=url, slug=rest.slug, retry_after_seconds=seconds)
+
+
+def _log_change(host: Host, port: int, change: Change | None, now: float) -> None:
     if change is Change.RECOVERED:
         log.info("host.recovered", host=host.name, port=port)
     elif change is Change.RESTED:

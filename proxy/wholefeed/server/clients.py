@@ -1,38 +1,18 @@
-"""Who asks, and by what address: behind reverse proxies that are believed (`server.trusted_proxies`).
+"""Who asks, how much each may ask, and what shows that somebody may: clients, buckets, signed URLs, logins.
 
-A reverse proxy that is believed says whom it asks for (X-Forwarded-For), and by what URL it was reached
-(X-Forwarded-Host, X-Forwarded-Proto); anybody else could say anything. Of several values only the last one
-is the believed proxy's own.
-
-Whoever connects to the Unix socket has no address, and is believed only where that is said ("unix:"): that it
-may open the socket does not make it a reverse proxy that sets these fields itself.
+Pure: instants are arguments, and how long a comparison takes tells nothing of the right value.
 
     trusted = TrustedProxies(config.server.trusted_proxies)
-    trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])       # 203.0.113.9
+    client = trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])              # 203.0.113.9
 
-How much each client may ask: a token bucket a client, for as many clients as are worth remembering.
-
-buckets = Buckets(per_minute=60)
-wait_seconds = buckets.take("192.0.2.7", now)       # 0.0: let it in
-
-Signed feed URLs: a mark in a URL that lets its holder read one feed, and nothing else.
-
-A mark is the HMAC-SHA256 (RFC 2104) of what is granted, in base64url without padding (RFC 4648, section 5);
-one that expires has a dot and the instant behind it. What is granted is the canonical URL of the feed and the
-instant, on lines of their own behind a name and a version: neither holds a line break, so no two grants
-share a text. Options of the request (limit, since, wait) are not part of it.
+    buckets = Buckets(per_minute=60)
+    wait_seconds = buckets.take(client, now)                                    # 0.0: let it in
 
     mark = sign("http://example.org/feed", keys, expires_at=1_800_000_000)      # "q1f…Zs.1800000000"
     verify("http://example.org/feed", mark, keys, now)                          # Verdict.VALID
 
-Sessions of people who have logged in: what a browser keeps instead of the access token.
-
-A session is an instant and the HMAC-SHA256 (RFC 2104) of a purpose and that instant, keyed with the access
-token: nobody can make one who does not know the token, nobody reads the token out of it, and all of them
-are worth nothing once the token is another one.
-
-    session = issue(token, expires_at=1_800_000_000)        # "1800000000.q1f…Zs"
-    is_good(session, token, now)                            # True
+    session = issue(token, expires_at=1_800_000_000)                            # "1800000000.q1f…Zs"
+    is_good(session, token, now)                                                # True
     proof = form_proof(session, token)                      # for the forms of pages that it is shown
 """
 
@@ -51,11 +31,99 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
 
-_WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
-_CLIENT_IPV6_BITS: Final = 64
+# Clients, and the reverse proxies in front of them
 
 UNIX: Final = "unix:"
 """The peer of a connection to the Unix socket, and what believes it."""
+
+
+class TrustedProxies:
+    """The networks of the reverse proxies that are believed (`server.trusted_proxies`).
+
+    One that is believed says whom it asks for (X-Forwarded-For), and by what URL it was reached
+    (X-Forwarded-Host, X-Forwarded-Proto); anybody else could say anything. Of several values only the last
+    one is the believed proxy's own.
+
+    Whoever connects to the Unix socket has no address, and is believed only where that is said ("unix:"):
+    that it may open the socket does not make it a reverse proxy that sets these fields itself.
+
+    Args:
+        networks: In CIDR notation; `UNIX` for those that connect to the Unix socket.
+    """
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        given = tuple(networks)
+        self._has_unix = UNIX in given
+        self._networks = Networks(network for network in given if network != UNIX)
+        self.alone: Final = lru_cache(maxsize=2048)(self._alone)
+        """What a peer is by itself; it asks again and again."""
+
+    def _alone(self, peer: str | None) -> Alone:
+        return Alone(_peer_name(peer or ""), self.include(peer))
+
+    def include(self, peer: str | None) -> bool:
+        """Return whether the connection comes from one of them."""
+        if peer == UNIX:
+            return self._has_unix
+        return bool(self._networks) and self._networks.include(_parsed_address(peer or ""))
+
+    def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
+        """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
+
+        That is the peer, or where it is believed the last address of X-Forwarded-For that is not itself that
+        of a proxy. What is no address ends the search: whoever stands in front of it wrote it. All who
+        connect to the Unix socket are one client, "unix", where nobody is believed who says more of them.
+
+        Args:
+            peer: The address that the connection comes from, or `UNIX`.
+            forwarded_for: The X-Forwarded-For fields, in their order.
+        """
+        client = self.address(peer, forwarded_for) if forwarded_for else None
+        return self.alone(peer).name if client is None else _client_name(client)
+
+    def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
+        """Return who asks, by the rule of `client`, as an address; None: it is not known, or has none."""
+        hops = [hop.strip() for field in forwarded_for for hop in field.split(",")]
+        vouched = hops.pop() if hops and peer == UNIX and self._has_unix else peer
+        client = _parsed_address(vouched or "")
+        while self._networks.include(client) and hops:
+            before = _parsed_address(hops.pop())
+            if before is None:
+                break
+            client = before
+        return client
+
+
+class Alone(NamedTuple):
+    """A peer, of whom nobody says whom it asks for."""
+
+    name: str
+    """To count requests by: an IPv4 address, an IPv6 network, "unix"."""
+    is_believed: bool
+    """Whether it is a reverse proxy that may say more."""
+
+
+def last_value(fields: Sequence[str]) -> str:
+    """Return the last value of list-valued fields; empty when there is none."""
+    return fields[-1].rpartition(",")[2].strip() if fields else ""
+
+
+def _peer_name(peer: str) -> str:
+    """Return the name of a peer of which nobody says anything."""
+    if peer == UNIX:
+        return "unix"
+    client = _parsed_address(peer)
+    return "unknown" if client is None else _client_name(client)
+
+
+_CLIENT_IPV6_BITS: Final = 64
+
+
+def _client_name(address: Address) -> str:
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(ipaddress.ip_network((address, _CLIENT_IPV6_BITS), strict=False))
+
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -78,71 +146,10 @@ class Networks:
         return address is not None and any(address in network for network in self._networks)
 
 
-class Alone(NamedTuple):
-    """A peer, of whom nobody says whom it asks for."""
-
-    name: str
-    """To count requests by: an IPv4 address, an IPv6 network, "unix"."""
-    is_believed: bool
-    """Whether it is a reverse proxy that may say more."""
+_WITH_PORT: Final = re.compile(r"(?P<v4>[0-9.]+):\d+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::\d+)?")
 
 
-class TrustedProxies:
-    """The networks of the reverse proxies that are believed.
-
-    Args:
-        networks: In CIDR notation; `UNIX` for those that connect to the Unix socket.
-    """
-
-    def __init__(self, networks: Iterable[str]) -> None:
-        given = tuple(networks)
-        self._has_unix = UNIX in given
-        self._networks = Networks(network for network in given if network != UNIX)
-        self.alone: Final = lru_cache(maxsize=2048)(self._alone)
-        """What a peer is by itself; it asks again and again."""
-
-    def _alone(self, peer: str | None) -> Alone:
-        return Alone(_alone(peer or ""), self.include(peer))
-
-    def include(self, peer: str | None) -> bool:
-        """Return whether the connection comes from one of them."""
-        if peer == UNIX:
-            return self._has_unix
-        return bool(self._networks) and self._networks.include(_parsed(peer or ""))
-
-    def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
-        """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
-
-        That is the peer, or where it is believed the last address of X-Forwarded-For that is not itself that
-        of a proxy. What is no address ends the search: whoever stands in front of it wrote it. All who
-        connect to the Unix socket are one client, "unix", where nobody is believed who says more of them.
-
-        Args:
-            peer: The address that the connection comes from, or `UNIX`.
-            forwarded_for: The X-Forwarded-For fields, in their order.
-        """
-        client = self.address(peer, forwarded_for) if forwarded_for else None
-        return self.alone(peer).name if client is None else _name(client)
-
-    def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
-        """Return who asks, by the rule of `client`, as an address; None: it is not known, or has none."""
-        hops = [hop.strip() for field in forwarded_for for hop in field.split(",")]
-        vouched = hops.pop() if hops and peer == UNIX and self._has_unix else peer
-        client = _parsed(vouched or "")
-        while self._networks.include(client) and hops:
-            before = _parsed(hops.pop())
-            if before is None:
-                break
-            client = before
-        return client
-
-
-def last_value(fields: Sequence[str]) -> str:
-    """Return the last value of list-valued fields; empty when there is none."""
-    return fields[-1].rpartition(",")[2].strip() if fields else ""
-
-
-def _parsed(text: str) -> Address | None:
+def _parsed_address(text: str) -> Address | None:
     found = _WITH_PORT.fullmatch(text)
     try:
         address = ipaddress.ip_address((found["v4"] or found["v6"]) if found else text.partition("%")[0])
@@ -152,28 +159,17 @@ def _parsed(text: str) -> Address | None:
     return mapped or address
 
 
-def _alone(peer: str) -> str:
-    """Return the name of a peer of which nobody says anything."""
-    if peer == UNIX:
-        return "unix"
-    client = _parsed(peer)
-    return "unknown" if client is None else _name(client)
-
-
-def _name(address: Address) -> str:
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, _CLIENT_IPV6_BITS), strict=False))
-
+# How much a client may ask
 
 MAX_CLIENTS: Final = 10_000
+
 _MINUTE_SECONDS: Final = 60.0
 _ROUNDING_SECONDS: Final = 1e-6
 """What sums of fractions may be off by."""
 
 
 class Buckets:
-    """A bucket holds what a client may ask in a minute, and fills evenly.
+    """A token bucket a client: it holds what one may ask in a minute, and fills evenly.
 
     A client that has asked nothing for a minute has a full bucket, and so has one that is not remembered;
     beyond `max_clients` those who asked longest ago are forgotten.
@@ -189,7 +185,7 @@ class Buckets:
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return how many clients are remembered."""
+        """How many clients are remembered."""
         return len(self._full_at)
 
     def take(self, client: str, now: float) -> float:
@@ -213,32 +209,31 @@ class Buckets:
         return 0.0
 
 
+# Signed feed URLs
+
 _FEED_PURPOSE: Final = "wholefeed feed 1"
 _MARK: Final = re.compile(r"(?P<mac>[A-Za-z0-9_-]{43})(?:\.(?P<expires_at>[1-9][0-9]{0,11}))?", re.ASCII)
 
 
-class Verdict(Enum):
-    """What a mark is worth."""
-
-    VALID = "valid"
-    BAD = "bad"
-    EXPIRED = "expired"
-
-
 def sign(url: str, keys: Sequence[str], *, expires_at: int | None = None) -> str:
-    """Return the mark for a feed.
+    """Return the mark for a feed: in a URL it lets its holder read that feed, and nothing else.
+
+    A mark is the HMAC-SHA256 (RFC 2104) of what is granted, in base64url without padding (RFC 4648, section
+    5); one that expires has a dot and the instant behind it. What is granted is the canonical URL of the feed
+    and the instant, on lines of their own behind a name and a version: neither holds a line break, so no two
+    grants share a text. Options of the request (limit, since, wait) are not part of it.
 
     Args:
         url: The canonical URL of the feed.
         keys: At least one; the first one signs.
         expires_at: The instant, in epoch seconds, from which on the mark is worth nothing; None: never.
     """
-    mac = _feed_mac(url, keys[0], "" if expires_at is None else str(expires_at))
+    mac = _mac(keys[0], _FEED_PURPOSE, "" if expires_at is None else str(expires_at), url)
     return mac if expires_at is None else f"{mac}.{expires_at}"
 
 
 def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
-    """Return what a mark is worth for a feed. How long it takes tells nothing of the right one.
+    """Return what a mark is worth for a feed.
 
     Args:
         url: The canonical URL of the feed.
@@ -251,17 +246,26 @@ def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
         return Verdict.BAD
     expires_at = found["expires_at"] or ""
     given = found["mac"].encode()
-    matches = [hmac.compare_digest(given, _feed_mac(url, key, expires_at).encode()) for key in keys]
+    matches = [hmac.compare_digest(given, _mac(key, _FEED_PURPOSE, expires_at, url).encode()) for key in keys]
     if not any(matches):
         return Verdict.BAD
     return Verdict.EXPIRED if expires_at and now >= int(expires_at) else Verdict.VALID
 
 
-def _feed_mac(url: str, key: str, expires_at: str) -> str:
-    message = f"{_FEED_PURPOSE}\n{expires_at}\n{url}"
-    digest = hmac.digest(key.encode(), message.encode(), hashlib.sha256)
+class Verdict(Enum):
+    """What a mark is worth."""
+
+    VALID = "valid"
+    BAD = "bad"
+    EXPIRED = "expired"
+
+
+def _mac(key: str, *lines: str) -> str:
+    digest = hmac.digest(key.encode(), "\n".join(lines).encode(), hashlib.sha256)
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
+
+# Logins
 
 SESSION_SECONDS: Final = 30 * DAY_SECONDS
 """How long a login lasts."""
@@ -272,41 +276,37 @@ _SESSION: Final = re.compile(r"(?P<expires_at>[1-9][0-9]{0,11})\.(?P<mac>[A-Za-z
 
 
 def issue(token: str, *, expires_at: int) -> str:
-    """Return a session.
+    """Return a session: what the browser of somebody who has logged in keeps instead of the access token.
+
+    A session is an instant and the HMAC-SHA256 (RFC 2104) of a purpose and that instant, keyed with the
+    access token: nobody can make one who does not know the token, nobody reads the token out of it, and all
+    of them are worth nothing once the token is another one.
 
     Args:
         token: The access token.
         expires_at: The instant, in epoch seconds, from which on it is worth nothing.
     """
-    return f"{expires_at}.{_session_mac(token, _SESSION_PURPOSE, str(expires_at))}"
+    return f"{expires_at}.{_mac(token, _SESSION_PURPOSE, str(expires_at))}"
 
 
 def is_good(session: str, token: str, now: float) -> bool:
-    """Whether it was issued for this token and has not expired. How long it takes tells nothing of the token.
+    """Whether a session was issued for this token and has not expired by `now`, in epoch seconds.
 
-    Args:
-        session: As it came with the request.
-        token: The access token; none is good for an empty one.
-        now: Epoch seconds.
+    None is good for an empty token.
     """
     found = _SESSION.fullmatch(session)
     if found is None or not token:
         return False
-    expected = _session_mac(token, _SESSION_PURPOSE, found["expires_at"])
+    expected = _mac(token, _SESSION_PURPOSE, found["expires_at"])
     return hmac.compare_digest(found["mac"], expected) and now < int(found["expires_at"])
 
 
 def form_proof(session: str, token: str) -> str:
     """Return what a form sends along to show that it stands on a page of ours, made for this session."""
-    return _session_mac(token, _FORM_PURPOSE, session)
+    return _mac(token, _FORM_PURPOSE, session)
 
 
 def is_form_proof(given: str, session: str, token: str) -> bool:
     """Whether a form was sent from a page that was made for this session."""
     expected = form_proof(session, token)
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
-
-
-def _session_mac(token: str, purpose: str, text: str) -> str:
-    digest = hmac.digest(token.encode(), f"{purpose}\n{text}".encode(), hashlib.sha256)
-    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")

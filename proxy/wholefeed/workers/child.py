@@ -3,15 +3,8 @@
 Of wholefeed it imports the core, and nothing of asyncio: it starts in a quarter of a second and takes 25 MB.
 It ends when its standard input does, whatever it is doing: then nobody waits for it.
 
-What goes through the pipes between the process and its workers: objects, large bytes apart.
-
-    write_frame(stream, ("read_document", (body,)))
-    read_frame(stream)
-
-A frame is `_HEAD` (the length of the pickled part, the number of blobs), a length a blob, the pickled part,
-the blobs. Bytes of `BLOB_BYTES` and more are blobs: they are neither pickled nor copied on their way into the
-pipe, and read from it into the object that they become. Nothing but plain values and classes of the core is
-read back: a worker deals with what strangers sent, so what it says is no code to be run.
+    write_frame(requests, ("read_document", (body,), {}, 20.0))     # in the process that it works for
+    read_frame(replies)                                             # ("begun", None), then ("done", ...)
 """
 
 from __future__ import annotations
@@ -39,9 +32,6 @@ DONE: Final = "done"
 UNREADABLE: Final = "unreadable"
 FAILED: Final = "failed"
 
-_REQUESTS: Final = 0
-_REPLIES: Final = 1
-_ERRORS: Final = 2
 _OOM_SCORE: Final = "500"
 """Where memory is short, a worker is killed rather than the server: half of all memory worse (proc(5))."""
 
@@ -58,6 +48,31 @@ def main() -> None:
     gc.disable()  # most of what a job makes is kept until its end
     with suppress(BrokenPipeError, EOFError):
         serve(requests, replies)
+
+
+_REQUESTS: Final = 0
+_REPLIES: Final = 1
+_ERRORS: Final = 2
+
+
+def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """Keep the pipes to oneself: what anything prints goes to the errors, and nothing reads requests."""
+    requests = os.fdopen(os.dup(_REQUESTS), "rb")
+    replies = os.fdopen(os.dup(_REPLIES), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _REQUESTS)
+    os.close(nothing)
+    os.dup2(_ERRORS, _REPLIES)
+    os.set_blocking(_ERRORS, False)  # more than its pipe holds is lost rather than waited for
+    return requests, replies
+
+
+def _end_with_parent(requests: int) -> None:
+    """End when the other end of the pipe is closed, in the middle of a job too: its process may be killed."""
+    poll = select.poll()
+    poll.register(requests, 0)  # a hang-up is always told
+    poll.poll()
+    os._exit(0)
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -89,34 +104,12 @@ def _outcome(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
         return FAILED, traceback.format_exc()
 
 
-def _own_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Keep the pipes to oneself: what anything prints goes to the errors, and nothing reads requests."""
-    requests = os.fdopen(os.dup(_REQUESTS), "rb")
-    replies = os.fdopen(os.dup(_REPLIES), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, _REQUESTS)
-    os.close(nothing)
-    os.dup2(_ERRORS, _REPLIES)
-    os.set_blocking(_ERRORS, False)  # more than its pipe holds is lost rather than waited for
-    return requests, replies
-
-
-def _end_with_parent(requests: int) -> None:
-    """End when the other end of the pipe is closed, in the middle of a job too: its process may be killed."""
-    poll = select.poll()
-    poll.register(requests, 0)  # a hang-up is always told
-    poll.poll()
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
-
+# What goes through the pipes
 
 BLOB_BYTES: Final = 16 * 1024
 
-_HEAD: Final = struct.Struct("!QI")
-_LENGTH: Final = struct.Struct("!Q")
+_FRAME_HEAD: Final = struct.Struct("!QI")
+_BLOB_LENGTH: Final = struct.Struct("!Q")
 _PICKLE_PROTOCOL: Final = 5
 _CORE: Final = "wholefeed.core."
 
@@ -124,14 +117,18 @@ _CORE: Final = "wholefeed.core."
 def write_frame(stream: IO[bytes], message: object) -> None:
     """Write an object and flush it.
 
+    A frame is `_FRAME_HEAD` (the length of the pickled part, the number of blobs), a length a blob, the
+    pickled part, the blobs. Bytes of `BLOB_BYTES` and more are blobs: they are neither pickled nor copied on
+    their way into the pipe, and read from it into the object that they become.
+
     Raises:
         OSError: Nobody reads any more.
     """
     pickled = io.BytesIO()
     pickler = _Pickler(pickled)
     pickler.dump(message)
-    stream.write(_HEAD.pack(pickled.tell(), len(pickler.blobs)))
-    stream.write(b"".join(_LENGTH.pack(len(blob)) for blob in pickler.blobs))
+    stream.write(_FRAME_HEAD.pack(pickled.tell(), len(pickler.blobs)))
+    stream.write(b"".join(_BLOB_LENGTH.pack(len(blob)) for blob in pickler.blobs))
     stream.write(pickled.getbuffer())
     for blob in pickler.blobs:
         stream.write(blob)
@@ -141,13 +138,18 @@ def write_frame(stream: IO[bytes], message: object) -> None:
 def read_frame(stream: IO[bytes]) -> Any:
     """Read the next object.
 
+    Nothing but plain values and classes of the core is read back: a worker deals with what strangers sent, so
+    what it says is no code to be run.
+
     Raises:
         EOFError: The other side has ended, or sends what is no frame.
     """
-    pickled_length, count = _HEAD.unpack(_read(stream, _HEAD.size))
-    lengths = [length for (length,) in _LENGTH.iter_unpack(_read(stream, _LENGTH.size * count))]
-    pickled = _read(stream, pickled_length)
-    return _unpickled(pickled, [_read(stream, length) for length in lengths])
+    pickled_length, count = _FRAME_HEAD.unpack(_read_exactly(stream, _FRAME_HEAD.size))
+    lengths = [
+        length for (length,) in _BLOB_LENGTH.iter_unpack(_read_exactly(stream, _BLOB_LENGTH.size * count))
+    ]
+    pickled = _read_exactly(stream, pickled_length)
+    return _unpickled(pickled, [_read_exactly(stream, length) for length in lengths])
 
 
 def _unpickled(pickled: bytes, blobs: list[bytes]) -> Any:
@@ -157,7 +159,7 @@ def _unpickled(pickled: bytes, blobs: list[bytes]) -> Any:
         raise EOFError(f"expected a frame, got something else: {exc}") from exc
 
 
-def _read(stream: IO[bytes], length: int) -> bytes:
+def _read_exactly(stream: IO[bytes], length: int) -> bytes:
     data = stream.read(length)
     if len(data) != length:
         raise EOFError(f"expected {length} bytes more, got {len(data)}")
@@ -191,3 +193,7 @@ class _Unpickler(pickle.Unpickler):
         if not isinstance(found, type) or found.__module__ != module_name:
             raise pickle.UnpicklingError(f"expected a class of the core, got {module_name}.{global_name}")
         return found
+
+
+if __name__ == "__main__":
+    main()

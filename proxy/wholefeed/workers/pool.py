@@ -8,18 +8,6 @@ What is small is done on the spot, since a trip to a worker costs more. What is 
 thread, unless too much of it waits there already. A thread does the rest where there are to be no workers, or
 none can be started; and what is of middle size while there is too little of it to make a worker worth its
 start, or while all of them are at something long. Whoever waits for a worker gets one in the order of asking.
-
-One worker process, as the threads see it that wait for it.
-
-    worker = Worker()
-    worker.do("read_document", (body, sender), {"max_depth": 256}, cpu_seconds=30)      # in a thread
-    worker.kill()                                                                       # from anywhere
-
-All but `kill` blocks, and belongs to one thread at a time.
-
-How many cores this process may use, and so how many workers are worth having.
-
-A container may be given less than the machine has: by affinity, or by a quota of its cgroup.
 """
 
 from __future__ import annotations
@@ -44,8 +32,8 @@ from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import retrieve_failure
 from wholefeed.workers.child import BEGUN, DONE, READY, UNREADABLE, read_frame, write_frame
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 INLINE_BYTES: Final = 128 * 1024
 """Up to here a document is worked on where it is (docs/design.md#worker-processes has the figures)."""
@@ -82,15 +70,15 @@ class Workers:
         idle_seconds: float = IDLE_SECONDS,
         on_trouble: Callable[[str], None] | None = None,
     ) -> None:
-        self._limit = limit if can_start() else 0
+        self._limit = limit if _can_start() else 0
         self._idle_seconds = idle_seconds
         self._on_trouble = on_trouble
         self._start_bytes = start_bytes
-        self._idle: list[tuple[Worker, float]] = []
+        self._idle: list[tuple[_Worker, float]] = []
         """Each with the time since when; the one to be taken next last."""
-        self._busy: dict[Worker, int] = {}
+        self._busy: dict[_Worker, int] = {}
         """Each with the bytes that it works on."""
-        self._waiting: deque[tuple[int, asyncio.Future[Worker]]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[_Worker]]] = deque()
         self._lately = (0, 0.0)
         """The bytes that threads have worked on since there was a worker last, and when they did."""
         self._work: set[asyncio.Future[Any]] = set()
@@ -105,7 +93,6 @@ class Workers:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are."""
         workers = [*self._busy, *(worker for worker, _ in self._idle)]
         return [worker.pid for worker in workers if worker.pid is not None]
 
@@ -115,8 +102,8 @@ class Workers:
         return len(self._busy)
 
     async def run(
-        self, body_bytes: int, job: Callable[P, T], /, *arguments: P.args, **options: P.kwargs
-    ) -> T:
+        self, body_bytes: int, job: Callable[_P, _T], /, *arguments: _P.args, **options: _P.kwargs
+    ) -> _T:
         """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
 
         Args:
@@ -139,8 +126,8 @@ class Workers:
             return await asyncio.to_thread(job, *arguments, **options)
         worker = await self._turn(body_bytes)
         try:
-            result: T = await self._ask(worker, job.__name__, arguments, options, CPU_SECONDS)
-        except WorkerStartError as exc:
+            result: _T = await self._ask(worker, job.__name__, arguments, options, CPU_SECONDS)
+        except _WorkerStartError as exc:
             self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
             if self._on_trouble is not None:
                 self._on_trouble(str(exc))
@@ -168,7 +155,7 @@ class Workers:
         if self._threads is not None:
             self._threads.shutdown(wait=False)
 
-    async def _in_turn(self, body_bytes: int, work: Callable[[], T]) -> T:
+    async def _in_turn(self, body_bytes: int, work: Callable[[], _T]) -> _T:
         """Do a job in the one thread for such: more of them would keep the loop from its turn."""
         if self._is_closed:
             raise _closing()
@@ -194,11 +181,10 @@ class Workers:
         self._lately = (so_far, now)
         return so_far < self._start_bytes
 
-    async def _turn(self, body_bytes: int) -> Worker:
-        """Wait for a worker."""
+    async def _turn(self, body_bytes: int) -> _Worker:
         if self._is_closed:
             raise _closing()
-        turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
         self._waiting.append((body_bytes, turn))
         self._hand_out()
         try:
@@ -219,16 +205,16 @@ class Workers:
                 turn.set_result(worker)
             self._waiting.popleft()
 
-    def _another(self) -> Worker | None:
+    def _another(self) -> _Worker | None:
         """Return one more worker where the work at hand is worth it."""
         count = len(self._busy)
         at_hand_bytes = sum(self._busy.values()) + sum(size for size, turn in self._waiting)
         is_worth_it = not count or at_hand_bytes >= self._start_bytes * (count + 1)
-        return Worker() if count < self._limit and is_worth_it else None
+        return _Worker() if count < self._limit and is_worth_it else None
 
     async def _ask(
         self,
-        worker: Worker,
+        worker: _Worker,
         name: str,
         arguments: tuple[Any, ...],
         options: dict[str, Any],
@@ -247,7 +233,7 @@ class Workers:
         finally:
             del doing  # it holds the error, whose traceback holds this frame, and so the document
 
-    def _release(self, worker: Worker) -> None:
+    def _release(self, worker: _Worker) -> None:
         """Take back a worker that was handed out."""
         del self._busy[worker]
         if worker.is_ended or self._is_closed:
@@ -273,7 +259,7 @@ class Workers:
         if self._idle:
             self._set_timer()
 
-    def _end(self, worker: Worker) -> None:
+    def _end(self, worker: _Worker) -> None:
         worker.kill()
         _reaping = self._in_thread(worker.reap)
 
@@ -294,26 +280,32 @@ class Workers:
             self._threads = None
 
 
+def _can_start() -> bool:
+    """Whether there is a Python to start: one that is part of another program has none."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
 def _closing() -> OverloadedError:
     return OverloadedError("expected a worker, got none: shutting down", slug="shutting-down")
 
 
-BOOT: Final = (
-    "import sys; sys.path += [each for each in sys.argv[1:] if each not in sys.path]; "
-    "from wholefeed.workers.child import main; main()"
-)
-_TAIL_BYTES: Final = 2000
+# One worker process, as the threads see it that wait for it
+
+_SAID_BYTES: Final = 2000
 """Of what a worker wrote to its standard error: the last lines of a traceback."""
 _DRAINED_BYTES: Final = 1 << 16
 _PIPE_BYTES: Final = 1 << 18
 
 
-class WorkerStartError(Exception):
-    """No worker can be started here."""
+class _Worker:
+    """A process that does one job at a time; started by the first.
 
+        worker = _Worker()
+        worker.do("read_document", (body, sender), {"max_depth": 256}, cpu_seconds=30)      # in a thread
+        worker.kill()                                                                       # from anywhere
 
-class Worker:
-    """A process that does one job at a time; started by the first."""
+    All but `kill` blocks, and belongs to one thread at a time.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -322,7 +314,6 @@ class Worker:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it does nothing any more."""
         return self._is_ended
 
     @property
@@ -333,24 +324,18 @@ class Worker:
     def do(
         self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any], *, cpu_seconds: float
     ) -> Any:
-        """Do a job and return its result.
-
-        Args:
-            name: In the table of jobs.
-            arguments: Of the job.
-            options: Its arguments that have names.
-            cpu_seconds: What it may compute.
+        """Do a job, by its name in the table of jobs, and return its result.
 
         Raises:
             ParseError: As the job raised it.
-            WorkTooLongError: It took more than that.
+            WorkTooLongError: It took more than `cpu_seconds`.
             WorkError: The process has ended in the middle, or the job has failed.
-            WorkerStartError: There is no process that could do it.
+            _WorkerStartError: There is no process that could do it.
         """
         request = (name, arguments, dict(options), cpu_seconds)
         try:
             kind, value = self._replied(request, cpu_seconds)
-        except (WorkError, WorkerStartError):
+        except (WorkError, _WorkerStartError):
             raise
         except Exception as exc:
             self.kill()  # what is left in its pipes would be taken for the reply to another job
@@ -360,7 +345,7 @@ class Worker:
         if kind == UNREADABLE:
             message, slug = value
             raise ParseError(message, slug=slug)
-        raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_TAIL_BYTES:]}")
+        raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_SAID_BYTES:]}")
 
     def _replied(self, request: tuple[Any, ...], cpu_seconds: float) -> tuple[str, Any]:
         process = self._begin(request)
@@ -424,7 +409,7 @@ class Worker:
                 start_new_session=True,  # what is typed into our terminal is not for it
             )
         except (OSError, subprocess.SubprocessError) as exc:
-            raise WorkerStartError(f"expected a worker process, got an error: {exc}") from exc
+            raise _WorkerStartError(f"expected a worker process, got an error: {exc}") from exc
         self._process = process
         if self._is_ended:  # killed meanwhile, by who found no process yet
             process.kill()
@@ -440,7 +425,7 @@ class Worker:
             error = self._end_of(process, 0)
             if was_stopped:
                 raise error from exc
-            raise WorkerStartError(str(error)) from exc
+            raise _WorkerStartError(str(error)) from exc
         assert kind == READY, "it says that first"
         return process
 
@@ -465,18 +450,17 @@ class Worker:
             return
         with suppress(BlockingIOError):
             while chunk := os.read(process.stderr.fileno(), _DRAINED_BYTES):
-                self._said = (self._said + chunk)[-_TAIL_BYTES:]
+                self._said = (self._said + chunk)[-_SAID_BYTES:]
 
 
-def _widen(pipe: IO[bytes]) -> None:
-    """Let a document fit into a pipe: neither side waits for the other in the middle of it."""
-    with suppress(OSError, AttributeError):  # Linux alone has it, and has limits on it
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+class _WorkerStartError(Exception):
+    """No worker can be started here."""
 
 
-def can_start() -> bool:
-    """Whether there is a Python to start: one that is part of another program has none."""
-    return bool(sys.executable) and not getattr(sys, "frozen", False)
+BOOT: Final = (
+    "import sys; sys.path += [each for each in sys.argv[1:] if each not in sys.path]; "
+    "from wholefeed.workers.child import main; main()"
+)
 
 
 def _command() -> list[str]:
@@ -497,8 +481,15 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-AUTO: Final = "auto"
-MOST_WORKERS: Final = 4
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a document fit into a pipe: neither side waits for the other in the middle of it."""
+    with suppress(OSError, AttributeError):  # Linux alone has it, and has limits on it
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+# How many workers are worth having
+
+_MOST_WORKERS: Final = 4
 """Of those that are chosen here: a first walk is bound by the network before it keeps more of them busy."""
 
 
@@ -511,11 +502,14 @@ def worker_count(setting: int | str, root: Path = Path("/")) -> int:
     """
     if isinstance(setting, int):
         return setting
-    return max(1, min(int(usable_cores(root)) - 1, MOST_WORKERS))
+    return max(1, min(int(usable_cores(root)) - 1, _MOST_WORKERS))
 
 
 def usable_cores(root: Path = Path("/")) -> float:
-    """Return how many cores this process may keep busy; a quota may allow a part of one."""
+    """Return how many cores this process may keep busy; a quota may allow a part of one.
+
+    A container may be given less than the machine has: by affinity, or by a quota of its cgroup.
+    """
     return min([_cores_by_affinity(), *_quotas(root)])
 
 
@@ -548,7 +542,10 @@ def _along(mount: Path, place: str) -> Iterator[float]:
 def _quota(folder: Path) -> Iterator[float]:
     quota, _, period = _text(folder / "cpu.max").partition(" ")  # version 2
     if not quota:
-        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")  # version 1
+        quota, period = (
+            _text(folder / "cpu.cfs_quota_us"),
+            _text(folder / "cpu.cfs_period_us"),
+        )  # version 1
     if quota.isdigit() and period.isdigit() and int(period):  # else "max" or -1: none
         yield int(quota) / int(period)
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.hosts import LIMIT, NAME_FAILURES, PAUSE_SECONDS, UNHEARD, Breaker
+from wholefeed.fetch.hosts import FAILURES_TO_REST, NAME_FAILURES, PAUSE_SECONDS, UNHEARD, Breaker
 
 
 def a_resting_breaker(now: float = 0.0) -> Breaker:
     breaker = Breaker()
-    for _ in range(LIMIT):
+    for _ in range(FAILURES_TO_REST):
         breaker.begun()
         breaker.failed("timeout", now=now)
     return breaker
@@ -20,7 +20,7 @@ def a_resting_breaker(now: float = 0.0) -> Breaker:
 def test_a_few_failures_change_nothing() -> None:
     """One failure below the limit a host is still asked: its feeds do not stop for a short fault."""
     breaker = Breaker()
-    for _ in range(LIMIT - 1):
+    for _ in range(FAILURES_TO_REST - 1):
         breaker.failed("connection-failed", now=0.0)
     assert breaker.is_closed
     assert breaker.refused_seconds(0.0) == 0

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
-from wholefeed.fetch.hosts import LIMIT, PAUSE_SECONDS
+from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS
 from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
@@ -131,7 +131,7 @@ def unreachable(slot: Slot) -> None:
 
 
 async def a_dead_host(gate: HostGate, port: int = 443) -> None:
-    for _ in range(LIMIT):
+    for _ in range(FAILURES_TO_REST):
         await in_slot(gate, unreachable, port=port)
 
 
@@ -396,7 +396,7 @@ async def test_a_cancelled_probe_makes_room_for_another() -> None:
 async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
     """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
     gate = a_gate(per_host=1)
-    for _ in range(LIMIT - 1):
+    for _ in range(FAILURES_TO_REST - 1):
         await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
     async with gate.slot("a", 443, url="https://a/feed") as slot:
         waiting = asyncio.create_task(refusal(gate))
@@ -419,7 +419,7 @@ async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
 async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
     """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
     gate = a_gate()
-    for _ in range(3 * LIMIT):
+    for _ in range(3 * FAILURES_TO_REST):
         await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
     assert len(gate) == 0
 

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from wholefeed.fetch.hosts import (
     CLAIM_SECONDS,
+    FAILURES_TO_REST,
     KEPT_SECONDS,
-    LIMIT,
     LIMIT_KEPT_SECONDS,
     PAUSE_SECONDS,
     Asking,
@@ -220,7 +220,7 @@ def test_good_answers_of_all_bring_the_pace_back() -> None:
 def test_failures_of_all_replicas_open_one_breaker_and_one_of_them_probes() -> None:
     """A breaker that rests a host rests it for all; after the pause one request among all tries."""
     table = Table()
-    for number in range(LIMIT):
+    for number in range(FAILURES_TO_REST):
         table.leave(table.runs("abc"[number % 3]), Outcome(slug="connection-failed", is_heard=False))
     assert table.rests("a") == Rest("connection-failed", PAUSE_SECONDS)
     table.now += PAUSE_SECONDS
