@@ -586,6 +586,8 @@ Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
 Task = AskSubscription | Change | Remark | Look | Fetching | Deed
 End = Done | GiveUp
 Intent = Task | End
+
+
 # Events: what came of the question for the subscription document
 
 
