@@ -380,6 +380,15 @@ class _Following:
             yield from carry_out(Drop(fresh.arrival.url))
         return result
 
+    def predicted(self, url: str, older: str) -> list[Fetch]:
+        return self._walking.predicted(url, older) if self._walking is not None else []
+
+    def is_ahead(self, url: str) -> bool:
+        return self._walking is None or self._walking.is_ahead(url)
+
+    def is_met(self, url: str) -> bool:
+        return self._walk is not None and self._walk.has_met(url)
+
     def _follow(self) -> Steps[tuple[Walked, State]]:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
@@ -392,15 +401,6 @@ class _Following:
                 return walked, State.REMEMBERED
         walked = yield from self._pages()
         return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
-
-    def predicted(self, url: str, older: str) -> list[Fetch]:
-        return self._walking.predicted(url, older) if self._walking is not None else []
-
-    def is_ahead(self, url: str) -> bool:
-        return self._walking is None or self._walking.is_ahead(url)
-
-    def is_met(self, url: str) -> bool:
-        return self._walk is not None and self._walk.has_met(url)
 
     def _chain(self) -> Steps[Walked]:
         stored = self._stored(Role.ARCHIVE)
