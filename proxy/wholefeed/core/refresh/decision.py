@@ -30,12 +30,13 @@ wait.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from wholefeed.core.links import says_incremental
-from wholefeed.core.model import Kind, Role, State
+from wholefeed.core.model import Kind, Relation, Role, State
 from wholefeed.core.notes import (
     DocumentTruncated,
     DocumentUnavailable,
@@ -45,6 +46,7 @@ from wholefeed.core.notes import (
     MementoServed,
     NewerNotOlder,
     Note,
+    PagesAscend,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
@@ -76,6 +78,7 @@ from wholefeed.core.refresh.port import (
     StopFetching,
     Stored,
     StoredDocument,
+    StoredFeed,
     Walked,
     adds_to,
     attempted,
@@ -84,17 +87,10 @@ from wholefeed.core.refresh.port import (
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
-from wholefeed.core.refresh.trail import (
-    Answers,
-    PageTrailSteps,
-    TrailStart,
-    TrailSteps,
-    known_ascent,
-    page_steps,
-)
+from wholefeed.core.refresh.trail import Answers, PageTrailSteps, TrailStart, TrailSteps
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Trail
+from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending, page_trails
 from wholefeed.core.walk.walk import Walk, settle_path
 
 
@@ -192,7 +188,7 @@ class Decision:
             return True
         if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
             return True
-        if known_ascent(feed) is not None:  # what is new is not in the subscription document
+        if _known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
         if feed.state is State.REMEMBERED and given.is_followed(feed.kind):  # it was switched on
             return True
@@ -412,34 +408,56 @@ class _Following:
         return (yield from walking.steps())
 
     def _pages(self) -> Steps[Walked]:
-        stored = self._stored(Role.PAGE)
-        ascent = known_ascent(self._feed)
+        """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
+        stored, current, asked = self._stored(Role.PAGE), self._current, self._current.arrival
+        ascent = _known_ascent(self._feed)
+        is_whole = self._is_collected and not self._given.missing and ascent is None
 
-        def walk_trail(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, Steps[Walked]]:
-            walk = self._new_walk(stored, trail, passed)
-            walking = PageTrailSteps(
-                self._given,
-                walk,
-                self._start(stored, trail),
-                self._answers,
-                self._progress,
-                trail=trail,
-                has_news=self._current.has_news,
-                ascends=ascent is not None,
-                is_interrupted=self._is_interrupted,
-            )
-            self._walking = walking
-            return walk, walking.steps()
+        def is_known(url: str) -> bool:
+            return document_key(url) in stored
 
-        return (
-            yield from page_steps(
-                self._current,
-                walk_trail,
-                is_whole=self._is_collected and not self._given.missing and ascent is None,
-                ascent=ascent,
-                is_known=lambda url: document_key(url) in stored,
-            )
+        names = (asked.url, asked.final_url, *asked.hops)
+        before, behind = _Pages(), _Pages()
+        total = Walked()
+        passed: list[Arrival] = []
+        for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
+            is_next = trail.relation == Relation.NEXT and not trail.first_relation
+            if is_next and is_whole and not current.has_news:
+                total.ending = Ending(End.COLLECTED)
+                continue
+            walk = self._new_walk(stored, trail, tuple(passed))
+            walked = yield from self._along_pages(walk, stored, trail, ascends=ascent is not None)
+            met = list(walk.path[1 + len(passed) :])
+            passed += met
+            step = -1 if trail.is_backward else 1
+            side = behind if is_next or trail.first_relation == Relation.LAST else before
+            # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+            # last page some publishers send the first one again.
+            kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
+            side.add(walked.path[::step], kept[::step])
+            total.notes += walked.notes
+            total.failures |= walked.failures
+            if total.is_true_end:
+                total.ending = walked.ending
+        _put_in_order(total, asked, before, behind, ascent)
+        return total
+
+    def _along_pages(
+        self, walk: Walk, stored: dict[str, StoredDocument], trail: Trail, *, ascends: bool
+    ) -> Steps[Walked]:
+        walking = PageTrailSteps(
+            self._given,
+            walk,
+            self._start(stored, trail),
+            self._answers,
+            self._progress,
+            trail=trail,
+            has_news=self._current.has_news,
+            ascends=ascends,
+            is_interrupted=self._is_interrupted,
         )
+        self._walking = walking
+        return walking.steps()
 
     @property
     def _is_collected(self) -> bool:
@@ -495,6 +513,41 @@ _RANKS_PER_WALK: Final = 1 << 20
 
 def _place(row: StoredDocument) -> int:
     return row.rank or 0
+
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages in the order of `next`, on one side of the document that was asked for."""
+
+    ids: list[int] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+
+    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
+        self.ids += ids
+        self.arrivals += arrivals
+
+
+def _put_in_order(
+    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
+) -> None:
+    """R20: newest first, also where the publisher counts its pages from the oldest one."""
+    arrivals = [*before.arrivals, asked, *behind.arrivals]
+    spans = [arrival.span for arrival in arrivals]
+    ascent = first_ascent(spans)
+    if ascent is not None:
+        total.notes.append(PagesAscend(arrivals[ascent].url))
+    elif known is not None:
+        total.notes.append(known)
+    ids = before.ids + behind.ids
+    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
+
+
+def _known_ascent(feed: StoredFeed) -> PagesAscend | None:
+    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    if PagesAscend.__name__ not in feed.notes:
+        return None
+    notes = json.loads(feed.notes)
+    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
 
 
 # The end: what leaves the feed, what is missing of it, and what it is from now on

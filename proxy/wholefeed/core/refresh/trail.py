@@ -12,8 +12,8 @@ that are due are revalidated; a document fetched ahead waits until the trail lin
             time is over: the walk ends
     ENDED   store what has joined
 
-A chain is one such walk (`TrailSteps`). A paged feed takes one for each of its trails (`page_steps`), each a
-`PageTrailSteps`: pages are not immutable, so other ones are asked for again, and other ones kept.
+A chain is one such walk (`TrailSteps`). A paged feed takes one for each of its trails (`PageTrailSteps`):
+pages are not immutable, so other ones are asked for again, and other ones kept.
 
 `wholefeed.core.walk.ahead` says which URLs are looked at behind a document that is missing; here is decided
 which of them may cost a request, and whether what stands there is new. A hole whose time has not come (R14)
@@ -22,22 +22,19 @@ is passed by what is stored alone: a refresh in between asks for nothing.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Relation, Role
 from wholefeed.core.notes import (
     ArchiveChanged,
     DocumentUnavailable,
-    End,
-    Ending,
     FormatMismatch,
     LimitReached,
     Note,
     PageGone,
-    PagesAscend,
 )
 from wholefeed.core.refresh.port import (
     Arrived,
@@ -60,7 +57,6 @@ from wholefeed.core.refresh.port import (
     Steps,
     Stored,
     StoredDocument,
-    StoredFeed,
     TimeOver,
     Touch,
     Wait,
@@ -69,9 +65,8 @@ from wholefeed.core.refresh.port import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, has_news, is_ascending, page_trails
+from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
 
 
@@ -104,7 +99,7 @@ class TrailSteps:
             yield from self._catch_up()
             if self._walk.candidate is not None:
                 yield from self._keep_joined()
-                yield from _judge_steps(self._walk, self._start, self._answers)
+                yield from self._judge()
                 continue
             if (yield from self._answer_again()) or self._answer_from_store():
                 continue
@@ -152,7 +147,7 @@ class TrailSteps:
             return False
         url = wanted[0]
         row = self._start.stored_as(url)
-        if _is_left_alone(self._given, self._walk, self._start, url):
+        if self._is_left_alone(url):
             self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
@@ -177,6 +172,45 @@ class TrailSteps:
     def _is_gap(self, url: str) -> bool:
         """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
         return self._given.is_of_other_format(url, self._walk.path[0].family)
+
+    # Behind a document that is missing (R34)
+
+    def _is_left_alone(self, url: str) -> bool:
+        """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
+        if self._walk.hole_url is None:
+            return False
+        row = self._start.stored_as(url)
+        return self._given.waits(self._walk.hole_url) if row is None else not self._is_part(row)
+
+    def _judge(self) -> Steps[None]:
+        """Let join what stands behind a hole if it is part of the feed, or brings an entry not stored.
+
+        An update of what is stored does not count: a publisher that answers every URL with its newest entries
+        would lead the walk on and on. What has joined before has to be stored already.
+        """
+        candidate = self._walk.candidate
+        assert candidate is not None, "something waits to be judged"
+        row = self._start.stored_as(candidate.url)
+        is_new = row is not None and self._is_part(row)
+        if row is None:
+            wanted = tuple(identity for identity, _ in candidate.keys or ())
+            read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
+            is_new = any(identity not in read.known for identity in wanted)
+        fresh = self._answers.fresh
+        if not self._walk.judge(is_new=is_new) and fresh.pop(document_key(candidate.url), None) is not None:
+            yield from carry_out(Drop(candidate.url))
+
+    def _is_part(self, row: StoredDocument) -> bool:
+        """Return whether a stored document is part of the feed, or comes back with the one before the hole.
+
+        One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
+        together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+        """
+        tip = self._start.stored_as(self._walk.tip.url)
+        is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
+        return row.rank is not None or is_back
+
+    # What is fetched
 
     def _begin_fetching(self) -> Steps[None]:
         wants = self._walk.wanted
@@ -359,133 +393,6 @@ class Answers:
         return key in self.fetching or key in self.fresh or key in self.failures
 
 
-# Behind a document that is missing (R34)
-
-
-def _is_left_alone(given: Given, walk: Walk, start: TrailStart, url: str) -> bool:
-    """Return whether a document behind a hole is not looked at: the hole waits (R14), or it was replaced."""
-    if walk.hole_url is None:
-        return False
-    row = start.stored_as(url)
-    return given.waits(walk.hole_url) if row is None else not _is_part(walk, start, row)
-
-
-def _judge_steps(walk: Walk, start: TrailStart, answers: Answers) -> Steps[None]:
-    """Let what stands behind a hole join if it is part of the feed, or brings an entry that is not stored.
-
-    An update of what is stored does not count: a publisher that answers every URL with its newest entries
-    would lead the walk on and on. What has joined before has to be stored already.
-    """
-    candidate = walk.candidate
-    assert candidate is not None, "something waits to be judged"
-    row = start.stored_as(candidate.url)
-    is_new = row is not None and _is_part(walk, start, row)
-    if row is None:
-        wanted = tuple(identity for identity, _ in candidate.keys or ())
-        read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
-        is_new = any(identity not in read.known for identity in wanted)
-    if not walk.judge(is_new=is_new) and answers.fresh.pop(document_key(candidate.url), None) is not None:
-        yield from carry_out(Drop(candidate.url))
-
-
-def _is_part(walk: Walk, start: TrailStart, row: StoredDocument) -> bool:
-    """Return whether a stored document is part of the feed, or comes back to it with the one before the hole.
-
-    One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
-    together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
-    """
-    tip = start.stored_as(walk.tip.url)
-    is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
-    return row.rank is not None or is_back
-
-
-# Paged feeds: one walk a trail, and the order that the pages stand in (R6)
-
-
-def page_steps(
-    current: Current,
-    walk_trail: _WalkTrail,
-    *,
-    is_whole: bool,
-    ascent: PagesAscend | None,
-    is_known: Callable[[str], bool],
-) -> Steps[Walked]:
-    """Collect the pages of a feed from the document that was asked for; come to all of them in order.
-
-    Args:
-        current: The document that was asked for.
-        walk_trail: Walks along a trail.
-        is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
-        ascent: Where the stored pages are known to get newer along `next`.
-        is_known: Whether a page is stored under a URL.
-    """
-    asked = current.arrival
-    names = (asked.url, asked.final_url, *asked.hops)
-    before, behind = _Pages(), _Pages()
-    total = Walked()
-    passed: list[Arrival] = []
-    for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
-        is_next = trail.relation == Relation.NEXT and not trail.first_relation
-        if is_next and is_whole and not current.has_news:
-            total.ending = Ending(End.COLLECTED)
-            continue
-        walk, steps = walk_trail(trail, tuple(passed))
-        walked = yield from steps
-        met = list(walk.path[1 + len(passed) :])
-        passed += met
-        step = -1 if trail.is_backward else 1
-        side = behind if is_next or trail.first_relation == Relation.LAST else before
-        # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
-        # last page some publishers send the first one again.
-        kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
-        side.add(walked.path[::step], kept[::step])
-        total.notes += walked.notes
-        total.failures |= walked.failures
-        if total.is_true_end:
-            total.ending = walked.ending
-    _put_in_order(total, asked, before, behind, ascent)
-    return total
-
-
-_WalkTrail = Callable[[Trail, Iterable[Arrival]], tuple[Walk, Steps[Walked]]]
-"""Makes a walk along a trail, told what other walks have collected, and the steps that take it."""
-
-
-@dataclass(slots=True)
-class _Pages:
-    """Pages in the order of `next`, on one side of the document that was asked for."""
-
-    ids: list[int] = field(default_factory=list)
-    arrivals: list[Arrival] = field(default_factory=list)
-
-    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
-        self.ids += ids
-        self.arrivals += arrivals
-
-
-def _put_in_order(
-    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
-) -> None:
-    """R20: newest first, also where the publisher counts its pages from the oldest one."""
-    arrivals = [*before.arrivals, asked, *behind.arrivals]
-    spans = [arrival.span for arrival in arrivals]
-    ascent = first_ascent(spans)
-    if ascent is not None:
-        total.notes.append(PagesAscend(arrivals[ascent].url))
-    elif known is not None:
-        total.notes.append(known)
-    ids = before.ids + behind.ids
-    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
-
-
-def known_ascent(feed: StoredFeed) -> PagesAscend | None:
-    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
-    if PagesAscend.__name__ not in feed.notes:
-        return None
-    notes = json.loads(feed.notes)
-    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
-
-
 class PageTrailSteps(TrailSteps):
     """A walk along one trail of a paged feed (R6): what is asked for again, and what is kept.
 
@@ -541,7 +448,7 @@ class PageTrailSteps(TrailSteps):
         """Return whether a page links to one that was gone and is tried again: does it link there still?"""
         behind = self._trail.target(row.links) or ""
         attempt = self._given.missing.get(behind)
-        return attempt is not None and attempt.status in _GONE and not self._given.waits(behind)
+        return attempt is not None and attempt.status in GONE and not self._given.waits(behind)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
@@ -601,7 +508,7 @@ class PageTrailSteps(TrailSteps):
 
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
-        if failure.publisher_status in _GONE and self._start.stored_as(url) is None:
+        if failure.publisher_status in GONE and self._start.stored_as(url) is None:
             return PageGone(url, failure.slug)
         return DocumentUnavailable(url, failure.slug)
 
@@ -627,9 +534,6 @@ class PageTrailSteps(TrailSteps):
         stored = yield from outcome(put, Stored)
         del self._answers.fresh[document_key(arrival.url)]
         return stored.document
-
-
-_GONE: Final = frozenset({404, 410})
 
 
 def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:
