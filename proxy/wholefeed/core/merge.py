@@ -78,6 +78,7 @@ def _precedence(
 
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
+
 Dates = tuple[float, float]
 """What R10 compares before it asks where a copy stands."""
 

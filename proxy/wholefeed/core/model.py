@@ -344,6 +344,7 @@ ATOM_NAMESPACES: Final = frozenset({ATOM_NS, ATOM_03_NS})
 RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RSS_10_NS: Final = "http://purl.org/rss/1.0/"
 RSS_090_NS: Final = "http://my.netscape.com/rdf/simple/0.9/"
+
 RSS_NAMESPACES: Final = frozenset(
     {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
     | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
@@ -357,6 +358,7 @@ DSIG_NS: Final = "http://www.w3.org/2000/09/xmldsig#"
 XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
 """RFC 4287, 4.2.7.2: a bare relation name is short for an IRI below this one."""
+
 WELL_KNOWN_PREFIXES: Final = {
     "atom": ATOM_NS,
     "content": "http://purl.org/rss/1.0/modules/content/",

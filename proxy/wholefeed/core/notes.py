@@ -462,6 +462,7 @@ class End(StrEnum):
 
 
 OLDEST: Final = Ending(End.OLDEST)
+
 _TEXTS: Final = {
     End.OLDEST: "the oldest document links to no older one",
     End.ITSELF: "the oldest document links to itself",
@@ -503,6 +504,7 @@ _AROUND: Final = "the publisher sends readers from one address to the next witho
 _UNREADABLE: Final = "what stands there cannot be read"
 _REFUSED: Final = "this proxy does not go to that address"
 _NO_ADDRESS: Final = "the link to it is no web address"
+
 SLUGS: Final = {
     "ambiguous-host": Slug(answers=(400,), words=_NO_ADDRESS),
     "bad-link": Slug(answers=(502,), words=_NO_ADDRESS, lasts=True),

@@ -113,21 +113,25 @@ STATES: Final = {
         " if it links its archive (RFC 5005).",
     ),
 }
+
 STALE: Final = Words(
     "Not reached",
     "The publisher could not be reached when it was asked last, so this is what was stored before.",
     "It is asked again by itself; “Refresh” asks at once.",
 )
+
 _BROKE_OFF: Final = Words(
     "Partial",
     "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here.",
     "It is tried again by itself; “Refresh” tries at once.",
 )
+
 _ONLY_COPIES: Final = Words(
     "Partial",
     "The publisher no longer gives some of this feed's documents; copies in a web archive stand in for them.",
     "Nothing needs to be done: the publisher's own documents replace the copies if they come back.",
 )
+
 _LIMITED: Final = "Whoever runs this proxy can raise the limits in its configuration, and refresh the feed."
 _LASTING: Final = "It is tried again, but may not pass by itself: tell the publisher which document it is."
 _DELAYED: Final = "The publisher's site allows no more requests for now; it is tried again by itself."
@@ -263,6 +267,7 @@ PUBLISHERS: Final = {
     "blogger": "Blogger",
 }
 """What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
+
 STANDINGS: Final = {
     "kept": "stored, and asked for again when that is due",
     "settled": "stored for good: it does not change any more",

@@ -327,7 +327,7 @@ def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[
     return notes
 
 
-# _Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
+# Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
 
 
 def _is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:

@@ -120,7 +120,7 @@ class TrailSteps:
         return [self._fetch(older, None)]
 
     def is_ahead(self, url: str) -> bool:
-        """Whether the path has to come to a document yet."""
+        """Whether the path has yet to come to a document."""
         return any(want.url != url for want in self._walk.wanted[:1])
 
     # What is next

@@ -305,10 +305,12 @@ class _Counter(NamedTuple):
 _YEAR: Final = "(?:19[7-9][0-9]|2[01][0-9]{2})"
 _NUMBER: Final = r"(?<![0-9])[0-9]{1,15}(?![0-9])"
 _NUMBERS: Final = re.compile(_NUMBER)
+
 _DATE: Final = (
     rf"(?<![0-9]){_YEAR}"
     r"(?:(?P<sep>[-/_.])[0-9]{1,2}(?:(?P=sep)[0-9]{1,2})?|[0-9]{2}(?:[0-9]{2})?)(?![0-9])"
 )
+
 _DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
 _REMEMBERED: Final = 64
 """Differences of two URLs: the same few are asked for with each document of a walk."""
